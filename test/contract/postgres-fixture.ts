@@ -9,6 +9,7 @@ import { pause, queued, until } from '../../src/conformance/time.js'
 import { postgresGuarantees } from '../../src/engines/postgres/guarantees.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { LostError, TimedOutError } from '../../src/errors.js'
+import type { Grant } from '../../src/index.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
@@ -86,6 +87,17 @@ async function tokenAt(box: Box): Promise<bigint> {
   return grant.token
 }
 
+/** A server that has lost a grant gives the lock a second time, and the first holder finds out. */
+async function grantedAgain(one: Box, held: Grant, url: string): Promise<void> {
+  await using other = await open(url)
+  const second = await other.mutex('key').acquire(LONG)
+  held.assertHeld()
+  expect(second.token).toBeGreaterThan(held.token)
+  await connected(one)
+  await expect(held.release()).rejects.toThrow(LostError)
+  second.assertHeld()
+}
+
 /** A server that crashed gives a lock a second time. */
 async function forgottenGrant(): Promise<void> {
   await using server = await startPostgres()
@@ -93,13 +105,7 @@ async function forgottenGrant(): Promise<void> {
   await server.stopWriter()
   const held = await one.mutex('key').acquire(LONG)
   await server.restart()
-  await using other = await open(server.url)
-  const second = await other.mutex('key').acquire(LONG)
-  held.assertHeld()
-  expect(second.token).toBeGreaterThan(held.token)
-  await connected(one)
-  await expect(held.release()).rejects.toThrow(LostError)
-  second.assertHeld()
+  await grantedAgain(one, held, server.url)
 }
 
 /** A standby that took the place of the primary gives a lock a second time. */
@@ -109,13 +115,7 @@ async function grantNotReceived(): Promise<void> {
   await servers.cut()
   const held = await one.mutex('key').acquire(LONG)
   await servers.failOver()
-  await using other = await open(servers.url)
-  const second = await other.mutex('key').acquire(LONG)
-  held.assertHeld()
-  expect(second.token).toBeGreaterThan(held.token)
-  await connected(one)
-  await expect(held.release()).rejects.toThrow(LostError)
-  second.assertHeld()
+  await grantedAgain(one, held, servers.url)
 }
 
 /** The holder at the old primary goes on renewing while the standby that took its place has given the lock away. */

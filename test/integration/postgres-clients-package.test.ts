@@ -1,12 +1,6 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runProgram } from '../support/run-program.js'
+import { runWithPackages } from '../support/installed-packages.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Says what opening a box has come to, and which client package was loaded for it. */
 const PROGRAM = `
@@ -26,31 +20,17 @@ console.log(outcome + (isPg ? ' with pg' : ''))
 `
 
 let server: PostgresServer
-const folders: string[] = []
 
 beforeAll(async () => {
   server = await startPostgres()
 })
 afterAll(async () => {
   await server.kill()
-  for (const folder of folders) rmSync(folder, { recursive: true })
 })
 
 /** Runs the program where only these packages are installed. */
-async function openWith(...packages: string[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
-  folders.push(folder)
-  cpSync(join(root, 'dist/src'), join(folder, 'signalbox'), { recursive: true })
-  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  writeFileSync(join(folder, 'program.js'), PROGRAM)
-  mkdirSync(join(folder, 'node_modules'))
-  for (const name of packages)
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
-  const { stdout } = await runProgram(process.execPath, ['program.js', server.url], {
-    cwd: folder,
-    timeLimit: 30_000,
-  })
-  return stdout.trim()
+function openWith(...packages: string[]): Promise<string> {
+  return runWithPackages(PROGRAM, packages, server.url)
 }
 
 test('without a client package the error names what to install', async () => {

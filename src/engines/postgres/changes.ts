@@ -3,7 +3,7 @@ import type { SessionInfo } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { requestsIn } from '../../engine/kit/requests-in.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { arrayText, SqlError, type Query, type StatementRunner } from './clients/sql-client.js'
 import { idsFor, LOCKS, markOf, namesFor } from './names.js'
 import { MissingRow, OutdatedRows, PostgresState, type Draft } from './postgres-state.js'
 import { Rows, type Row } from './rows.js'
@@ -62,7 +62,7 @@ interface Found {
  * statement, if the rows are still so. If not, the statement tells how they are, and it is decided again.
  */
 export class Changes {
-  readonly #sql: SqlClient
+  readonly #sql: StatementRunner
   readonly #statements: Statements
   readonly #clock: Clock
   readonly #serverClock: ServerClock
@@ -78,7 +78,7 @@ export class Changes {
   #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
 
   constructor(
-    sql: SqlClient,
+    sql: StatementRunner,
     statements: Statements,
     own: () => SessionInfo,
     clock: Clock,

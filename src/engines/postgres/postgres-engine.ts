@@ -21,7 +21,7 @@ import {
 import { StateMachine, type ChangedEffect } from '../../engine/state-machine.js'
 import { Changes, SLACK } from './changes.js'
 import { callersTransaction } from './clients/callers-transaction.js'
-import { arrayText, type SqlClient } from './clients/sql-client.js'
+import { arrayText, type SqlClient, type StatementRunner } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
@@ -162,7 +162,7 @@ export class PostgresEngine extends StateEngine {
     return { now: at, wall: at, earliest, latest }
   }
 
-  #changesOver(sql: SqlClient, isWithin: boolean): Changes {
+  #changesOver(sql: StatementRunner, isWithin: boolean): Changes {
     return new Changes(sql, this.#statements, () => this.#info!, this.#ownClock, this.#serverClock, isWithin)
   }
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.js'
-import type { Query, SqlClient } from './sql-client.js'
+import type { Query, StatementRunner } from './sql-client.js'
 
 /** A client of `pg` or of PGlite, or the `sql` of a transaction of `postgres`: what is used of it. */
 interface Callers {
@@ -11,16 +11,9 @@ interface Callers {
  * Statements in a transaction that the caller has begun and will end.
  * @throws InvalidArgumentError when it is no client that can have one
  */
-export function callersTransaction(name: string, transaction: unknown): SqlClient {
+export function callersTransaction(name: string, transaction: unknown): StatementRunner {
   const query = queryOf(name, transaction)
-  return {
-    name,
-    query,
-    transaction: work => work(query),
-    run: unused,
-    listen: unused,
-    close: unused,
-  }
+  return { query, transaction: work => work(query) }
 }
 
 function queryOf(name: string, transaction: unknown): Query {
@@ -57,8 +50,4 @@ function unfit(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `a transaction is a client of pg or PGlite that has begun it, or the sql of a transaction of postgres, not ${what}`,
   )
-}
-
-function unused(): never {
-  throw new Error('a transaction of the caller takes statements only')
 }

@@ -4,6 +4,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type Pg from 'pg'
 import type postgres from 'postgres'
 import type { Clock } from '../../../clock.js'
+import { ifInstalled } from '../../../engine/kit/if-installed.js'
 import { InvalidArgumentError, UnavailableError } from '../../../errors.js'
 import type { PostgresAddress, PostgresPlace, PostgresTls } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
@@ -22,9 +23,9 @@ const KEEP_ALIVE = 10_000
  * @throws UnavailableError that names them when neither is
  */
 export async function installedClient(place: PostgresPlace, clock: Clock): Promise<SqlClient> {
-  const pg = await ifInstalled(import('pg'))
+  const pg = await ifInstalled(import('pg'), 'PostgreSQL')
   if (pg !== undefined) return overPg(place, pg.default, clock)
-  const postgres = await ifInstalled(import('postgres'))
+  const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
   if (postgres !== undefined) return overPostgres(place, postgres.default, clock)
   throw new UnavailableError('PostgreSQL needs a client package: npm install pg (or postgres)')
 }
@@ -108,16 +109,5 @@ function contentOf(option: string, path: string): string {
     return readFileSync(path, 'utf8')
   } catch (error) {
     throw new InvalidArgumentError(`${option} takes the path of a file: ${(error as Error).message}`)
-  }
-}
-
-async function ifInstalled<Package>(loading: Promise<Package>): Promise<Package | undefined> {
-  try {
-    return await loading
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
-    throw new UnavailableError('The PostgreSQL client package that is installed cannot be loaded', {
-      cause: error,
-    })
   }
 }

@@ -1,18 +1,22 @@
 /** Carries out one statement and gives the first column of its first row. */
 export type Query = (text: string, values: readonly string[]) => Promise<unknown>
 
-/** What the engine needs of a client of PostgreSQL. Values are given as text. */
-export interface SqlClient {
-  /** For messages: the place without passwords. */
-  readonly name: string
+/** What carries out statements. Values are given as text. */
+export interface StatementRunner {
   /**
    * Carries out one statement in a transaction of its own. Rejects with a {@link SqlError}.
    */
   readonly query: Query
-  /** Carries out statements without values in one transaction. */
-  run(text: string): Promise<void>
   /** Carries out several statements in one transaction, which fails when `work` does. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
+}
+
+/** What the engine needs of a client of PostgreSQL. */
+export interface SqlClient extends StatementRunner {
+  /** For messages: the place without passwords. */
+  readonly name: string
+  /** Carries out statements without values in one transaction. */
+  run(text: string): Promise<void>
   /**
    * Listens to a channel until `stop`.
    * @param heard takes each message. @param lost is called when messages may have been lost, and nothing more is heard.

@@ -1,0 +1,31 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runProgram } from './run-program.js'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Runs a program where only these packages are installed, beside the built library; gives what it prints. */
+export async function runWithPackages(
+  program: string,
+  packages: readonly string[],
+  ...args: readonly string[]
+): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
+  try {
+    cpSync(join(root, 'dist/src'), join(folder, 'signalbox'), { recursive: true })
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    writeFileSync(join(folder, 'program.js'), program)
+    mkdirSync(join(folder, 'node_modules'))
+    for (const name of packages)
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+    const { stdout } = await runProgram(process.execPath, ['program.js', ...args], {
+      cwd: folder,
+      timeLimit: 30_000,
+    })
+    return stdout.trim()
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
