@@ -2,7 +2,7 @@ import { open } from 'signalbox'
 import { toldAddress } from './address-file.js'
 import { hazelcastSupport, hazelcastUrl } from './hazelcast-server.js'
 import type { LockLibrary } from './locker.js'
-import { postgresSupport } from './postgres-server.js'
+import { crowdedPostgresSupport, IDLE_BOXES, postgresSupport } from './postgres-server.js'
 import { redisSupport } from './redis-server.js'
 import { zooKeeperSupport } from './zookeeper-server.js'
 
@@ -10,9 +10,10 @@ import { zooKeeperSupport } from './zookeeper-server.js'
 function onServer(
   support: NonNullable<LockLibrary['support']>,
   urlOf = (address: string): string => address,
+  name = 'signalbox',
 ): LockLibrary {
   return {
-    name: 'signalbox',
+    name,
     support,
     async open(folder) {
       const box = await open(urlOf(await toldAddress(folder)))
@@ -32,3 +33,8 @@ export const signalboxZooKeeper = onServer(zooKeeperSupport, address => `zookeep
 export const signalboxHazelcast = onServer(hazelcastSupport, hazelcastUrl)
 /** Over `pg`. */
 export const signalboxPostgres = onServer(postgresSupport)
+export const crowdedPostgres = onServer(
+  crowdedPostgresSupport,
+  url => url,
+  `signalbox, beside ${IDLE_BOXES} idle boxes`,
+)

@@ -1,7 +1,7 @@
-import { startPostgres } from '../../test/support/servers/postgres.js'
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { advisory, advisoryWithin, polledAdvisory, rowLock } from '../lockers/postgres-peers.js'
-import { signalboxPostgres } from '../lockers/signalbox-server.js'
+import { IDLE_BOXES, startDurablePostgres } from '../lockers/postgres-server.js'
+import { crowdedPostgres, signalboxPostgres } from '../lockers/signalbox-server.js'
 import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { postgresPermits } from './permits.js'
@@ -13,9 +13,9 @@ function against(measure: Comparison['measure'], goal: Goal): Comparison[] {
   return peers.map(({ name }) => ({ measure, of: 'signalbox', to: name, goal }))
 }
 
-/** A server for each run of the train tracker. It is durable: values wait for the disk. */
+/** A server for each run of the train tracker. Values wait for its disk. */
 const onServer: MakeState = async () => {
-  const server = await startPostgres()
+  const server = await startDurablePostgres()
   return { engine: server.url, clear: () => server.kill() }
 }
 
@@ -35,6 +35,19 @@ export const postgresWorks: readonly Work[] = [
     },
     { processes: 4, tasks: 4 },
   ),
+  {
+    ...hotKey(
+      {
+        part: 'postgres',
+        libraries: [signalboxPostgres, crowdedPostgres],
+        comparisons: [
+          { measure: 'opsPerSecond', of: crowdedPostgres.name, to: 'signalbox', goal: { atLeast: 0.8 } },
+        ],
+      },
+      { processes: 4, tasks: 4 },
+    ),
+    name: `one key wanted by 4 processes with 4 tasks each, beside ${IDLE_BOXES} idle boxes or none`,
+  },
   postgresPermits,
   {
     part: 'postgres',

@@ -4,8 +4,8 @@ import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { requestsIn } from '../../engine/kit/requests-in.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Query, type StatementRunner } from './clients/sql-client.js'
-import { idsFor, LOCKS, markOf, namesFor } from './names.js'
-import { MissingRow, OutdatedRows, PostgresState, type Draft } from './postgres-state.js'
+import { LOCKS, markOf, namesFor } from './names.js'
+import { PostgresState, type Draft } from './postgres-state.js'
 import { Rows, type Row } from './rows.js'
 import type { ServerClock, ServerTime } from './server-clock.js'
 import type { Statements } from './statements.js'
@@ -44,6 +44,7 @@ type Answer =
     }
   | { readonly state: 'clock'; readonly now: number }
   | { readonly state: 'bound'; readonly now: number; readonly free: readonly number[] }
+  | { readonly state: 'recorded'; readonly now: number; readonly marks: readonly string[] }
   | {
       readonly state: 'stale'
       readonly now: number
@@ -73,8 +74,8 @@ export class Changes {
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   /** The rows that the last look has found. Nothing has to be compared when a decision only reads these. */
   readonly #fresh = new Set<Row>()
-  /** What stands for the ids that the present operations look for. */
-  #marks: readonly string[] = []
+  /** What stands for the ids of which the last look has told whether they are recorded. */
+  #freshMarks: readonly string[] = []
   #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
 
   constructor(
@@ -112,7 +113,7 @@ export class Changes {
   async #carryOut(jobs: readonly Job[]): Promise<void> {
     try {
       this.#rows.trim()
-      this.#state.unbind()
+      this.#state.forgetFound()
       for (const { job, result } of await this.#decided(jobs)) job.resolve(result)
     } catch (error) {
       this.#state.discard()
@@ -146,18 +147,19 @@ export class Changes {
   #locked(jobs: readonly Job[]): Promise<Results | undefined> {
     return this.#sql.transaction(async query => {
       const { read } = this.#state
+      const ids = idsOf(read)
       const asked = this.#clock.now()
-      const values = [arrayText(idsOf(read)), arrayText(versionsOf(read))]
+      const values = [arrayText(ids), arrayText(versionsOf(read))]
       this.#heard(JSON.parse((await query(this.#statements.lock, values)) as string) as Answer, asked)
-      if (this.#marks.length > 0) await this.#look([], query)
-      return this.#attempt(jobs, query)
+      return this.#attempt(jobs, query, ids)
     })
   }
 
   /** Reads what the operations need and is not known, or has to be read anew. */
   async #prepare(jobs: readonly Job[]): Promise<void> {
     this.#fresh.clear()
-    this.#state.forgetFound()
+    this.#freshMarks = []
+    this.#state.forgetAbsent()
     for (const { purpose } of jobs) {
       if (purpose.type === 'revoke') await this.#find(LOCKS, JSON.stringify(purpose.session))
       if (purpose.type === 'inspect') await this.#find(LOCKS, '')
@@ -170,19 +172,26 @@ export class Changes {
         if (purpose.type === 'read') read.add(name)
         else if (!this.#rows.get(name)) names.add(name)
       }
-      for (const id of idsFor(purpose)) marks.add(markOf(id))
+      if (purpose.type === 'read') for (const id of purpose.ids) marks.add(markOf(id))
     }
-    this.#marks = [...marks]
     if (names.size + read.size + marks.size > 0 || !this.#serverClock.isKnown)
-      await this.#look([...names], this.#sql.query, [...read])
+      await this.#look([...names], this.#sql.query, [...read], [...marks])
   }
 
-  /** One attempt: undefined when the rows were out of date. */
-  async #attempt(jobs: readonly Job[], query: Query): Promise<Results | undefined> {
+  /**
+   * One attempt: undefined when the rows were out of date.
+   * @param locked the rows that the transaction has locked, where it has.
+   */
+  async #attempt(
+    jobs: readonly Job[],
+    query: Query,
+    locked?: readonly number[],
+  ): Promise<Results | undefined> {
     const results = await this.#decideWithAll(jobs, query)
     const draft = this.#state.draft()
-    const isWritten = draft.written.size > 0 || draft.marks.length > 0
-    if (!isWritten && draft.read.every(row => this.#fresh.has(row))) return results
+    if (this.#isKnown(draft)) return results
+    // Two transactions that lock further rows could wait for each other. The next attempt locks all of them in order.
+    if (locked && draft.read.some(({ id }) => !locked.includes(id))) return undefined
     const asked = this.#clock.now()
     const answer = JSON.parse(
       (await query(this.#statements.change, valuesOf(draft, this.#moment.at, this.#isWithin))) as string,
@@ -196,44 +205,68 @@ export class Changes {
     if (answer.state === 'clock') this.#serverClock.forget()
     if (answer.state === 'bound')
       this.#state.bind(idsOf(draft.granted).filter(id => !answer.free.includes(id)))
+    if (answer.state === 'recorded') this.#state.found(answer.marks)
     this.#heard(answer, asked)
     return undefined
   }
 
-  /** Decides as often as a row turns out to be missing. */
+  /** Whether a draft only reads what the last look has read. */
+  #isKnown({ read, written, marks, looked }: Draft): boolean {
+    return (
+      written.size + marks.length === 0 &&
+      read.every(row => this.#fresh.has(row)) &&
+      looked.every(mark => this.#freshMarks.includes(mark))
+    )
+  }
+
+  /** Decides as often as rows turn out to be missing. */
   async #decideWithAll(jobs: readonly Job[], query: Query): Promise<Results> {
     for (;;) {
-      try {
-        this.#moment = this.#serverClock.now()
-        this.#state.begin(this.#moment.at)
-        return jobs.map(job => {
-          this.#state.about(requestsIn(job.purpose))
-          return { job, result: job.work(this.#state) }
-        })
-      } catch (error) {
-        if (error instanceof MissingRow) await this.#look([error.rowName], query)
-        else if (error instanceof OutdatedRows) await this.#look(error.rowNames, query)
-        else throw error
-      }
+      this.#moment = this.#serverClock.now()
+      this.#state.begin(this.#moment.at)
+      const results = this.#decide(jobs)
+      if (results) return results
+      await this.#look([...this.#state.missing], query)
+    }
+  }
+
+  /** Undefined when rows are missing. */
+  #decide(jobs: readonly Job[]): Results | undefined {
+    const { missing } = this.#state
+    try {
+      const results = jobs.map(job => {
+        this.#state.about(requestsIn(job.purpose))
+        return { job, result: job.work(this.#state) }
+      })
+      return missing.size === 0 ? results : undefined
+    } catch (error) {
+      // A decision without all rows may fail in any way.
+      if (missing.size === 0) throw error
+      return undefined
     }
   }
 
   /**
-   * Reads rows, and looks for the ids of the operations again: a holder that has recorded one has released its locks
-   * after that, so ids are not to be older than rows.
+   * Reads rows, and tells which of these ids are recorded.
    * @param names of rows, which are made if they are missing. @param read names of rows that may be missing.
    */
-  async #look(names: readonly string[], query: Query, read: readonly string[] = []): Promise<void> {
+  async #look(
+    names: readonly string[],
+    query: Query,
+    read: readonly string[] = [],
+    marks: readonly string[] = [],
+  ): Promise<void> {
     const asked = this.#clock.now()
     const text = await query(this.#statements.rows, [
       arrayText([...names, ...read]),
       arrayText(names),
-      arrayText(this.#marks),
+      arrayText(marks),
       String(this.#isWithin),
     ])
     const found = JSON.parse(text as string) as Found
     this.#seen(found, asked)
-    this.#state.found(this.#marks, new Set(found.recorded?.map(mark => mark.replaceAll('-', ''))))
+    this.#freshMarks = marks
+    this.#state.found(found.recorded ?? [])
     for (const name of read) if (!this.#rows.get(name)) this.#state.absent(name)
   }
 
@@ -257,6 +290,7 @@ export class Changes {
     this.#serverClock.told(answer.now, asked)
     this.#state.discard()
     this.#fresh.clear()
+    this.#freshMarks = []
     if (answer.state === 'stale') for (const row of answer.rows ?? []) this.#rows.changed(...row)
   }
 }
@@ -271,7 +305,7 @@ function versionsOf(rows: readonly Row[]): number[] {
 
 /** The values of the statement that writes a draft. */
 function valuesOf(
-  { read, written, granted, marks, next, isDurable }: Draft,
+  { read, written, granted, marks, looked, next, isDurable }: Draft,
   at: number,
   isWithin: boolean,
 ): string[] {
@@ -285,6 +319,7 @@ function valuesOf(
     arrayText(read.map(row => written.get(row) ?? null)),
     String(next),
     arrayText(idsOf(granted)),
+    arrayText(looked),
     arrayText(marks.map(({ mark }) => mark)),
     arrayText(marks.map(({ until }) => until)),
     arrayText(marks.map(({ mustBeNew }) => mustBeNew)),

@@ -46,19 +46,3 @@ export function namesFor(purpose: Purpose): string[] {
       return names
   }
 }
-
-/** The ids that an operation looks for. */
-export function idsFor(purpose: Purpose): readonly RecordedId[] {
-  switch (purpose.type) {
-    case 'enqueue':
-    case 'poll':
-      return purpose.read?.ids ?? []
-    case 'read':
-      return purpose.ids
-    case 'commit':
-      // Looked for where no guard holds: a guard may have been lost.
-      return purpose.record
-    default:
-      return []
-  }
-}

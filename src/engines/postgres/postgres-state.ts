@@ -3,24 +3,10 @@ import { withInfinity } from '../../engine/kit/memory-state.js'
 import type { EngineState } from '../../engine/kit/state-engine.js'
 import type { Entry, Request } from '../../engine/lock-table.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
-import { owned, placesOf, queueData, type OwnedRequest } from './lock-row.js'
+import { owned, placesOf, queueData, type OwnedRequest, type Place } from './lock-row.js'
 import { LOCKS, markOf, rowName } from './names.js'
 import type { Row, Rows } from './rows.js'
 import { valueData, valueOf, WATCH_LIFE } from './value-row.js'
-
-/** A decision needs a row that is not known. */
-export class MissingRow extends Error {
-  constructor(readonly rowName: string) {
-    super(rowName)
-  }
-}
-
-/** The rows of a request for several keys were not read at one moment. */
-export class OutdatedRows extends Error {
-  constructor(readonly rowNames: readonly string[]) {
-    super(rowNames.join(', '))
-  }
-}
 
 /** What a decision has read and wants to write. */
 export interface Draft {
@@ -28,6 +14,8 @@ export interface Draft {
   readonly read: readonly Row[]
   readonly written: ReadonlyMap<Row, string>
   readonly marks: readonly Mark[]
+  /** What stands for the ids that were taken for not recorded. */
+  readonly looked: readonly string[]
   /** Rows of keys that are granted. */
   readonly granted: readonly Row[]
   /** The version of all rows that are written. */
@@ -52,6 +40,7 @@ export class PostgresState implements EngineState {
   /** The requests of parsed rows, by id. */
   readonly #requests = new Map<string, OwnedRequest>()
   readonly #queues = new Map<string, Entry[]>()
+  readonly #places = new Map<Row, readonly Place[]>()
   readonly #read = new Set<Row>()
   readonly #changedKeys = new Set<string>()
   readonly #written = new Map<Row, string>()
@@ -61,10 +50,11 @@ export class PostgresState implements EngineState {
   /** The rows that were found bound to transactions of earlier holders. */
   readonly #bound = new Set<number>()
   readonly #marks = new Map<string, Mark>()
-  /** Whether an id is recorded, by mark. */
-  readonly #recorded = new Map<string, boolean>()
+  /** What stands for the ids that were found to be recorded. */
+  readonly #recorded = new Set<string>()
   readonly #absent = new Set<string>()
   readonly #lookedFor = new Set<string>()
+  readonly #missing = new Set<string>()
   #about: readonly LockRequest[] = []
   #now = 0
   #number = 0
@@ -84,9 +74,18 @@ export class PostgresState implements EngineState {
     this.#given.clear()
     this.#marks.clear()
     this.#lookedFor.clear()
+    this.#missing.clear()
     this.#isDurable = false
     this.#now = now
     this.#number = Math.floor(now * 1000)
+  }
+
+  /**
+   * The names of rows that the decisions need, and that are not known or were not read at one moment. The decisions take
+   * them for empty and go on, so that one look brings all of them. What was decided then is of no use.
+   */
+  get missing(): ReadonlySet<string> {
+    return this.#missing
   }
 
   /** The requests that the next decision is about: their claims tell where a request is found by its id. */
@@ -94,9 +93,8 @@ export class PostgresState implements EngineState {
     this.#about = requests
   }
 
-  /** Forgets what was found of ids, and which rows are absent. */
-  forgetFound(): void {
-    this.#recorded.clear()
+  /** Forgets which rows are absent. */
+  forgetAbsent(): void {
     this.#absent.clear()
   }
 
@@ -105,17 +103,19 @@ export class PostgresState implements EngineState {
     this.#absent.add(name)
   }
 
-  /** Takes on which of these ids are recorded. */
-  found(marks: readonly string[], recorded: ReadonlySet<string>): void {
-    for (const mark of marks) this.#recorded.set(mark, recorded.has(mark))
+  /** Takes on which ids are recorded. All others are taken for not recorded until the change is refused for them. */
+  found(marks: readonly string[]): void {
+    for (const mark of marks) this.#recorded.add(mark.replaceAll('-', ''))
   }
 
-  /** Takes on which rows are bound to transactions of earlier holders, for the decisions until {@link unbind}. */
+  /** Takes on which rows are bound to transactions of earlier holders. */
   bind(rows: Iterable<number>): void {
     for (const id of rows) this.#bound.add(id)
   }
 
-  unbind(): void {
+  /** Forgets which ids are recorded, and which rows are bound. */
+  forgetFound(): void {
+    this.#recorded.clear()
     this.#bound.clear()
   }
 
@@ -123,6 +123,7 @@ export class PostgresState implements EngineState {
   discard(): void {
     this.#requests.clear()
     this.#queues.clear()
+    this.#places.clear()
   }
 
   /** The rows that were read since the draft was begun. */
@@ -140,6 +141,7 @@ export class PostgresState implements EngineState {
       written: this.#written,
       granted: [...this.#granted],
       marks: [...this.#marks.values()],
+      looked: [...this.#lookedFor].filter(mark => !this.#recorded.has(mark)),
       next: this.#next(),
       isDurable: this.#isDurable,
     }
@@ -260,7 +262,7 @@ export class PostgresState implements EngineState {
     return ids.map(id => {
       const mark = markOf(id)
       this.#lookedFor.add(mark)
-      return this.#marks.has(mark) || this.#recorded.get(mark)!
+      return this.#marks.has(mark) || this.#recorded.has(mark)
     })
   }
 
@@ -287,8 +289,9 @@ export class PostgresState implements EngineState {
   #row(kind: Parameters<typeof rowName>[0], key: string): Row {
     const name = rowName(kind, key)
     const row = this.#rows.get(name)
-    if (!row) throw new MissingRow(name)
-    return row
+    if (row) return row
+    this.#missing.add(name)
+    return { name, id: 0, version: 0, data: '' }
   }
 
   /** Counts a row among those by which the draft was decided. */
@@ -315,24 +318,33 @@ export class PostgresState implements EngineState {
 
   /** The requests in the queue of a row. */
   #parse(row: Row): OwnedRequest[] {
-    return placesOf(row.data).map(place => {
+    return this.#placesIn(row).flatMap(place => {
       const id = 'request' in place ? place.request.id : place.id
       const known = this.#requests.get(id)
-      if (known) return known
-      if ('request' in place) {
-        this.#requests.set(id, place.request)
-        return place.request
-      }
+      if (known || !('first' in place)) return known ?? []
       const first = this.#row('lock', place.first)
-      this.#parse(first)
+      this.#placesIn(first)
       const request = this.#requests.get(id)
-      if (!request) throw new OutdatedRows([row.name, first.name])
-      return request
+      if (request) return request
+      // The two rows were not read at one moment.
+      this.#missing.add(row.name).add(first.name)
+      return []
     })
   }
 
+  /** The places of a row, when it was parsed. From then on its own requests are known. */
+  #placesIn(row: Row): readonly Place[] {
+    let places = this.#places.get(row)
+    if (!places) {
+      places = placesOf(row.data)
+      this.#places.set(row, places)
+      for (const place of places) if ('request' in place) this.#requests.set(place.request.id, place.request)
+    }
+    return places
+  }
+
   #parseAll(): void {
-    for (const name of this.#rows.names()) if (name.startsWith(LOCKS)) this.#parse(this.#rows.get(name)!)
+    for (const name of this.#rows.names()) if (name.startsWith(LOCKS)) this.#placesIn(this.#rows.get(name)!)
   }
 
   #value(key: string) {

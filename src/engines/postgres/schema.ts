@@ -103,11 +103,12 @@ $$;
 -- Compares and sets: writes data with the version next if every row has the expected version, and else tells what
 -- the rows are. Data that are null are not written. The decision was made at a time that must not be ahead of this
 -- server's clock, and not further behind than the slack. A row of a key that is granted must not be bound to a
--- transaction: an earlier grant's fence has it FOR KEY SHARE, which other changes get along with. Marks are recorded;
--- those that must be new make it fail.
+-- transaction: an earlier grant's fence has it FOR KEY SHARE, which other changes get along with. Nothing is written if
+-- one of the marks that were looked for is recorded: whatever has recorded it under a lock had released the lock in the
+-- same step. Marks are recorded; those that must be new make it fail.
 create or replace function ${schema}.change(
   decided float8, slack float8, durable boolean, within boolean,
-  ids bigint[], versions bigint[], datas text[], next bigint, granted bigint[],
+  ids bigint[], versions bigint[], datas text[], next bigint, granted bigint[], looked uuid[],
   marks uuid[], untils float8[], must_be_new boolean[]
 ) returns text
 language plpgsql as $$
@@ -115,6 +116,7 @@ declare
   now float8 := ${schema}.clock();
   is_written boolean := false;
   found_versions bigint[];
+  known uuid[];
   free bigint[];
   worn bigint[];
   kept int;
@@ -123,7 +125,7 @@ begin
     return json_build_object('state', 'clock', 'now', now);
   end if;
   perform ${schema}.settings(within, durable);
-  if cardinality(ids) = 1 and datas[1] is not null then
+  if cardinality(ids) = 1 and cardinality(looked) = 0 and datas[1] is not null then
     if cardinality(granted) = 0 then
       update ${schema}.state set version = next, data = datas[1], changes = changes + 1
         where id = ids[1] and version = versions[1]
@@ -143,7 +145,14 @@ begin
         from unnest(ids) with ordinality e(id, place),
           lateral (select s.version from ${schema}.state s where s.id = e.id for no key update) s
     ) l;
-    if found_versions is distinct from versions then return ${schema}.stale(ids, versions); end if;
+    if coalesce(found_versions, '{}') <> versions then return ${schema}.stale(ids, versions); end if;
+    if cardinality(looked) > 0 then
+      select array_agg(r.mark) into known
+        from ${schema}.recorded r where r.mark = any(looked) and r.until > clock_timestamp();
+      if known is not null then
+        return json_build_object('state', 'recorded', 'now', now, 'marks', known);
+      end if;
+    end if;
     if cardinality(granted) > 0 then
       select array_agg(s.id) into free from (
         select s.id from ${schema}.state s where s.id = any(granted) for update skip locked

@@ -19,7 +19,7 @@ export function statementsOf(schema: string): Statements {
     change:
       `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::boolean, ` +
       `$5::text::bigint[], $6::text::bigint[], $7::text::text[], $8::text::bigint, $9::text::bigint[], ` +
-      `$10::text::uuid[], $11::text::float8[], $12::text::boolean[])`,
+      `$10::text::uuid[], $11::text::uuid[], $12::text::float8[], $13::text::boolean[])`,
     fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)`,
     lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
     notify: 'select pg_notify($1::text, $2::text)',
