@@ -77,6 +77,8 @@ export class Changes {
   /** What stands for the ids of which the last look has told whether they are recorded. */
   #freshMarks: readonly string[] = []
   #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
+  /** Rows that other boxes have told of. They are taken on between two decisions. */
+  readonly #told: (readonly [id: number, version: number, data: string])[] = []
 
   constructor(
     sql: StatementRunner,
@@ -99,6 +101,17 @@ export class Changes {
     return this.#moment
   }
 
+  /** The row with this request, as it was last seen; undefined when it is not known. */
+  rowWith(request: string): Row | undefined {
+    const name = this.#state.nameOf(request)
+    return name === undefined ? undefined : this.#rows.get(name)
+  }
+
+  /** Another box tells what it has made of a row. */
+  tell(id: number, version: number, data: string): void {
+    this.#told.push([id, version, data])
+  }
+
   /** Rejects with a SqlError. */
   run<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -114,6 +127,8 @@ export class Changes {
     try {
       this.#rows.trim()
       this.#state.forgetFound()
+      if (this.#told.length > 0) this.#state.discard()
+      for (const row of this.#told.splice(0)) this.#rows.told(...row)
       for (const { job, result } of await this.#decided(jobs)) job.resolve(result)
     } catch (error) {
       this.#state.discard()

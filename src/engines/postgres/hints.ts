@@ -3,6 +3,7 @@ import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
+import type { Row } from './rows.js'
 import type { Statements } from './statements.js'
 
 /** How long a box waits for its own message to find out whether it hears any: milliseconds. */
@@ -20,6 +21,8 @@ interface Job {
 /** What a box is told by others. */
 export interface Hearer {
   heard(hint: Hint): void
+  /** What a row has become with which the hint that follows has to do. */
+  told(id: number, version: number, data: string): void
   /** Hints may have been lost. */
   missed(): void
 }
@@ -58,9 +61,17 @@ export class Hints {
     this.#isDeaf = !(await this.#hearsItself())
   }
 
-  /** Settles when the hint is sent, or can't be. */
-  tell(session: string, { type, about }: Hint): Promise<void> {
-    return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
+  /**
+   * Settles when the hint is sent, or can't be.
+   * @param row goes along if there is room, so that the box that is told need not ask for it. Only boxes know the name of
+   * its channel.
+   */
+  tell(session: string, { type, about }: Hint, row?: Row): Promise<void> {
+    const line = `${type} ${about}`
+    const more = row && `${line} ${row.id} ${row.version} ${row.data}`
+    return new Promise(done =>
+      this.#batcher.add({ session, line: more && isShort(more) ? more : line, done }),
+    )
   }
 
   /** Sends a hint when a transaction of the caller's commits. */
@@ -111,9 +122,14 @@ export class Hints {
       const space = line.indexOf(' ')
       const type = line.slice(0, space)
       if (type === 'missed') this.#hearer.missed()
-      if (type === 'wake' || type === 'lost' || type === 'changed')
-        this.#hearer.heard({ type, about: line.slice(space + 1) })
+      if (type === 'lost' || type === 'changed') this.#hearer.heard({ type, about: line.slice(space + 1) })
+      if (type === 'wake') this.#woken(line.slice(space + 1).split(' '))
     }
+  }
+
+  #woken([about, id, version, ...data]: string[]): void {
+    if (id !== undefined) this.#hearer.told(Number(id), Number(version), data.join(' '))
+    this.#hearer.heard({ type: 'wake', about: about! })
   }
 
   async #send(): Promise<void> {
@@ -134,7 +150,11 @@ export class Hints {
 
 /** What can be told: a key with a line break in it, or too long a one, can't be. */
 function lineOf(line: string): string {
-  return Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n') ? line : 'missed '
+  return isShort(line) && !line.includes('\n') ? line : 'missed '
+}
+
+function isShort(line: string): boolean {
+  return Buffer.byteLength(line) < MOST_BYTES
 }
 
 function channelOf(session: string): string {

@@ -3,6 +3,7 @@ import type {
   Awaitable,
   Commit,
   CommitOutcome,
+  ExtendOrYield,
   Granted,
   Listener,
   Operation,
@@ -33,6 +34,8 @@ import { WATCH_LIFE } from './value-row.js'
 
 /** A waiter that hears nothing looks again within so many milliseconds. */
 const DEAF_LOOK = 100
+/** A box hands a lock on among its own callers for so long before it asks for other waiters again: milliseconds. */
+const ALONE_FOR = 2
 /** A box that hears nothing reads what it watches so often: milliseconds. */
 const DEAF_WATCH = 1000
 /** Rows that have no effect any more are deleted when they are so old: milliseconds. */
@@ -73,6 +76,7 @@ export class PostgresEngine extends StateEngine {
     this.#changes = this.#changesOver(sql, false)
     const hearer = {
       heard: (hint: Hint) => this.receive(hint),
+      told: (id: number, version: number, data: string) => this.#changes.tell(id, version, data),
       missed: () => this.#listener?.missed(),
     }
     this.#hints = new Hints(sql, this.#statements, hearer, clock)
@@ -104,7 +108,21 @@ export class PostgresEngine extends StateEngine {
     if (operation.type === 'unwatch') this.#watched.delete(operation.key)
     const outcome = await super.submit(withSlack(operation))
     if (operation.type === 'inspect') return withoutSlack(outcome as readonly RequestReport[])
-    return this.#hints.isDeaf ? withLooks(outcome as RequestStatus | undefined) : outcome
+    if (operation.type === 'extendOrYield') return this.#extended(operation, outcome as RequestStatus)
+    return this.#withLooks(outcome as RequestStatus | undefined)
+  }
+
+  /** A grant was extended if no other request waits. Without a message, that is known for a moment. */
+  #extended({ request }: ExtendOrYield, status: RequestStatus): RequestStatus {
+    if (status.state !== 'held' || status.id !== request.id) return this.#withLooks(status)
+    this.#ownClock.after(ALONE_FOR, () => this.#listener?.wanted(request.id), false)
+    return { ...status, isAlone: true }
+  }
+
+  /** The status as a waiter needs it that hears nothing. */
+  #withLooks<Status extends RequestStatus | undefined>(status: Status): Status {
+    if (!this.#hints.isDeaf || status?.state !== 'queued') return status
+    return { ...status, lookAgain: Math.min(status.lookAgain, DEAF_LOOK) }
   }
 
   async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
@@ -150,7 +168,11 @@ export class PostgresEngine extends StateEngine {
   }
 
   protected override notify({ session }: SessionInfo, hint: Hint): Promise<void> {
-    return this.#hints.tell(session, hint)
+    return this.#hints.tell(
+      session,
+      hint,
+      hint.type === 'wake' ? this.#changes.rowWith(hint.about) : undefined,
+    )
   }
 
   protected override now(): number {
@@ -222,10 +244,4 @@ function withoutSlack(reports: readonly RequestReport[]): RequestReport[] {
     report.phase === 'held' ? { ...report, expiresIn: report.expiresIn - SLACK } : report,
   )
   return own.filter(({ expiresIn }) => expiresIn > 0)
-}
-
-/** The status for a waiter that hears nothing. */
-function withLooks(status: RequestStatus | undefined): RequestStatus | undefined {
-  if (status?.state !== 'queued') return status
-  return { ...status, lookAgain: Math.min(status.lookAgain, DEAF_LOOK) }
 }

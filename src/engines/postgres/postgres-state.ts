@@ -65,6 +65,12 @@ export class PostgresState implements EngineState {
     this.#own = own
   }
 
+  /** The name of the row with this request; undefined when it is not known. */
+  nameOf(request: string): string | undefined {
+    const first = this.#requests.get(request)?.claims[0]
+    return first && rowName('lock', first.key)
+  }
+
   /** Begins a draft. @param now server time. */
   begin(now: number): void {
     this.#read.clear()

@@ -38,6 +38,12 @@ export class Rows {
     else Object.assign(row, { version, data })
   }
 
+  /** Takes on what another box has made of a row, unless something newer is known. */
+  told(id: number, version: number, data: string): void {
+    const row = this.#byId.get(id)
+    if (row && version > row.version) Object.assign(row, { version, data })
+  }
+
   /** A row has another number. */
   moved(from: number, to: number): void {
     const row = this.#byId.get(from)
