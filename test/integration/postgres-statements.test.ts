@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { queued } from '../../src/conformance/time.js'
+import { open } from '../../src/index.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.kill())
+
+/** A box, and the functions of its schema that it calls from now on. */
+async function counted(schema: string) {
+  const pool = server.pool()
+  const calls: string[] = []
+  pool.on('connect', client => {
+    const query = client.query.bind(client) as (statement: { text?: string }) => unknown
+    const counting = (statement: { text?: string }): unknown => {
+      const [, called] = /\.(\w+)\(/.exec(statement.text ?? '') ?? []
+      if (called) calls.push(called)
+      return query(statement)
+    }
+    Object.assign(client, { query: counting })
+  })
+  const box = await open({ postgres: pool, schema })
+  return { box, calls, close: () => box.close().then(() => pool.end()) }
+}
+
+test('a box reads all rows that it needs by one statement', async () => {
+  const { box, calls, close } = await counted('looks')
+  await using other = await open(`${server.url}?schema=looks`)
+  const held = await other.mutex('hub').acquire()
+  // What is known of each of these requests is in the row of its first key.
+  const waiters = Array.from({ length: 20 }, (_, index) => other.mutex(`a-${index}`, 'hub').acquire())
+  await queued(other, 'hub', waiters.length)
+  calls.length = 0
+  expect(await box.mutex('hub').tryAcquire()).toBeUndefined()
+  // The row of the lock, and those of the first keys.
+  expect(calls).toEqual(['rows', 'rows'])
+  await held.release()
+  for (const waiter of waiters) await (await waiter).release()
+  await close()
+})
+
+test('a waiter that is woken takes its lock by one statement', async () => {
+  const { box, calls, close } = await counted('woken')
+  await using other = await open(`${server.url}?schema=woken`)
+  const held = await other.mutex('key').acquire()
+  const asked = box.mutex('key').acquire()
+  await queued(other, 'key', 1)
+  calls.length = 0
+  await held.release()
+  await asked
+  expect(calls).toEqual(['change'])
+  await close()
+})
+
+
+test('tasks of one box hand a lock on without a statement for each 16 turns', async () => {
+  const { box, calls, close } = await counted('turns')
+  const cycle = () => box.mutex('key').run(() => undefined)
+  await cycle()
+  calls.length = 0
+  const since = performance.now()
+  await Promise.all(Array.from({ length: 10_000 }, cycle))
+  const asked = (performance.now() - since) / 2
+  expect(calls.length).toBeLessThan(Math.min(asked + 3, 10_000 / 16))
+  await close()
+})
+
+test('boxes that lock further rows while they decide do not wait for each other', async () => {
+  const boxes = await Promise.all(Array.from({ length: 4 }, () => open(`${server.url}?schema=crossed`)))
+  let left = 800
+  const work = async (box: (typeof boxes)[number]) => {
+    while (left-- > 0) {
+      const keys = Array.from({ length: 3 }, () => `key-${Math.floor(Math.random() * 30)}`)
+      await box.mutex(...new Set(keys)).run(() => undefined)
+    }
+  }
+  await Promise.all(boxes.flatMap(box => Array.from({ length: 16 }, () => work(box))))
+  await Promise.all(boxes.map(box => box.close()))
+  // The server counts them when a connection ends.
+  const [found] = await server.query<{ deadlocks: string }>(
+    'select deadlocks from pg_stat_database where datname = current_database()',
+  )
+  expect(found!.deadlocks).toBe('0')
+})
