@@ -56,7 +56,6 @@ test('a waiter that is woken takes its lock by one statement', async () => {
   await close()
 })
 
-
 test('tasks of one box hand a lock on without a statement for each 16 turns', async () => {
   const { box, calls, close } = await counted('turns')
   const cycle = () => box.mutex('key').run(() => undefined)
