@@ -24,6 +24,7 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   file: ['proper-lockfile', 'live-mutex'],
   trains: ['proper-lockfile'],
   redis: ['ioredis', 'redis', 'redlock', 'redis-semaphore', '@verrou/core', 'Redisson'],
+  postgres: ['pg', 'rate-limiter-flexible'],
   zookeeper: ['node-zookeeper-client', 'zookeeper', 'Curator', 'kazoo'],
   hazelcast: ['hazelcast-client'],
   limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],

@@ -32,6 +32,7 @@ describe('figures in the pages', () => {
         'hazelcast',
         'limits',
         'memory',
+        'postgres',
         'redis',
         'trains',
         'zookeeper',
