@@ -13,7 +13,7 @@ import { dropClosed } from '../../src/engines/hazelcast/client-internals.js'
 import { open } from '../../src/open.js'
 import { pause, soFar, until } from '../../src/conformance/time.js'
 import { intercepted } from '../support/hazelcast/intercepted.js'
-import { makeCertificate } from '../support/redis/certificate.js'
+import { makeCertificate } from '../support/servers/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 

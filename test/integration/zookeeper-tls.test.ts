@@ -9,7 +9,7 @@ import {
   NoAuthError,
   ZooKeeper,
 } from '../../src/engines/zookeeper/client/index.js'
-import { makeCertificate } from '../support/redis/certificate.js'
+import { makeCertificate } from '../support/servers/certificate.js'
 import { runProgram } from '../support/run-program.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -53,8 +53,8 @@ export class SqlError extends Error {
  * server refuses a new connection, as 57P03 says.
  */
 const ENDING = /^(08|57P0[1245])/
-/** The client `postgres` has made no connection. */
-const UNCONNECTED = ['CONNECT_TIMEOUT', 'CONNECTION_ENDED']
+/** The client `postgres` has made no connection, or one of the two sides does not take the other's certificate. */
+const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 
 /** The failure of a statement. @param isSent whether the statement may have been sent when it failed. */
 export function sqlError(error: unknown, isSent: boolean): SqlError {
@@ -75,7 +75,7 @@ function isUnconnected(error: unknown): boolean {
   const { code, errors, syscall } = error as NodeJS.ErrnoException & { readonly errors?: readonly unknown[] }
   // A host with several addresses fails with one error for each.
   if (errors) return errors.every(isUnconnected)
-  return syscall === 'connect' || syscall === 'getaddrinfo' || UNCONNECTED.includes(code!)
+  return syscall === 'connect' || syscall === 'getaddrinfo' || UNCONNECTED.test(code ?? '')
 }
 
 /** An array of PostgreSQL as text. */
