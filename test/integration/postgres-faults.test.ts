@@ -178,3 +178,17 @@ test.runIf(process.platform === 'linux' && unprivileged !== undefined)(
     await held.release()
   },
 )
+
+test('a queue that names a request of which a person has deleted the rest is an error', async () => {
+  await using server = await startPostgres()
+  await using box = await open(server.url)
+  await box.mutex('key').run(() => undefined)
+  await server.query(`
+    update signalbox.state s set data = '[["request.1","first key"]]', version = version + 1
+      from signalbox.names n where n.id = s.id and n.name = 'lock/key'`)
+  await expect(box.mutex('key').tryAcquire()).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining('no decision within 50 attempts'),
+  })
+  expect(await box.mutex('other').run(() => 'inside')).toBe('inside')
+})

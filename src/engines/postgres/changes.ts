@@ -20,7 +20,7 @@ export const SLACK = 250
 const MOST_TOGETHER = 256
 /** After so many decisions by rows that were out of date, the rows are locked while it is decided. */
 const MOST_OUTDATED = 3
-/** So many attempts are made. */
+/** So many attempts are made, and rows are looked for so often in each. */
 const MOST_ATTEMPTS = 50
 /** Another transaction was in the way, and nothing was done. */
 const AGAIN = ['40001', '40P01']
@@ -152,7 +152,7 @@ export class Changes {
         this.#state.discard()
       }
     }
-    throw new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined)
+    throw undecided()
   }
 
   /**
@@ -236,13 +236,14 @@ export class Changes {
 
   /** Decides as often as rows turn out to be missing. */
   async #decideWithAll(jobs: readonly Job[], query: Query): Promise<Results> {
-    for (;;) {
+    for (let look = 0; look < MOST_ATTEMPTS; look++) {
       this.#moment = this.#serverClock.now()
       this.#state.begin(this.#moment.at)
       const results = this.#decide(jobs)
       if (results) return results
       await this.#look([...this.#state.missing], query)
     }
+    throw undecided()
   }
 
   /** Undefined when rows are missing. */
@@ -308,6 +309,10 @@ export class Changes {
     this.#freshMarks = []
     if (answer.state === 'stale') for (const row of answer.rows ?? []) this.#rows.changed(...row)
   }
+}
+
+function undecided(): SqlError {
+  return new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined)
 }
 
 function idsOf(rows: readonly Row[]): number[] {
