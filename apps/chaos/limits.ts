@@ -4,8 +4,11 @@ import { MUTED, type FaultKind } from './plan.js'
 
 /** What is allowed beyond the lease or the session: milliseconds. */
 const GRACE = 1000
-/** A Hazelcast cluster looks once a second, and a box counts from what it saw there: milliseconds. */
-const COUNTED_LATE = 2000
+/**
+ * How much longer an engine keeps a lease for others, by the scheme of its URL: milliseconds. A Hazelcast cluster looks
+ * once a second, and a box counts from what it saw there. A decision on PostgreSQL may be behind the server's clock.
+ */
+const COUNTED_LATE: Readonly<Record<string, number>> = { hazelcast: 2000, postgres: 250, postgresql: 250 }
 
 /** How long a session of ZooKeeper outlives silence where the URL does not say it. */
 const USUAL_SESSION = '10s'
@@ -36,7 +39,7 @@ export function recoveryLimits(
   kinds: readonly FaultKind[],
   deadHolder: Guarantees['deadHolder'],
 ): Record<string, number> {
-  const late = url.startsWith('hazelcast:') ? COUNTED_LATE : 0
+  const late = COUNTED_LATE[url.split(':')[0]!] ?? 0
   const limit = silenceOf(url, lease) + GRACE + late
   return Object.fromEntries(
     kinds.flatMap(kind => {

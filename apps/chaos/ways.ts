@@ -9,6 +9,8 @@ const PORTS: Readonly<Record<string, number>> = {
   'redis-quorum': 6379,
   zookeeper: 2181,
   hazelcast: 5701,
+  postgres: 5432,
+  postgresql: 5432,
 }
 
 const SERVERS = /^([a-z-]+):\/\/([^/?#@]*@)?([^/?#@]+)(?=[/?#]|$)/

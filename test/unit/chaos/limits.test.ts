@@ -31,6 +31,14 @@ test('a lease that is longer than the session counts', () => {
   expect(silenceOf('zookeeper://localhost?sessionTimeout=1s', 3000)).toBe(3000)
 })
 
+test.each([
+  ['redis://localhost', 2000],
+  ['postgres://user@localhost/db?schema=app', 2250],
+  ['hazelcast://localhost/dev', 4000],
+])('what the dead hold on %s is free after %d ms with a lease of a second', (url, limit) => {
+  expect(recoveryLimits(url, 1000, ['kill'], 'lease')).toEqual({ kill: limit })
+})
+
 test("others get a client's locks later when the engine still hears that client", () => {
   const url = 'zookeeper://localhost?sessionTimeout=2s'
   const limits = recoveryLimits(url, 1000, ['hold requests', 'hold replies'], 'session timeout')
