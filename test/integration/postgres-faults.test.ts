@@ -192,3 +192,26 @@ test('a queue that names a request of which a person has deleted the rest is an 
   })
   expect(await box.mutex('other').run(() => 'inside')).toBe('inside')
 })
+
+test.each(['LATIN1', 'SQL_ASCII'])('a database in %s shows its locks', async encoding => {
+  await using server = await startPostgres()
+  await server.query(`create database other encoding '${encoding}' template template0`)
+  await using box = await open(server.url.replace(/postgres$/, 'other'))
+  await box.mutex('key').run(async () => {
+    const shown = []
+    for await (const { key } of box.inspect()) shown.push(key)
+    expect(shown).toEqual(['key'])
+  })
+})
+
+test.each(['repeatable read', 'serializable'])(
+  'boxes whose user has %s as its isolation make new rows together',
+  async isolation => {
+    await using server = await startPostgres()
+    await server.query(`alter user tester set default_transaction_isolation = '${isolation}'`)
+    const boxes = await Promise.all(Array.from({ length: 3 }, () => open(server.url)))
+    for (let round = 0; round < 30; round++)
+      await Promise.all(boxes.map(box => box.mutex(`key-${round}`).run(() => undefined)))
+    await Promise.all(boxes.map(box => box.close()))
+  },
+)

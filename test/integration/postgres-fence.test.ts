@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { InvalidArgumentError, LostError, open } from '../../src/index.js'
-import { pause, soFar } from '../../src/conformance/time.js'
+import { pause, soFar, until } from '../../src/conformance/time.js'
 import { makeLedger, stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
@@ -94,6 +94,73 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       await (await other.mutex('c').acquire()).release()
     })
     await (await other.mutex('a', 'b').acquire({ wait: '5s' })).release()
+  })
+
+  test('a row that moves to another number while it is bound is bound all the same', async () => {
+    const url = place()
+    const schema = url.split('=')[1]!
+    await using box = await open(url)
+    await using other = await open(url)
+    const grant = await box.mutex('key').acquire()
+    await within(pool, async mover => {
+      await mover.query(
+        `select ${schema}.move(array(select id from ${schema}.names where name = 'lock/key'))`,
+      )
+      const client = await pool.connect()
+      await client.query('begin')
+      const fenced = grant.fence(client)
+      await until('the fence waits for the row', async () => {
+        const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}.fence%'`
+        return (await pool.query(waiting)).rows.length > 0
+      })
+      await mover.query('commit')
+      await fenced
+      await grant.release()
+      expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+      await client.query('commit')
+      client.release()
+    })
+    await (await other.mutex('key').acquire({ wait: '5s' })).release()
+  })
+
+  test('a client that has begun no transaction is refused', async () => {
+    await using box = await open(place())
+    const client = await pool.connect()
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('has begun none') }
+    await box.mutex('key').run(async grant => {
+      await expect(grant.fence(client)).rejects.toMatchObject(refused)
+    })
+    const store = box.store('s')
+    await expect(store.transaction(['key'], tx => tx.put('key', 1), { in: client })).rejects.toMatchObject(
+      refused,
+    )
+    expect(await store.get('key')).toBeUndefined()
+    client.release()
+  })
+
+  test('what waits for a row that a transaction holds keeps no other operation waiting', async () => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    const held = await other.mutex('unrelated').acquire({ lease: 1000 })
+    await within(pool, async client => {
+      await box.store('s').transaction(['key'], tx => tx.put('key', 1), { in: client })
+      const blocked = other.store('s').put('key', 2)
+      blocked.catch(() => undefined)
+      const since = performance.now()
+      while ((await soFar(blocked)) === 'pending') {
+        await other.store('s').put('more', 1)
+        held.assertHeld()
+      }
+      // It is given up after two seconds.
+      expect(performance.now() - since).toBeGreaterThan(1500)
+      await expect(blocked).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringContaining('a transaction elsewhere holds the row'),
+      })
+    })
+    await held.release()
+    await other.store('s').put('key', 2)
   })
 
   test('a grant that is lost is refused', async () => {

@@ -43,7 +43,6 @@ const BESIDE: Readonly<Record<string, string>> = {
     'its lease of 30 ms is over before the answer is there',
   'a second downgrade does nothing, and a lost grant can not be downgraded':
     'its lease of 30 ms is over before the answer is there',
-  'tokens rise over more acquisitions than a grant has turns': 'it makes 2200 round trips',
   'a release wakes only the first waiter':
     'its preparation outlasts the time after which waiters tell that they live',
   'a release wakes all readers at the head, and not the writer behind them':

@@ -25,9 +25,17 @@ const MOST_ATTEMPTS = 50
 /** Another transaction was in the way, and nothing was done. */
 const AGAIN = ['40001', '40P01']
 
+/** A transaction elsewhere holds a row for longer than the server waits for it. */
+const ROW_IS_HELD = '55P03'
+/** An operation waits for such a row for so long, and tries after pauses of so long: milliseconds. */
+const MOST_HELD = 2000
+const HELD_PAUSE = 100
+
 interface Job {
   readonly work: (state: EngineState) => unknown
   readonly purpose: Purpose
+  /** When it was asked for: clock time. */
+  readonly since: number
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -115,7 +123,8 @@ export class Changes {
   /** Rejects with a SqlError. */
   run<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#batcher.add({ work, purpose, resolve: resolve as Job['resolve'], reject })
+      const since = this.#clock.now()
+      this.#batcher.add({ work, purpose, since, resolve: resolve as Job['resolve'], reject })
     })
   }
 
@@ -135,15 +144,22 @@ export class Changes {
       const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
       // What the server refuses is refused because of one of the operations. The others are carried out without it.
       if (isRefused && jobs.length > 1) for (const job of jobs) await this.#carryOut([job])
-      else for (const { reject } of jobs) reject(error)
+      else for (const job of jobs) this.#failed(job, error)
     }
+  }
+
+  /** What waits for a row that a transaction elsewhere holds is tried again, and all else goes on meanwhile. */
+  #failed(job: Job, error: unknown): void {
+    const isHeld = error instanceof SqlError && error.code === ROW_IS_HELD && !this.#isWithin
+    if (!isHeld || this.#clock.now() - job.since >= MOST_HELD) return job.reject(error)
+    this.#clock.after(HELD_PAUSE, () => this.#batcher.add(job), true)
   }
 
   /** Decides, and writes what was decided. */
   async #decided(jobs: readonly Job[]): Promise<Results> {
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      await this.#prepare(jobs)
       try {
+        await this.#prepare(jobs)
         const results =
           attempt < MOST_OUTDATED ? await this.#attempt(jobs, this.#sql.query) : await this.#locked(jobs)
         if (results) return results

@@ -127,6 +127,8 @@ export class PostgresEngine extends StateEngine {
 
   async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
     const { query } = callersTransaction(this.name, transaction)
+    // Without begin, each statement is a transaction of its own, and binds nothing.
+    await query(this.#statements.begun, [])
     const rows = request.claims.map(({ key }) => rowName('lock', key))
     return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === true
   }

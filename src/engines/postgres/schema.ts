@@ -46,13 +46,13 @@ create or replace function ${schema}.clock() returns float8 language sql volatil
 create or replace function ${schema}.new_id() returns bigint language sql volatile as
   $$ select floor(${schema}.clock())::bigint * 1024 + nextval('${schema}.ids') % 1024 $$;
 
--- What a transaction of the engine's own goes by: it waits for the disk only with values, and for a row that a
--- transaction elsewhere holds not for long.
+-- What a transaction of the engine's own goes by: it waits for the disk only with values, and hardly for a row that a
+-- transaction elsewhere holds, because all else that the box does waits meanwhile.
 create or replace function ${schema}.settings(within boolean, durable boolean) returns void
 language plpgsql as $$
 begin
   if within then return; end if;
-  perform set_config('lock_timeout', '2s', true);
+  perform set_config('lock_timeout', '100ms', true);
   if not durable then perform set_config('synchronous_commit', 'off', true); end if;
 end $$;
 
@@ -95,7 +95,7 @@ language sql as $$
     'rows', (
       select json_agg(json_build_array(n.name, s.id, s.version, s.data))
         from ${schema}.names n join ${schema}.state s on s.id = n.id
-        where n.name >= prefix and n.name < prefix || chr(1114111) and s.data <> '' and position(part in s.data) > 0
+        where n.name >= prefix and n.name < prefix || '~' and s.data <> '' and position(part in s.data) > 0
     )
   )
 $$;
@@ -229,9 +229,20 @@ $$;
 -- ends. False if it does not hold.
 create or replace function ${schema}.fence(wanted text[], request text, number bigint) returns boolean
 language plpgsql as $$
+declare
+  bound bigint[];
 begin
-  perform from ${schema}.names n join ${schema}.state s on s.id = n.id
-    where n.name = any(wanted) order by s.id for key share of s;
+  for attempt in 1 .. 50 loop
+    select array_agg(l.id) into bound from (
+      select s.id from ${schema}.names n join ${schema}.state s on s.id = n.id
+        where n.name = any(wanted) order by s.id for key share of s
+    ) l;
+    -- A row that has moved to another number meanwhile is not bound. One that is bound does not move.
+    exit when not exists (
+      select from ${schema}.names n where n.name = any(wanted) and n.id <> all (coalesce(bound, '{}'))
+    );
+    if attempt = 50 then return false; end if;
+  end loop;
   -- The request is in the row of its first key.
   return exists (
     select from ${schema}.names n join ${schema}.state s on s.id = n.id, json_array_elements(s.data::json) place

@@ -4,6 +4,8 @@ export interface Statements {
   readonly found: string
   readonly change: string
   readonly lock: string
+  /** Fails outside of a transaction, and keeps no other statement waiting. */
+  readonly begun: string
   readonly fence: string
   readonly tell: string
   readonly notify: string
@@ -21,6 +23,7 @@ export function statementsOf(schema: string): Statements {
       `$5::text::bigint[], $6::text::bigint[], $7::text::text[], $8::text::bigint, $9::text::bigint[], ` +
       `$10::text::uuid[], $11::text::uuid[], $12::text::float8[], $13::text::boolean[])`,
     fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)`,
+    begun: `lock table ${schema}.state in access share mode`,
     lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
     notify: 'select pg_notify($1::text, $2::text)',
     tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,

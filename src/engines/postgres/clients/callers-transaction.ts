@@ -7,6 +7,9 @@ interface Callers {
   unsafe?(text: string, values: readonly string[]): Promise<readonly object[]>
 }
 
+/** What the server answers a client that has begun no transaction. */
+const NO_TRANSACTION = '25P01'
+
 /**
  * Statements in a transaction that the caller has begun and will end.
  * @throws InvalidArgumentError when it is no client that can have one
@@ -26,6 +29,7 @@ function queryOf(name: string, transaction: unknown): Query {
       const [row] = await ask(text, values)
       return row && (Object.values(row)[0] as unknown)
     } catch (cause) {
+      if ((cause as { code?: unknown }).code === NO_TRANSACTION) throw unfit('a client that has begun none')
       throw new UnavailableError(
         `a statement in the transaction of the caller failed on ${name}: ${(cause as Error).message}`,
         { engine: name, cause },

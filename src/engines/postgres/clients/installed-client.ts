@@ -39,7 +39,7 @@ export function overPg({ name, address }: PostgresPlace, { Pool }: typeof Pg, cl
     user,
     password,
     database,
-    application_name: applicationName,
+    application_name: applicationName ?? usualName(),
     ssl: tls && tlsOptions(tls),
     max: CONNECTIONS,
     connectionTimeoutMillis: STATEMENT_TIMEOUT,
@@ -65,7 +65,7 @@ export function overPostgres(
     ...(user !== undefined && { user }),
     ...(password !== undefined && { password }),
     ...(database !== undefined && { database }),
-    ...(applicationName !== undefined && { connection: { application_name: applicationName } }),
+    connection: { application_name: applicationName ?? usualName() },
     ssl: tls ? { ...tlsOptions(tls), ...namesOf(place) } : false,
     max: CONNECTIONS,
     fetch_types: false,
@@ -79,6 +79,11 @@ export function overPostgres(
     socket: () => sockets.connect(),
   }
   return new PostgresClient(name, () => make(options), clock)
+}
+
+/** By which name people find the connections of boxes. */
+function usualName(): string {
+  return process.env['PGAPPNAME'] ?? 'signalbox'
 }
 
 /** The same as the package would find. */
