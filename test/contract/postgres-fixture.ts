@@ -27,6 +27,29 @@ function server(): Promise<PostgresServer> {
   return (shared ??= startPostgres())
 }
 
+/** A waiter polls for the end of the transaction that the last grant is bound to. */
+async function boundIsPolled(): Promise<void> {
+  const url = `${(await server()).url}?schema=s${randomUUID().slice(0, 8)}`
+  await using one = await open(url)
+  const engine = new MeddledEngine(await openPostgres(url))
+  await using other = await Box.join(engine, systemClock)
+  const pool = (await server()).pool()
+  const client = await pool.connect()
+  await client.query('begin')
+  const held = await one.mutex('key').acquire(LONG)
+  await held.fence(client)
+  const asked = other.mutex('key').acquire(LONG)
+  await queued(one, 'key', 1)
+  await held.release()
+  const looks = engine.count('poll')
+  await pause(1000)
+  expect(engine.count('poll') - looks).toBeGreaterThan(5)
+  await client.query('commit')
+  client.release()
+  await (await asked).release()
+  await pool.end()
+}
+
 /** A primary and its standby. */
 interface Replicated extends AsyncDisposable {
   readonly primary: PostgresServer
@@ -245,6 +268,7 @@ export const postgres: EngineFixture = {
       await held.release()
       await (await asked).release()
       expect(heard).not.toContain('wake')
+      await boundIsPolled()
     },
     async P11() {
       await Promise.all([freedEarly(), keptLonger()])

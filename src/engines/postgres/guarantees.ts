@@ -26,7 +26,8 @@ export const postgresGuarantees: Guarantees = {
       promise: 'P5',
       how:
         'A box that hears no NOTIFY, as behind a pooler that changes connections, looks whether its turn has come ' +
-        'ten times a second.',
+        'ten times a second. So does, twenty times a second, a waiter for a key whose last grant is bound to a ' +
+        'transaction that goes on after its release.',
     },
     {
       promise: 'P11',
