@@ -56,7 +56,7 @@ export class TransactionQueue {
     if (member.within && !this.#canJoin)
       return member.reject(
         new InvalidArgumentError(
-          `${this.#session.engine.name} keeps no values in a database that a caller's transaction could be in; leave out the option in`,
+          `${this.#session.engine.name} can't write values in a transaction of the caller's; leave out the option in`,
         ),
       )
     // A transaction within a task must not wait for the batch that the task may belong to.

@@ -1,3 +1,4 @@
+import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -42,6 +43,34 @@ test.each(givenClients)('$name stays its owner’s when the box is closed', asyn
   await box.close()
   const again = await openOver(given.client, 'mine')
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
+})
+
+test('a pool whose connections are all lent to others is named', async () => {
+  const pool = server.pool({ max: 2 })
+  opened.push(() => pool.end())
+  const box = await openOver(pool)
+  const client = await pool.connect()
+  await expect(box.mutex('key').acquire()).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining('no connection of the pool within 5000 ms'),
+  })
+  client.release()
+  expect(await box.mutex('key').run(() => 'inside')).toBe('inside')
+})
+
+test('a PGlite takes a fence in a transaction, and no transaction of a store', async () => {
+  const pglite = await PGlite.create()
+  opened.push(() => pglite.close())
+  const box = await openOver(pglite)
+  const grant = await box.mutex('key').acquire()
+  await pglite.transaction(async tx => {
+    await grant.fence(tx)
+    const within = box.store('s').transaction(['key'], state => state.put('key', 1), { in: tx })
+    await expect(within).rejects.toMatchObject(
+      invalid("can't write values in a transaction of the caller's; leave out the option in"),
+    )
+  })
+  await grant.release()
 })
 
 const reconnecting = givenClients.filter(({ isShared }) => isShared)

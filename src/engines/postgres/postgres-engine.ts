@@ -51,6 +51,8 @@ const SWEPT_TOGETHER = 10_000
 export class PostgresEngine extends StateEngine {
   readonly name: string
   readonly guarantees = postgresGuarantees
+  /** Undefined where the locks could not be taken while a transaction of the caller's goes on. */
+  readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
   readonly #sql: SqlClient
   readonly #schema: string
   readonly #ownClock: Clock
@@ -80,6 +82,8 @@ export class PostgresEngine extends StateEngine {
       missed: () => this.#listener?.missed(),
     }
     this.#hints = new Hints(sql, this.#statements, hearer, clock)
+    if (!sql.hasOneConnection)
+      this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
   }
 
   override async join(info: SessionInfo, listener: Listener): Promise<void> {
@@ -133,7 +137,7 @@ export class PostgresEngine extends StateEngine {
     return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === true
   }
 
-  async commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
+  async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
     if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
     const sql = callersTransaction(this.name, transaction)
     // The fence has bound its locks.

@@ -8,18 +8,20 @@ export const STATEMENT_TIMEOUT = 5000
  * The answer to a statement. Rejects with a SqlError, also when there is none in time.
  * @param isSent whether the statement may have been sent.
  * @param late is called when there is no answer in time.
+ * @param what is waited for.
  */
 export function answered<T>(
   answer: PromiseLike<T>,
   clock: Clock,
   isSent = true,
   late?: () => void,
+  what = 'answer',
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.after(
       STATEMENT_TIMEOUT,
       () => {
-        reject(new SqlError(`no answer within ${STATEMENT_TIMEOUT} ms`, undefined, isSent, undefined))
+        reject(new SqlError(`no ${what} within ${STATEMENT_TIMEOUT} ms`, undefined, isSent, undefined))
         late?.()
       },
       true,

@@ -123,7 +123,7 @@ export class PgClient implements SqlClient {
   async #connect(): Promise<LentConnection> {
     const connecting = this.#pool.connect()
     try {
-      const connection = await answered(connecting, this.#clock, false)
+      const connection = await answered(connecting, this.#clock, false, undefined, 'connection of the pool')
       // The statement that is under way fails as well. Without this, the event would end the process.
       connection.on('error', ignore)
       return connection

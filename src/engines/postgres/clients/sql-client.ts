@@ -15,6 +15,8 @@ export interface StatementRunner {
 export interface SqlClient extends StatementRunner {
   /** For messages: the place without passwords. */
   readonly name: string
+  /** Whether a transaction of the caller's keeps the box waiting. */
+  readonly hasOneConnection?: boolean
   /** Carries out statements without values in one transaction. */
   run(text: string): Promise<void>
   /**
