@@ -7,12 +7,17 @@ import { sizeOf } from '../support/file/growth.js'
 import { place } from '../support/file/places.js'
 
 /** Calls a task with each number of a range, many at a time. */
-async function each(from: number, to: number, task: (index: number) => Promise<unknown>): Promise<void> {
+async function each(
+  from: number,
+  to: number,
+  task: (index: number) => Promise<unknown>,
+  workers = 64,
+): Promise<void> {
   let next = from
   const worker = async (): Promise<void> => {
     while (next < to) await task(next++)
   }
-  await Promise.all(Array.from({ length: 64 }, worker))
+  await Promise.all(Array.from({ length: workers }, worker))
 }
 
 test('a hundred thousand keys that were locked once leave nothing behind', { timeout: 120_000 }, async () => {
@@ -54,7 +59,8 @@ test(
     expect(await change(7)).toEqual({ applied: false })
     expect((await sizeOf(here)).ids).toBe(6000)
     now += 2000
-    await each(6000, 11_000, change)
+    // So many are recorded together, as on a busy machine.
+    await each(6000, 11_000, change, 400)
     const { ids } = await sizeOf(here)
     expect(ids).toBeLessThan(8500)
     expect(ids).toBeGreaterThanOrEqual(8000)

@@ -25,8 +25,10 @@ export class Sweep {
   /** So many rows were written just now, by the wall clock. */
   written(rows: number, now: number): void {
     this.#written += rows
-    if (this.#written < this.#stretch / 2) return
-    this.#written = 0
+    for (; this.#written >= this.#stretch / 2; this.#written -= this.#stretch / 2) this.#sweep(now)
+  }
+
+  #sweep(now: number): void {
     const from = this.#sweptTo ?? (this.#sql.any.get(Math.random()) as string[])
     const end = this.#sql.end.get(...from, this.#stretch) as string[] | undefined
     if (end) this.#sql.sweep.run(...from, ...end, now)
