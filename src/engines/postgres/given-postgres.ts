@@ -11,7 +11,8 @@ export interface GivenPostgres {
    *   and the box's into the caller's. A client that loses its connection has lost it for good, and the box with it.
    * - A `sql` keeps one connection to listen until it is ended. Behind a pooler that gives each transaction another
    *   connection, make it with `prepare: false`.
-   * - A `PGlite` is there for boxes of this process alone.
+   * - A `PGlite` is there for boxes of this process alone. Its one connection can't take the locks of a store's
+   *   transaction while the caller's goes on, so `in` is refused.
    */
   readonly postgres: object
   /** The schema that the engine has for itself; default `signalbox`. */
