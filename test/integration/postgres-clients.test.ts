@@ -62,6 +62,7 @@ test('a PGlite takes a fence in a transaction, and no transaction of a store', a
   const pglite = await PGlite.create()
   opened.push(() => pglite.close())
   const box = await openOver(pglite)
+  expect(box.guarantees.scope).toBe('thread')
   const grant = await box.mutex('key').acquire()
   await pglite.transaction(async tx => {
     await grant.fence(tx)

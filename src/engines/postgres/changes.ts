@@ -328,7 +328,12 @@ export class Changes {
 }
 
 function undecided(): SqlError {
-  return new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined)
+  return new SqlError(
+    `no decision within ${MOST_ATTEMPTS} attempts: other boxes change the same rows, or a queue was altered by hand`,
+    undefined,
+    false,
+    undefined,
+  )
 }
 
 function idsOf(rows: readonly Row[]): number[] {

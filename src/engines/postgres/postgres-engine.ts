@@ -20,6 +20,7 @@ import {
   type Purpose,
 } from '../../engine/kit/state-engine.js'
 import { StateMachine, type ChangedEffect } from '../../engine/state-machine.js'
+import type { Guarantees } from '../../guarantees.js'
 import { Changes, SLACK } from './changes.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { arrayText, type SqlClient, type StatementRunner } from './clients/sql-client.js'
@@ -50,7 +51,7 @@ const SWEPT_TOGETHER = 10_000
  */
 export class PostgresEngine extends StateEngine {
   readonly name: string
-  readonly guarantees = postgresGuarantees
+  readonly guarantees: Guarantees
   /** Undefined where the locks could not be taken while a transaction of the caller's goes on. */
   readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
   readonly #sql: SqlClient
@@ -70,6 +71,7 @@ export class PostgresEngine extends StateEngine {
   constructor(sql: SqlClient, schema: string, clock: Clock) {
     super(clock)
     this.name = sql.name
+    this.guarantees = sql.isEmbedded ? { ...postgresGuarantees, scope: 'thread' } : postgresGuarantees
     this.#sql = sql
     this.#schema = schema
     this.#ownClock = clock
@@ -82,8 +84,7 @@ export class PostgresEngine extends StateEngine {
       missed: () => this.#listener?.missed(),
     }
     this.#hints = new Hints(sql, this.#statements, hearer, clock)
-    if (!sql.hasOneConnection)
-      this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
+    if (!sql.isEmbedded) this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
   }
 
   override async join(info: SessionInfo, listener: Listener): Promise<void> {

@@ -22,7 +22,7 @@ export interface PGlite extends Statements {
 /** Statements over a PGlite that is the caller's: a PostgreSQL in this process. */
 export class PGliteClient implements SqlClient {
   readonly name: string
-  readonly hasOneConnection = true
+  readonly isEmbedded = true
   readonly #pglite: PGlite
   readonly #clock: Clock
 

@@ -15,8 +15,8 @@ export interface StatementRunner {
 export interface SqlClient extends StatementRunner {
   /** For messages: the place without passwords. */
   readonly name: string
-  /** Whether a transaction of the caller's keeps the box waiting. */
-  readonly hasOneConnection?: boolean
+  /** Whether the database is in this process, with one connection: a transaction of the caller's keeps the box waiting. */
+  readonly isEmbedded?: boolean
   /** Carries out statements without values in one transaction. */
   run(text: string): Promise<void>
   /**
