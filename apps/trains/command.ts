@@ -3,8 +3,8 @@ import { CommanderError } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
 import { systemClock } from './clock.js'
 import { DeadLetterFile } from './dead-letters.js'
+import { Findings } from './input/findings.js'
 import { openSource } from './input/open-source.js'
-import { Rejections } from './input/rejections.js'
 import { InputError } from './input/source.js'
 import { Log, type LineSink } from './log/log.js'
 import { LogFile } from './log/log-file.js'
@@ -48,11 +48,8 @@ async function track(settings: Settings): Promise<number> {
   deadLetters.check()
   const sink = logSink(settings.logFile)
   const log = new Log(sink, settings.logLevel)
-  const rejections = new Rejections()
-  const source = await openSource(settings.input, new MessageRegistry(), rejection => {
-    rejections.add(rejection)
-    log.warn('rejected', { ...rejection })
-  })
+  const findings = new Findings(log)
+  const source = await openSource(settings.input, new MessageRegistry(), findings)
   const outages = new Outages(settings.engineWait, log, systemClock)
   // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
@@ -67,7 +64,7 @@ async function track(settings: Settings): Promise<number> {
     const run = await Run.prepare({
       settings,
       source,
-      rejections,
+      findings,
       tracker,
       startWorker,
       deadLetters,
@@ -82,7 +79,7 @@ async function track(settings: Settings): Promise<number> {
     if (!report) return EXIT.interrupted
     output.write(textReport(report, source.locationNames, deadLetters.path))
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
-    return exitStatus(report)
+    return exitStatus(report, settings.strict)
   } finally {
     await tracker.close()
     if (sink instanceof LogFile) sink.close()

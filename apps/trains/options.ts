@@ -29,6 +29,8 @@ export interface Settings {
   readonly engineWait: number
   readonly use: StoreUse
   readonly resume: boolean
+  /** Whether lines of the input that are rejected make an exit status. */
+  readonly strict: boolean
   readonly json: string | undefined
   readonly deadLetters: string
   readonly logFile: string | undefined
@@ -63,6 +65,7 @@ interface Parsed {
   engineWait: number
   unsafeNoLocks?: boolean
   resume?: boolean
+  strict?: boolean
   json?: string
   deadLetters: string
   log?: string
@@ -76,6 +79,7 @@ Exit status:
   2    the command line or the input can't be used, or another run uses the engine; nothing was done
   3    done and right, but messages were given up: see the dead-letter file
   4    broken off: the engine can't be used, or workers died again and again; --resume goes on
+  5    done and right, but lines of the input were rejected, and --strict was given
   130  ended by Ctrl-C; --resume goes on
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
@@ -143,6 +147,7 @@ export function trainsCommand(): Command {
       './.signalbox/dead-letters.ndjson',
     )
     .option('--resume', 'go on where the last run on this engine was interrupted, with the same input')
+    .option('--strict', 'end with status 5 when a line of the input was rejected')
     .option('--json <file>', 'write the report there')
     .option('--log <file>', 'append the log there (default: standard error)')
     .addOption(
@@ -191,6 +196,7 @@ export function readOptions(args: readonly string[]): Settings {
     engineWait: given.engineWait,
     use: storeUse(given),
     resume: given.resume ?? false,
+    strict: given.strict ?? false,
     json: given.json,
     deadLetters: given.deadLetters,
     logFile: given.log,

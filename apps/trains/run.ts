@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
 import { locationKey, type LocationCounts } from './domain/location.js'
+import { linesOf, type Findings } from './input/findings.js'
 import { paced } from './input/pacing.js'
-import type { Rejections } from './input/rejections.js'
 import type { MessageSource, TimedMessage } from './input/source.js'
 import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
@@ -38,8 +38,8 @@ const READ_TOGETHER = 64
 export interface RunParts {
   readonly settings: Settings
   readonly source: MessageSource
-  /** The lines of the input that could not be used; more are added while the input is read. */
-  readonly rejections: Rejections
+  /** What was found in the input; more is added while it is read. */
+  readonly findings: Findings
   readonly tracker: Tracker
   readonly startWorker: StartWorker
   readonly deadLetters: DeadLetterFile
@@ -223,7 +223,7 @@ export class Run {
   }
 
   #report(complete: boolean, seconds: number, locations: ReadonlyMap<string, LocationCounts>): Report {
-    const { settings, source, rejections } = this.#parts
+    const { settings, source, findings } = this.#parts
     const differences = compareLocations(this.#serial.locations, locations)
     const waits = this.#tally.lockWaits
     return {
@@ -238,8 +238,10 @@ export class Run {
       perSecond: this.#supervisor.acknowledged / seconds,
       ...changesOf(locations.values()),
       ignored: this.#tally.ignored(locations.values()),
-      rejected: rejections.count,
-      rejections: rejections.first,
+      rejected: linesOf(findings.rejections),
+      rejections: findings.rejections,
+      mended: linesOf(findings.mendings),
+      mendings: findings.mendings,
       deadLettered: this.#givenUp.length,
       redelivered: this.#supervisor.redelivered,
       kills: this.#kills.done,

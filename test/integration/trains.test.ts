@@ -1,9 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DAY, faultless, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
+import { spoiledFeed } from '../support/trains/spoiled-feed.js'
+import { zipArchive } from '../support/trains/zip-archive.js'
 
 let folder: string
 
@@ -57,7 +59,8 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
       { id: '4', type: 'move', train: 'B', to: 'Y' },
     ]
     const input = lines.map(line => JSON.stringify(line)).join('\n')
-    const { status, report, output } = await trains(['--processes', '1', '--messages', '-'], { input })
+    const argv = ['--processes', '1', '--messages', '-', '--strict']
+    const { status, report, output } = await trains(argv, { input })
     expect(report).toMatchObject({
       messages: 3,
       created: 1,
@@ -67,7 +70,28 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
       matchesSerial: true,
     })
     expect(report.locations).toMatchObject({ X: { created: 1, departed: 1 }, Y: { arrived: 1 } })
-    expect(output).toMatch(/\b2\b.*fly/)
+    expect(output).toMatch(/content is lost: 1\n.*line 2: .*fly.*\n$/)
+    expect(status).toBe(5)
+  })
+
+  test('loses nothing of a spoiled feed in a zip archive, as an independent count says', async () => {
+    const feed = spoiledFeed()
+    writeFileSync(join(folder, 'feed.zip'), zipArchive(feed.files))
+    const argv = [
+      '--gtfs',
+      join(folder, 'feed.zip'),
+      '--days',
+      '1',
+      '--processes',
+      '2',
+      '--kill',
+      '2',
+      '--strict',
+    ]
+    const { status, report } = await trains(argv)
+    expect(report.locations).toEqual(feed.counts)
+    expect(report).toMatchObject({ ...faultless(1), rejected: 0 })
+    expect(Object.fromEntries(report.mendings.map(({ kind, lines }) => [kind, lines]))).toEqual(feed.faults)
     expect(status).toBe(0)
   })
 

@@ -1,7 +1,8 @@
 import type { Create } from '../messages/create.js'
 import type { Delete } from '../messages/delete.js'
 import type { Move } from '../messages/move.js'
-import type { MessageSource, OnRejection, TimedMessage } from '../input/source.js'
+import type { FindingsListener } from '../input/findings.js'
+import type { MessageSource, TimedMessage } from '../input/source.js'
 import { dayPlan, type PlannedEvent } from './day-plan.js'
 import { openFeed } from './feed-files.js'
 import { readStops, type LocationKind } from './stops.js'
@@ -29,12 +30,12 @@ export interface TimetableChoice {
  */
 export async function openTimetable(
   choice: TimetableChoice,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<MessageSource> {
   const files = await openFeed(choice.path)
   try {
-    const stops = await readStops(files, choice.locations, onRejection)
-    const plan = dayPlan(await readTimetable(files, stops, choice.date, onRejection))
+    const stops = await readStops(files, choice.locations, findings)
+    const plan = dayPlan(await readTimetable(files, stops, choice.date, findings))
     return {
       description: describe(choice),
       total: plan.length * choice.days,

@@ -1,4 +1,5 @@
-import { InputError, type OnRejection } from '../input/source.js'
+import type { Fault, FindingsListener } from '../input/findings.js'
+import { InputError } from '../input/source.js'
 import type { FeedFiles } from './feed-files.js'
 import { readTable, type Row } from './table.js'
 
@@ -21,7 +22,7 @@ export function weekdayOf(date: string): number | undefined {
 export async function servicesOn(
   date: string,
   files: FeedFiles,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<ReadonlySet<string>> {
   const weekday = weekdayOf(date)
   if (weekday === undefined) throw new InputError(`there is no date ${date}: it must be like 20260131`)
@@ -33,8 +34,8 @@ export async function servicesOn(
     )
   }
   const services = new Set<string>()
-  if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, onRejection)
-  if (exceptions) await applyExceptions(services, date, files, onRejection)
+  if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, findings)
+  if (exceptions) await applyExceptions(services, date, files, findings)
   if (services.size === 0) throw new InputError(`nothing of ${files.path} runs on ${date}`)
   return services
 }
@@ -44,22 +45,22 @@ async function addRegular(
   date: string,
   weekday: string,
   files: FeedFiles,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<void> {
   const file = 'calendar.txt'
   for await (const row of readTable(
     files,
     file,
     ['service_id', ...WEEKDAYS, 'start_date', 'end_date'],
-    onRejection,
+    findings,
   )) {
     const refused =
       serviceRefused(row) ??
       dateRefused(row, 'start_date') ??
       dateRefused(row, 'end_date') ??
       flagRefused(row, weekday, ['0', '1'])
-    if (refused !== undefined) {
-      onRejection({ file, line: row.line, reason: refused })
+    if (refused) {
+      findings.rejected({ file, line: row.line, ...refused })
       continue
     }
     // Dates of this form compare like numbers.
@@ -72,29 +73,33 @@ async function applyExceptions(
   services: Set<string>,
   date: string,
   files: FeedFiles,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<void> {
   const file = 'calendar_dates.txt'
-  for await (const row of readTable(files, file, ['service_id', 'date', 'exception_type'], onRejection)) {
+  for await (const row of readTable(files, file, ['service_id', 'date', 'exception_type'], findings)) {
     const refused =
       serviceRefused(row) ?? dateRefused(row, 'date') ?? flagRefused(row, 'exception_type', ['1', '2'])
-    if (refused !== undefined) onRejection({ file, line: row.line, reason: refused })
+    if (refused) findings.rejected({ file, line: row.line, ...refused })
     else if (row.value('date') !== date) continue
     else if (row.value('exception_type') === '1') services.add(row.value('service_id'))
     else services.delete(row.value('service_id'))
   }
 }
 
-function serviceRefused(row: Row): string | undefined {
-  return row.value('service_id') === '' ? 'service_id is empty' : undefined
+function serviceRefused(row: Row): Fault | undefined {
+  return row.value('service_id') === ''
+    ? { kind: 'service_id', reason: 'service_id must not be empty' }
+    : undefined
 }
 
-function dateRefused(row: Row, column: string): string | undefined {
+function dateRefused(row: Row, column: string): Fault | undefined {
   const date = row.value(column)
-  return weekdayOf(date) === undefined ? `${column} must be a date like 20260131, got "${date}"` : undefined
+  if (weekdayOf(date) !== undefined) return undefined
+  return { kind: column, reason: `${column} must be a date like 20260131, got "${date}"` }
 }
 
-function flagRefused(row: Row, column: string, allowed: readonly string[]): string | undefined {
+function flagRefused(row: Row, column: string, allowed: readonly string[]): Fault | undefined {
   const flag = row.value(column)
-  return allowed.includes(flag) ? undefined : `${column} must be ${allowed.join(' or ')}, got "${flag}"`
+  if (allowed.includes(flag)) return undefined
+  return { kind: column, reason: `${column} must be ${allowed.join(' or ')}, got "${flag}"` }
 }

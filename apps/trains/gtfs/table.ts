@@ -1,7 +1,9 @@
 import { pipeline, Readable } from 'node:stream'
-import { parse, type CsvError } from 'csv-parse'
+import { parse, type Options } from 'csv-parse'
+import { parse as parseText } from 'csv-parse/sync'
+import type { FindingsListener } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
-import { InputError, type OnRejection } from '../input/source.js'
+import { InputError } from '../input/source.js'
 import type { FeedFiles } from './feed-files.js'
 
 /** A line of a table: its number in the file and its values by column. */
@@ -11,85 +13,119 @@ export interface Row {
   value(column: string): string
 }
 
+/** Quotes within a value are text, as in most readers of CSV. */
+const LENIENT: Options = { relax_quotes: true, relax_column_count: true }
+
+/** A line whose quotes all begin and end a value, or stand twice within one. */
+const REGULAR = /^(?: *"(?:[^"]|"")*" *|[^",]*)(?:,(?: *"(?:[^"]|"")*" *|[^",]*))*$/
+
 /**
  * Reads a table of the feed line by line. Columns may stand in any order, further ones are passed over, and blanks
- * around names and values are dropped. A line that is not well-formed is rejected, and the rest goes on.
+ * around names and values are dropped. A line whose fields can't be told to their columns is rejected, and the rest
+ * goes on.
  * @throws InputError when the file or a required column is missing.
  */
 export async function* readTable(
   files: FeedFiles,
   file: string,
   required: readonly string[],
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): AsyncGenerator<Row> {
-  const bytes = await files.open(file)
-  let headerRead = false
-  const parser = parse({
-    columns: (header: string[]) => {
-      headerRead = true
-      checkHeader(file, header, required)
-      return header
-    },
-    info: true,
-    trim: true,
-    record_delimiter: '\n',
-    skip_empty_lines: true,
-    skip_records_with_error: true,
-    on_skip: error => {
-      if (error)
-        onRejection({ file, line: lineOf(error), reason: error.message.replace(/ (on|at) line \d+/, '') })
-      return undefined
-    },
-  })
+  const lines = closedLines(await files.open(file), file, findings)
+  const parser = parse({ ...LENIENT, trim: true, info: true, record_delimiter: '\n', skip_empty_lines: true })
   const problems: unknown[] = []
-  pipeline(Readable.from(wellFormedLines(bytes, file, onRejection)), parser, error => {
+  pipeline(Readable.from(lines), parser, error => {
     if (error) problems.push(error)
   })
+  let header: readonly string[] | undefined
+  const places = new Map<string, number>()
   try {
     for await (const parsed of parser) {
       const { record, info } = parsed as ParsedRecord
-      yield { line: info.lines, value: column => record[column] ?? '' }
+      if (!header) {
+        checkHeader(file, record, required)
+        header = record
+        for (const [index, column] of header.entries()) places.set(column, index)
+        continue
+      }
+      const line = info.lines
+      if (record.length !== header.length) {
+        const reason = `the line has ${record.length} fields, the first line names ${header.length} columns`
+        const finding = { file, line, kind: 'fields', reason }
+        if (!isUsable(record, header.length, required, places)) {
+          findings.rejected(finding)
+          continue
+        }
+        findings.mended(finding)
+      }
+      yield { line, value: column => record[places.get(column) ?? -1] ?? '' }
     }
   } catch (error) {
     throw asInputError(file, problems[0] ?? error)
   }
-  if (!headerRead) throw new InputError(`${file} is empty: its first line must name the columns`)
+  if (!header) throw new InputError(`${file} is empty: its first line must name the columns`)
 }
 
 interface ParsedRecord {
-  readonly record: Readonly<Record<string, string>>
+  readonly record: readonly string[]
   readonly info: { readonly lines: number }
 }
 
+/** Whether a line that is too short has all that is required, or one that is too long has only blanks too many. */
+function isUsable(
+  record: readonly string[],
+  columns: number,
+  required: readonly string[],
+  places: ReadonlyMap<string, number>,
+): boolean {
+  return (
+    record.slice(columns).every(field => field === '') &&
+    required.every(column => places.get(column)! < record.length)
+  )
+}
+
 /**
- * Hands on the lines whose quotes are closed, and an empty line for each other, so that line numbers stay. The
- * GTFS reference allows no line ends inside values; without this, one open quote would swallow the lines after it.
+ * Hands on the lines so that none ends within quotes, and an empty line for each that can't be used, so that line
+ * numbers stay. The GTFS reference allows no line ends inside values; without this, one quote that is not closed would
+ * swallow the lines after it.
  */
-async function* wellFormedLines(
+async function* closedLines(
   bytes: Readable,
   file: string,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): AsyncGenerator<string> {
   for await (const lines of readLines(bytes as AsyncIterable<Uint8Array>)) {
     let text = ''
-    for (const line of lines) {
-      const reason = line.refused ?? (hasOpenQuote(line.text) ? 'has a quote that is not closed' : undefined)
-      if (reason === undefined) {
-        text += line.text.trim() === '' ? '\n' : `${line.text}\n`
+    for (const { number: line, text: given, fault } of lines) {
+      if (fault?.kind === 'too long') {
+        if (line === 1) throw new InputError(`${file}, line 1: ${fault.reason}`)
+        findings.rejected({ file, line, ...fault })
+      } else if (fault) findings.mended({ file, line, ...fault })
+      if (!given.includes('"') || REGULAR.test(given)) {
+        text += given.trim() === '' ? '\n' : `${given}\n`
         continue
       }
-      if (line.number === 1) throw new InputError(`${file}, line 1: the line ${reason}`)
-      onRejection({ file, line: line.number, reason: `the line ${reason}` })
-      text += '\n'
+      findings.mended({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
+      text += `${withQuotesClosed(given)}\n`
     }
     yield text
   }
 }
 
-function hasOpenQuote(text: string): boolean {
-  let open = false
-  for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at + 1)) open = !open
-  return open
+function withQuotesClosed(line: string): string {
+  return fieldsOf(line)
+    .map(field => `"${field.replaceAll('"', '""')}"`)
+    .join(',')
+}
+
+function fieldsOf(line: string): readonly string[] {
+  try {
+    // With `rtrim`, text after a closing quote is an error.
+    return parseText(line, { ...LENIENT, ltrim: true })[0]!
+  } catch {
+    // A quote at the start of a value is not closed.
+    return parseText(line, { ...LENIENT, quote: false })[0]!
+  }
 }
 
 function checkHeader(file: string, header: readonly string[], required: readonly string[]): void {
@@ -101,10 +137,6 @@ function checkHeader(file: string, header: readonly string[], required: readonly
   }
   const twice = header.find((column, index) => header.indexOf(column) < index)
   if (twice !== undefined) throw new InputError(`${file} has the column ${twice} twice`)
-}
-
-function lineOf(error: CsvError): number {
-  return typeof error['lines'] === 'number' ? error['lines'] : 0
 }
 
 function asInputError(file: string, error: unknown): unknown {

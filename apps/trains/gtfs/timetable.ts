@@ -1,4 +1,5 @@
-import { InputError, type OnRejection } from '../input/source.js'
+import type { Fault, FindingsListener } from '../input/findings.js'
+import { InputError } from '../input/source.js'
 import { name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
 import { servicesOn } from './service-days.js'
@@ -24,16 +25,19 @@ export async function readTimetable(
   files: FeedFiles,
   stops: Stops,
   date: string | undefined,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<readonly Trip[]> {
-  const services = date === undefined ? undefined : await servicesOn(date, files, onRejection)
-  const trips = await readTrips(files, services, onRejection)
-  await addStopTimes(trips, files, stops, onRejection)
+  const services = date === undefined ? undefined : await servicesOn(date, files, findings)
+  const trips = await readTrips(files, services, findings)
+  await addStopTimes(trips, files, stops, findings)
   const file = 'stop_times.txt'
   const timetable: Trip[] = []
   for (const [id, trip] of trips) {
     if (!trip.runs) continue
-    const timed = timedStops(trip.stopTimes, (line, reason) => onRejection({ file, line, reason }))
+    const timed = timedStops(trip.stopTimes, {
+      rejected: (line, kind, reason) => findings.rejected({ file, line, kind, reason }),
+      mended: (line, kind, reason) => findings.mended({ file, line, kind, reason }),
+    })
     if (timed.length > 0) timetable.push({ id, stops: timed })
   }
   if (timetable.length === 0) throw new InputError(`${files.path} has no trip that runs`)
@@ -48,59 +52,81 @@ interface TripLines {
 async function readTrips(
   files: FeedFiles,
   services: ReadonlySet<string> | undefined,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<ReadonlyMap<string, TripLines>> {
   const file = 'trips.txt'
   const trips = new Map<string, TripLines>()
-  for await (const row of readTable(files, file, ['trip_id', 'service_id'], onRejection)) {
+  for await (const row of readTable(files, file, ['trip_id', 'service_id'], findings)) {
     const id = row.value('trip_id')
-    const reason = tripRefused(id, trips)
-    if (reason !== undefined) onRejection({ file, line: row.line, reason })
+    const refused = tripRefused(id, trips)
+    if (refused) findings.rejected({ file, line: row.line, ...refused })
     else trips.set(id, { runs: services?.has(row.value('service_id')) ?? true, stopTimes: [] })
   }
   return trips
 }
 
-function tripRefused(id: string, trips: ReadonlyMap<string, TripLines>): string | undefined {
+function tripRefused(id: string, trips: ReadonlyMap<string, TripLines>): Fault | undefined {
   const checked = name(id)
-  if ('refused' in checked) return `trip_id ${checked.refused}`
-  if (id.length > LONGEST_TRIP_ID)
-    return `trip_id must have at most ${LONGEST_TRIP_ID} characters, got ${id.length}`
-  return trips.has(id) ? `trip_id "${id}" was on an earlier line already` : undefined
+  if ('refused' in checked) return { kind: 'trip_id', reason: `trip_id ${checked.refused}` }
+  if (id.length > LONGEST_TRIP_ID) {
+    const reason = `trip_id must have at most ${LONGEST_TRIP_ID} characters, got ${id.length}`
+    return { kind: 'trip_id', reason }
+  }
+  if (!trips.has(id)) return undefined
+  return { kind: 'repeated trip', reason: `trip_id "${id}" was on an earlier line already` }
 }
 
 async function addStopTimes(
   trips: ReadonlyMap<string, TripLines>,
   files: FeedFiles,
   stops: Stops,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<void> {
   const file = 'stop_times.txt'
   const columns = ['trip_id', 'arrival_time', 'departure_time', 'stop_id', 'stop_sequence']
-  for await (const row of readTable(files, file, columns, onRejection)) {
+  for await (const row of readTable(files, file, columns, findings)) {
     const trip = trips.get(row.value('trip_id'))
     if (trip?.runs === false) continue
-    const stopTime = trip ? stopTimeOf(row, stops) : `trip_id "${row.value('trip_id')}" is not in trips.txt`
-    if (typeof stopTime === 'string') onRejection({ file, line: row.line, reason: stopTime })
-    else trip?.stopTimes.push(stopTime)
+    const { line } = row
+    const stopTime = trip ? stopTimeOf(row, stops) : unknownTrip(row.value('trip_id'))
+    if ('reason' in stopTime) {
+      findings.rejected({ file, line, ...stopTime })
+      continue
+    }
+    trip?.stopTimes.push(stopTime)
+    const stop = row.value('stop_id')
+    if (!stops.has(stop)) {
+      const reason = `stop_id "${stop}" is not in stops.txt; the stop is tracked by its id`
+      findings.mended({ file, line, kind: 'unknown stop', reason })
+    }
   }
 }
 
-/** The line's content, or the reason why it is refused. */
-function stopTimeOf(row: Row, stops: Stops): StopTime | string {
-  const location = stops.locationOf(row.value('stop_id'))
-  if (location === undefined) return `stop_id "${row.value('stop_id')}" is not in stops.txt`
+function unknownTrip(id: string): Fault {
+  return { kind: 'unknown trip', reason: `trip_id "${id}" is not in trips.txt` }
+}
+
+/** The line's content, or why it is refused. */
+function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
+  const stop = row.value('stop_id')
+  const checked = name(stop)
+  if ('refused' in checked) return { kind: 'stop_id', reason: `stop_id ${checked.refused}` }
   const place = row.value('stop_sequence')
-  if (!/^\d{1,15}$/.test(place)) return `stop_sequence must be a whole number, got "${place}"`
+  if (!/^\d{1,15}$/.test(place))
+    return { kind: 'stop_sequence', reason: `stop_sequence must be a whole number, got "${place}"` }
   const [arrives, departs] = [row.value('arrival_time'), row.value('departure_time')]
   // One time stands for both where the train does not wait.
   const arrival = secondsOf(arrives === '' ? departs : arrives)
   const departure = secondsOf(departs === '' ? arrives : departs)
-  if (arrival === undefined && arrives !== '') return `arrival_time must be like 07:05:00, got "${arrives}"`
-  if (departure === undefined && departs !== '')
-    return `departure_time must be like 07:05:00, got "${departs}"`
+  if (arrival === undefined && arrives !== '') return noTime('arrival_time', arrives)
+  if (departure === undefined && departs !== '') return noTime('departure_time', departs)
   if (arrival !== undefined && departure !== undefined && departure < arrival) {
-    return `departure_time ${departs} is before arrival_time ${arrives}`
+    const reason = `departure_time ${departs} is before arrival_time ${arrives}`
+    return { kind: 'departure before arrival', reason }
   }
-  return { line: row.line, sequence: Number(place), location, arrival, departure }
+  return { line: row.line, sequence: Number(place), location: stops.locationOf(stop), arrival, departure }
+}
+
+function noTime(column: string, got: string): Fault {
+  return { kind: column, reason: `${column} must be like 07:05:00, got "${got}"` }
 }

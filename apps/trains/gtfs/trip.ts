@@ -20,50 +20,73 @@ interface GivenStop extends StopTime {
   readonly departure: number
 }
 
-/**
- * The stops of one trip in the order of their sequence numbers, each with its times. Stops without times are spread
- * evenly between the timepoints around them. A line that can't be true is told to `reject` and left out: a place
- * in the sequence that is taken, a time before that of an earlier stop, no time at either end of the trip.
- */
-export function timedStops(
-  lines: readonly StopTime[],
-  reject: (line: number, reason: string) => void,
-): readonly TimedStop[] {
-  const possible = inForwardOrder(inSequence(lines, reject), reject)
-  const first = possible.findIndex(isGiven)
-  const last = possible.findLastIndex(isGiven)
-  for (const [index, stop] of possible.entries()) {
-    if (first === -1) reject(stop.line, 'no stop of the trip has a time')
-    else if (index < first) reject(stop.line, 'the first stop of a trip must have a time')
-    else if (index > last) reject(stop.line, 'the last stop of a trip must have a time')
-  }
-  return first === -1 ? [] : interpolated(possible.slice(first, last + 1))
+/** Is told of the lines of a trip that are left out, and of those whose time is estimated. */
+export interface TripListener {
+  readonly rejected: (line: number, kind: string, reason: string) => void
+  readonly mended: (line: number, kind: string, reason: string) => void
 }
 
-function inSequence(
-  lines: readonly StopTime[],
-  reject: (line: number, reason: string) => void,
-): readonly StopTime[] {
+/**
+ * The stops of one trip in the order of their sequence numbers, each with its times. Stops without times are spread
+ * evenly between the timepoints around them. Where the first or last stops have none, the trip goes as fast there as
+ * between the two timepoints next to them. A line that can't be true is rejected and left out: a place in the sequence
+ * that is taken, a time before that of an earlier stop, or no time where none can be estimated.
+ */
+export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
+  const possible = inForwardOrder(inSequence(lines, listener), listener)
+  const given = possible.filter(isGiven)
+  if (given.length > 1) return interpolated(withEnds(possible, listener))
+  for (const stop of possible) {
+    if (given.length === 0) listener.rejected(stop.line, 'no time', 'no stop of the trip has a time')
+    else if (!isGiven(stop)) listener.rejected(stop.line, 'one time', 'only one stop of the trip has a time')
+  }
+  return given
+}
+
+/** With times at the first and the last stop. Two stops at least have a time. */
+function withEnds(stops: readonly StopTime[], { mended }: TripListener): readonly StopTime[] {
+  const timepoints = [...stops.keys()].filter(index => isGiven(stops[index]!))
+  const [first, second] = [timepoints[0]!, timepoints[1]!]
+  const [last, lastButOne] = [timepoints.at(-1)!, timepoints.at(-2)!]
+  return stops.map((stop, index) => {
+    let time: number
+    if (index < first)
+      time = Math.max(0, stops[first]!.arrival! - (first - index) * pace(stops, first, second))
+    else if (index > last) time = stops[last]!.departure! + (index - last) * pace(stops, lastButOne, last)
+    else return stop
+    const end = index < first ? 'first' : 'last'
+    mended(
+      stop.line,
+      `no time at the ${end} stop`,
+      `the ${end} stop has no time; ${clockTime(time)} is estimated`,
+    )
+    return { ...stop, arrival: time, departure: time }
+  })
+}
+
+/** How long a trip takes for one stop between two timepoints: seconds. */
+function pace(stops: readonly StopTime[], from: number, to: number): number {
+  return (stops[to]!.arrival! - stops[from]!.departure!) / (to - from)
+}
+
+function inSequence(lines: readonly StopTime[], { rejected }: TripListener): readonly StopTime[] {
   const sorted = lines.toSorted((a, b) => a.sequence - b.sequence || a.line - b.line)
   return sorted.filter((stop, index) => {
     const same = index > 0 && sorted[index - 1]!.sequence === stop.sequence
-    if (same) reject(stop.line, `stop_sequence ${stop.sequence} was on an earlier line of this trip already`)
+    const reason = `stop_sequence ${stop.sequence} was on an earlier line of this trip already`
+    if (same) rejected(stop.line, 'repeated place', reason)
     return !same
   })
 }
 
-function inForwardOrder(
-  stops: readonly StopTime[],
-  reject: (line: number, reason: string) => void,
-): readonly StopTime[] {
+function inForwardOrder(stops: readonly StopTime[], { rejected }: TripListener): readonly StopTime[] {
   let latest = 0
   return stops.filter(stop => {
     if (!isGiven(stop)) return true
     if (stop.arrival < latest) {
-      reject(
-        stop.line,
-        `arrives at ${clockTime(stop.arrival)}, but the trip leaves an earlier stop at ${clockTime(latest)}`,
-      )
+      const [arrival, earlier] = [clockTime(stop.arrival), clockTime(latest)]
+      const reason = `arrives at ${arrival}, but the trip leaves an earlier stop at ${earlier}`
+      rejected(stop.line, 'backwards', reason)
       return false
     }
     latest = stop.departure

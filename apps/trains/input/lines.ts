@@ -1,19 +1,27 @@
 import { StringDecoder } from 'node:string_decoder'
+import type { Fault } from './findings.js'
 
 /** The longest line that is read, in bytes or characters, whichever is counted where it is cut. */
 const LONGEST_LINE = 64 * 1024
 
-/** A line of a text file, without its line end; `refused` says why its text can't be used. */
+/** A line of a text file, without its line end. */
 export interface Line {
   /** Counted from 1, as editors do. */
   readonly number: number
+  /** Empty when the line is too long; with U+FFFD for what is not UTF-8. */
   readonly text: string
-  readonly refused?: string
+  readonly fault?: Fault
+}
+
+const NOT_UTF8: Fault = { kind: 'not UTF-8', reason: 'the line is not valid UTF-8' }
+
+function tooLong(length: number, limit: number): Fault {
+  return { kind: 'too long', reason: `the line has ${length} characters, at most ${limit} are read` }
 }
 
 /**
  * Splits text in UTF-8 into lines that end with LF or CRLF, in batches as they come. A byte order mark is dropped.
- * A line that is too long or isn't UTF-8 is refused alone; no more of it than the limit is ever held in memory.
+ * A line that is too long or isn't UTF-8 has a fault; no more of it than the limit is ever held in memory.
  */
 export async function* readLines(
   bytes: AsyncIterable<Uint8Array | string>,
@@ -31,11 +39,10 @@ export async function* readLines(
     const length = dropped + text.length
     dropped = 0
     const end = text.endsWith('\r') ? -1 : undefined
-    if (length > limit)
-      return { number, text: '', refused: `has ${length} characters, at most ${limit} are read` }
-    // What isn't UTF-8 is decoded to this one character, so two different names could become the same.
-    if (text.includes('\uFFFD')) return { number, text: '', refused: 'is not valid UTF-8' }
-    return { number, text: text.slice(0, end) }
+    if (length > limit) return { number, text: '', fault: tooLong(length, limit) }
+    // What isn't UTF-8 is decoded to this character.
+    const isBroken = text.includes('\uFFFD')
+    return { number, text: text.slice(0, end), ...(isBroken && { fault: NOT_UTF8 }) }
   }
 
   for await (const chunk of bytes) {

@@ -1,7 +1,8 @@
 import { InvalidMessageError } from '../messages/message.js'
 import type { MessageRegistry } from '../messages/registry.js'
 import { readLines, type Line } from './lines.js'
-import type { MessageSource, OnRejection, TimedMessage } from './source.js'
+import type { FindingsListener } from './findings.js'
+import type { MessageSource, TimedMessage } from './source.js'
 
 /** How many of the newest ids are remembered to find a repeated one: enough for what senders send twice. */
 const REMEMBERED_IDS = 1_000_000
@@ -19,14 +20,14 @@ export class NdjsonSource implements MessageSource {
   readonly locationNames: ReadonlyMap<string, string> = new Map()
   readonly #input: NdjsonInput
   readonly #registry: MessageRegistry
-  readonly #onRejection: OnRejection
+  readonly #findings: FindingsListener
   /** The lines on which the newest ids stand, oldest first. */
   readonly #idLines = new Map<string, number>()
 
-  constructor(input: NdjsonInput, registry: MessageRegistry, onRejection: OnRejection) {
+  constructor(input: NdjsonInput, registry: MessageRegistry, findings: FindingsListener) {
     this.#input = input
     this.#registry = registry
-    this.#onRejection = onRejection
+    this.#findings = findings
   }
 
   get description(): string {
@@ -46,7 +47,8 @@ export class NdjsonSource implements MessageSource {
           if (message) batch.push(message)
         } catch (error) {
           if (!(error instanceof InvalidMessageError)) throw error
-          this.#onRejection({ file: this.#input.file, line: line.number, reason: error.message })
+          const { kind, message: reason } = error
+          this.#findings.rejected({ file: this.#input.file, line: line.number, kind, reason })
         }
       }
       if (batch.length > 0) yield batch
@@ -54,12 +56,13 @@ export class NdjsonSource implements MessageSource {
   }
 
   #messageOf(line: Line): TimedMessage | undefined {
-    if (line.refused !== undefined) throw new InvalidMessageError(`the line ${line.refused}`)
+    if (line.fault) throw new InvalidMessageError(line.fault.reason, line.fault.kind)
     if (line.text.trim() === '') return undefined
     const message = this.#registry.validate(parsed(line.text))
     const usedOn = this.#idLines.get(message.id)
     if (usedOn !== undefined) {
-      throw new InvalidMessageError(`"id" ${JSON.stringify(message.id)} was used on line ${usedOn} already`)
+      const id = JSON.stringify(message.id)
+      throw new InvalidMessageError(`"id" ${id} was used on line ${usedOn} already`, 'repeated id')
     }
     this.#remember(message.id, line.number)
     return { message }
@@ -77,7 +80,8 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new InvalidMessageError(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+    const reason = error instanceof Error ? error.message : 'unreadable'
+    throw new InvalidMessageError(`not JSON: ${reason}`, 'not JSON')
   }
 }
 

@@ -4,7 +4,8 @@ import { openTimetable } from '../gtfs/gtfs-source.js'
 import type { MessageRegistry } from '../messages/registry.js'
 import type { Settings } from '../options.js'
 import { countFilledLines, NdjsonSource, type NdjsonInput } from './ndjson-source.js'
-import { InputError, type MessageSource, type OnRejection } from './source.js'
+import type { FindingsListener } from './findings.js'
+import { InputError, type MessageSource } from './source.js'
 
 /**
  * Opens what the command line says is to be read.
@@ -13,11 +14,11 @@ import { InputError, type MessageSource, type OnRejection } from './source.js'
 export async function openSource(
   input: Settings['input'],
   registry: MessageRegistry,
-  onRejection: OnRejection,
+  findings: FindingsListener,
 ): Promise<MessageSource> {
-  if (input.kind === 'timetable') return openTimetable(input, onRejection)
+  if (input.kind === 'timetable') return openTimetable(input, findings)
   const lines = input.path === '-' ? standardInput() : await messageFile(input.path)
-  return new NdjsonSource(lines, registry, onRejection)
+  return new NdjsonSource(lines, registry, findings)
 }
 
 function standardInput(): NdjsonInput {

@@ -7,17 +7,6 @@ export interface TimedMessage {
   readonly time?: number | undefined
 }
 
-/** A line of the input that can't be used. */
-export interface Rejection {
-  readonly file: string
-  /** The line's number in the file, counted from 1. */
-  readonly line: number
-  readonly reason: string
-}
-
-/** Is told of every line that can't be used; reading goes on. */
-export type OnRejection = (rejection: Rejection) => void
-
 /** Where messages come from. The same input gives the same messages in the same order, always. */
 export interface MessageSource {
   /** What is read and how, in words: also tells whether a resumed run reads what the interrupted one read. */

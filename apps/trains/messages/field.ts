@@ -4,8 +4,11 @@ export type Field<Value> = (value: unknown) => { readonly value: Value } | { rea
 /** The longest name of a train or location and the longest message id, in characters. */
 const LONGEST_NAME = 200
 
-/** Control characters spoil keys and logs; a lone surrogate turns into another text on its way through UTF-8. */
-const UNFIT = /[\p{Cc}\p{Cs}]/u
+/**
+ * Control characters spoil keys and logs; a lone surrogate turns into another text on its way through UTF-8. What is
+ * not UTF-8 was read as U+FFFD, so two different names could become the same.
+ */
+const UNFIT = /[\p{Cc}\p{Cs}\uFFFD]/u
 
 /** A name: some text of at most 200 characters, without control characters. */
 export const name: Field<string> = value => {

@@ -8,4 +8,12 @@ export interface Message {
 /** A message was refused before anything was done with it; the text says which field, what it got and what it takes. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError'
+
+  /** @param kind the same for all messages with the same fault. */
+  constructor(
+    message: string,
+    readonly kind: string,
+  ) {
+    super(message)
+  }
 }

@@ -26,14 +26,14 @@ export class MessageRegistry {
    */
   validate(incoming: unknown): Message {
     if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming)) {
-      throw new InvalidMessageError(`a message must be an object, got ${kindOf(incoming)}`)
+      throw new InvalidMessageError(`a message must be an object, got ${kindOf(incoming)}`, 'not an object')
     }
     const fields = incoming as Readonly<Record<string, unknown>>
     const id = checked('id', name, fields)
     const type = this.#types.get(checked('type', name, fields))
     if (!type) {
       const known = [...this.#types.keys()].join(', ')
-      throw new InvalidMessageError(`"type" must be one of ${known}, got ${kindOf(fields['type'])}`)
+      throw new InvalidMessageError(`"type" must be one of ${known}, got ${kindOf(fields['type'])}`, 'type')
     }
     const message: Record<string, unknown> = { id, type: type.type }
     for (const [field, check] of Object.entries<Field<unknown>>(type.fields)) {
@@ -50,7 +50,7 @@ export class MessageRegistry {
   /** @throws InvalidMessageError when the type is not known. */
   typeOf(message: Message): MessageType {
     const type = this.#types.get(message.type)
-    if (!type) throw new InvalidMessageError(`"type" ${kindOf(message.type)} is not known`)
+    if (!type) throw new InvalidMessageError(`"type" ${kindOf(message.type)} is not known`, 'type')
     return type
   }
 }
@@ -61,6 +61,6 @@ function checked<Value>(
   fields: Readonly<Record<string, unknown>>,
 ): Value {
   const result = check(Object.hasOwn(fields, field) ? fields[field] : undefined)
-  if ('refused' in result) throw new InvalidMessageError(`"${field}" ${result.refused}`)
+  if ('refused' in result) throw new InvalidMessageError(`"${field}" ${result.refused}`, field)
   return result.value
 }

@@ -1,5 +1,5 @@
 import type { LocationCounts } from '../domain/location.js'
-import type { Rejection } from '../input/source.js'
+import type { FoundKind } from '../input/findings.js'
 import type { Kill } from '../supervisor/kill-plan.js'
 import type { WorkerTotals } from '../supervisor/supervisor.js'
 import type { Difference } from './comparison.js'
@@ -25,10 +25,12 @@ export interface Report {
   readonly moved: number
   readonly deleted: number
   readonly ignored: number
-  /** Lines of the input that could not be used. */
+  /** Lines of the input that could not be used: what they say is lost. */
   readonly rejected: number
-  /** The first of them. */
-  readonly rejections: readonly Rejection[]
+  readonly rejections: readonly FoundKind[]
+  /** Faults of lines that were used all the same. */
+  readonly mended: number
+  readonly mendings: readonly FoundKind[]
   readonly deadLettered: number
   /** Messages that were delivered again because their worker died. */
   readonly redelivered: number
@@ -59,15 +61,18 @@ export const EXIT = {
   badInput: 2,
   /** The result is right, but messages were given up. */
   deadLetters: 3,
+  /** The result is right, but lines of the input were rejected, and `--strict` was given. */
+  rejected: 5,
   /** The run broke off: the engine can't be used, or workers died again and again. `--resume` can go on. */
   brokeOff: 4,
   /** Ended by Ctrl-C. `--resume` can go on. */
   interrupted: 130,
 } as const
 
-/** The exit status that a report stands for: of several reasons the gravest. */
-export function exitStatus(report: Report): number {
+/** The exit status that a report stands for: of several reasons the gravest. @param strict whether `--strict` was given. */
+export function exitStatus(report: Report, strict: boolean): number {
   if (!report.matchesSerial) return EXIT.mismatch
   if (report.interrupted) return EXIT.interrupted
-  return report.deadLettered > 0 ? EXIT.deadLetters : EXIT.fine
+  if (report.deadLettered > 0) return EXIT.deadLetters
+  return strict && report.rejected > 0 ? EXIT.rejected : EXIT.fine
 }

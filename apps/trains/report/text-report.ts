@@ -1,5 +1,6 @@
 import { columns } from '../../../src/cli/columns.js'
 import type { LocationCounts } from '../domain/location.js'
+import type { FoundKind } from '../input/findings.js'
 import { busiest } from './busiest.js'
 import type { Report } from './report.js'
 
@@ -23,6 +24,7 @@ export function textReport(report: Report, names: ReadonlyMap<string, string>, d
     '',
     ...verdict(report),
     '',
+    ...findings(report),
   ].join('\n')
 }
 
@@ -55,10 +57,6 @@ function totals(report: Report, deadLetters: string): readonly string[] {
   if (report.resumedAfter > 0) {
     lines.push(`${count(report.resumedAfter)} of the messages were done by the run that was resumed`)
   }
-  for (const { file, line, reason } of report.rejections)
-    lines.push(`rejected: ${file}, line ${line}: ${reason}`)
-  const unnamed = report.rejected - report.rejections.length
-  if (unnamed > 0) lines.push(`rejected: ${count(unnamed)} more lines, see the log`)
   if (report.deadLettered > 0) lines.push(`dead letters are in ${deadLetters}`)
   return lines
 }
@@ -83,6 +81,27 @@ function verdict(report: Report): readonly string[] {
         `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
     ),
   ]
+}
+
+/** What was found in the input, what is lost last. */
+function findings({ mended, mendings, rejected, rejections }: Report): readonly string[] {
+  return [
+    ...(mended > 0
+      ? [`Mended lines of the input: ${numbers.format(mended)}`, ...mendings.map(found), '']
+      : []),
+    ...(rejected > 0
+      ? [
+          `REJECTED lines of the input, whose content is lost: ${numbers.format(rejected)}`,
+          ...rejections.map(found),
+          '',
+        ]
+      : []),
+  ]
+}
+
+function found({ file, lines, first }: FoundKind): string {
+  const others = lines > 1 ? `, and ${numbers.format(lines - 1)} more` : ''
+  return `  ${file}, line ${first.line}${others}: ${first.reason}`
 }
 
 function wait(duration: number | null): string {

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTimetable, type TimetableChoice } from '../../../apps/trains/gtfs/gtfs-source.js'
-import type { Rejection, TimedMessage } from '../../../apps/trains/input/source.js'
-import { zipArchive } from './zip-archive.js'
+import type { Finding } from '../../../apps/trains/input/findings.js'
+import type { TimedMessage } from '../../../apps/trains/input/source.js'
+import { zipArchive } from '../../support/trains/zip-archive.js'
 
 const fixtures = fileURLToPath(new URL('../../fixtures/gtfs/', import.meta.url))
 const caltrain = fileURLToPath(new URL('../../../apps/trains/data/caltrain-gtfs', import.meta.url))
@@ -19,14 +20,19 @@ afterEach(async () => {
 })
 
 async function read(path: string, choice: Partial<TimetableChoice> = {}) {
-  const rejections: Rejection[] = []
+  const rejections: Finding[] = []
+  const mendings: Finding[] = []
   const source = await openTimetable(
     { path, date: undefined, locations: 'stop', days: 1, ...choice },
-    rejection => rejections.push(rejection),
+    { rejected: finding => rejections.push(finding), mended: finding => mendings.push(finding) },
   )
   const messages: TimedMessage[] = []
   for await (const batch of source.batches()) messages.push(...batch)
-  return { source, messages, rejections }
+  return { source, messages, rejections: told(rejections), mendings: told(mendings) }
+}
+
+function told(findings: readonly Finding[]): readonly string[] {
+  return findings.map(({ file, line, reason }) => `${file} ${line}: ${reason}`).toSorted()
 }
 
 const fixture = (name: string, choice: Partial<TimetableChoice> = {}) => read(join(fixtures, name), choice)
@@ -176,35 +182,125 @@ describe('the trips of a date', () => {
   })
 })
 
+describe('a spoiled feed', () => {
+  test('a fault in a column that is not read spoils nothing', async () => {
+    const { messages, source, mendings } = await fixture('spoiled')
+    const t1 = messages.map(line).filter(text => text.includes('t1#1'))
+    expect(t1).toEqual([
+      '8:00 t1#1 create A',
+      '8:10 t1#1 move B',
+      '8:20 t1#1 move C',
+      '8:30 t1#1 move D',
+      '8:40 t1#1 move E',
+      '8:50 t1#1 move F',
+      '9:00 t1#1 move G',
+      '9:00 t1#1 delete',
+    ])
+    expect(['A', 'B', 'C', 'D', 'E', 'F', 'G'].map(id => source.locationNames.get(id))).toEqual([
+      ...['Alder', 'Birch, west', 'Cedar', 'Dogwood', 'Elm', 'Fir', undefined],
+    ])
+    expect(mendings.filter(text => !text.includes('estimated'))).toEqual(
+      [
+        ...[2, 3, 4, 5].map(line => `stops.txt ${line}: a stray quote in the line is text`),
+        'stops.txt 6: the line is not valid UTF-8',
+        'stops.txt 7: the line has 2 fields, the first line names 4 columns',
+        'trips.txt 2: a stray quote in the line is text',
+        'trips.txt 3: the line has 2 fields, the first line names 3 columns',
+        'trips.txt 4: the line has 5 fields, the first line names 3 columns',
+        'stop_times.txt 2: a stray quote in the line is text',
+        'stop_times.txt 4: the line has 5 fields, the first line names 6 columns',
+        'stop_times.txt 5: the line has 8 fields, the first line names 6 columns',
+        'stop_times.txt 8: stop_id "G" is not in stops.txt; the stop is tracked by its id',
+      ].toSorted(),
+    )
+  })
+
+  test('a first or last stop without a time gets one from the stops next to it', async () => {
+    const { messages, mendings } = await fixture('spoiled')
+    const texts = messages.map(line)
+    // From C at 9:12 to E at 9:22 a stop takes 5 minutes.
+    expect(texts.filter(text => text.includes('t2#1'))).toEqual([
+      '9:00 t2#1 create A',
+      '9:05 t2#1 move B',
+      '9:10 t2#1 move C',
+      '9:17 t2#1 move D',
+      '9:22 t2#1 move E',
+      '9:27 t2#1 move F',
+      '9:27 t2#1 delete',
+    ])
+    // None begins before its day.
+    expect(texts.filter(text => text.includes('t3#1'))[0]).toBe('0:00 t3#1 create A')
+    expect(mendings.filter(text => text.includes('estimated'))).toEqual(
+      [
+        'stop_times.txt 14: the last stop has no time; 09:27:00 is estimated',
+        'stop_times.txt 16: the first stop has no time; 00:00:00 is estimated',
+        'stop_times.txt 9: the first stop has no time; 09:00:00 is estimated',
+        'stop_times.txt 10: the first stop has no time; 09:05:00 is estimated',
+      ].toSorted(),
+    )
+  })
+
+  test('what can not be true is lost, and told with its reason', async () => {
+    const { rejections } = await fixture('spoiled')
+    expect(rejections).toEqual([
+      'stop_times.txt 19: only one stop of the trip has a time',
+      'stop_times.txt 20: stop_id must not be empty',
+      'stop_times.txt 22: the line has 7 fields, the first line names 6 columns',
+    ])
+  })
+
+  test('a station that no stop can belong to makes the stop a location, where stations are asked for', async () => {
+    const write = (name: string, text: string) => writeFile(join(temporary, name), text)
+    await write('stops.txt', `stop_id,parent_station\nA,${'x'.repeat(300)}\nB,S\n`)
+    await write('trips.txt', 'trip_id,service_id\nt1,s\n')
+    await write(
+      'stop_times.txt',
+      'trip_id,stop_id,arrival_time,departure_time,stop_sequence\nt1,A,8:00:00,,1\nt1,B,9:00:00,,2\n',
+    )
+    expect((await read(temporary)).mendings).toEqual([])
+    const { messages, mendings } = await read(temporary, { locations: 'station' })
+    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '9:00 t1#1 move S', '9:00 t1#1 delete'])
+    expect(mendings).toEqual([
+      'stops.txt 2: parent_station must have at most 200 characters, got 300; the stop is a location of its own',
+    ])
+  })
+})
+
 describe('an invalid feed', () => {
   test('bad lines are rejected with their numbers and reasons, and the rest goes on', async () => {
-    const { messages, rejections } = await fixture('broken')
+    const { messages, rejections, mendings } = await fixture('broken')
     expect(messages.map(line)).toEqual([
       '6:00 t1#1 create A',
+      '6:05 t1#1 move Z',
       '6:10 t1#1 move B',
       '6:30 t1#1 move C',
-      '6:30 t1#1 delete',
+      '6:50 t1#1 move B',
+      '6:50 t1#1 delete',
       '7:00 t2#1 create B',
       '7:00 t2#1 delete',
     ])
-    const reasons = rejections.map(({ file, line, reason }) => `${file} ${line}: ${reason}`)
-    expect(reasons.toSorted()).toEqual(
+    expect(rejections).toEqual(
       [
         'stops.txt 3: stop_id must not be empty',
-        'stops.txt 5: stop_id "A" was on an earlier line already',
         'trips.txt 3: trip_id "t1" was on an earlier line already',
-        'trips.txt 4: Invalid Record Length: columns length is 3, got 2',
+        'trips.txt 4: the line has 2 fields, the first line names 3 columns',
         'stop_times.txt 3: trip_id "t9" is not in trips.txt',
-        'stop_times.txt 4: stop_id "Z" is not in stops.txt',
         'stop_times.txt 5: arrival_time must be like 07:05:00, got "6 o\'clock"',
         'stop_times.txt 7: stop_sequence 4 was on an earlier line of this trip already',
-        'stop_times.txt 8: the line has a quote that is not closed',
+        'stop_times.txt 8: arrival_time must be like 07:05:00, got ""06:12:00"',
         'stop_times.txt 9: departure_time 06:14:00 is before arrival_time 06:15:00',
         'stop_times.txt 10: arrives at 06:09:00, but the trip leaves an earlier stop at 06:10:00',
         'stop_times.txt 11: stop_sequence must be a whole number, got "-8"',
-        'stop_times.txt 12: Invalid Record Length: columns length is 5, got 4',
-        'stop_times.txt 14: the last stop of a trip must have a time',
-        'stop_times.txt 15: the first stop of a trip must have a time',
+        'stop_times.txt 12: the line has 4 fields, the first line names 5 columns',
+        'stop_times.txt 15: only one stop of the trip has a time',
+      ].toSorted(),
+    )
+    expect(mendings).toEqual(
+      [
+        'stops.txt 5: stop_id "A" was on an earlier line already, which counts',
+        'stop_times.txt 4: stop_id "Z" is not in stops.txt; the stop is tracked by its id',
+        'stop_times.txt 8: a stray quote in the line is text',
+        'stop_times.txt 14: the last stop has no time; 06:50:00 is estimated',
       ].toSorted(),
     )
   })
@@ -219,9 +315,9 @@ describe('an invalid feed', () => {
     await write('trips.txt', '')
     await expect(read(temporary)).rejects.toThrow('trips.txt is empty')
     await write('trips.txt', 'trip_id,"service_id\nt1,s\n')
-    await expect(read(temporary)).rejects.toThrow(
-      'trips.txt, line 1: the line has a quote that is not closed',
-    )
+    await expect(read(temporary)).rejects.toThrow('trips.txt lacks the column service_id')
+    await write('trips.txt', `${'x'.repeat(70_000)}\n`)
+    await expect(read(temporary)).rejects.toThrow('trips.txt, line 1: the line has 70000 characters')
     await write('trips.txt', 'trip_id,service_id,trip_id\nt1,s,t1\n')
     await expect(read(temporary)).rejects.toThrow('trips.txt has the column trip_id twice')
     await write('trips.txt', 'trip_id,service_id\nt1,s\n')

@@ -3,8 +3,9 @@ import type { Clock } from '../../../apps/trains/clock.js'
 import { readLines, type Line } from '../../../apps/trains/input/lines.js'
 import { countFilledLines, NdjsonSource } from '../../../apps/trains/input/ndjson-source.js'
 import { paced } from '../../../apps/trains/input/pacing.js'
-import { Rejections } from '../../../apps/trains/input/rejections.js'
-import type { Rejection, TimedMessage } from '../../../apps/trains/input/source.js'
+import { Findings, linesOf as countOf, type Finding } from '../../../apps/trains/input/findings.js'
+import type { TimedMessage } from '../../../apps/trains/input/source.js'
+import { Log } from '../../../apps/trains/log/log.js'
 import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 
 /** The bytes of a text in pieces of the given size. */
@@ -29,20 +30,25 @@ describe('lines', () => {
     ])
   })
 
+  const tooLong = (length: number) => ({
+    kind: 'too long',
+    reason: `the line has ${length} characters, at most 10 are read`,
+  })
+
   test.each([1, 7, 1000])('that are too long are refused alone: pieces of %i bytes', async size => {
     const lines = await linesOf(`a\n${'b'.repeat(50)}\n${'c'.repeat(10)}\n${'d'.repeat(11)}`, size, 10)
     expect(lines).toEqual([
       { number: 1, text: 'a' },
-      { number: 2, text: '', refused: 'has 50 characters, at most 10 are read' },
+      { number: 2, text: '', fault: tooLong(50) },
       { number: 3, text: 'cccccccccc' },
-      { number: 4, text: '', refused: 'has 11 characters, at most 10 are read' },
+      { number: 4, text: '', fault: tooLong(11) },
     ])
   })
 
-  test('that are not UTF-8 are refused alone', async () => {
-    expect(await linesOf(Buffer.from([0x61, 0x0a, 0xff, 0x0a, 0x62]), 100)).toEqual([
+  test('that are not UTF-8 have a fault', async () => {
+    expect(await linesOf(Buffer.from([0x61, 0x0a, 0x62, 0xff, 0x0a, 0x62]), 100)).toEqual([
       { number: 1, text: 'a' },
-      { number: 2, text: '', refused: 'is not valid UTF-8' },
+      { number: 2, text: 'b\uFFFD', fault: { kind: 'not UTF-8', reason: 'the line is not valid UTF-8' } },
       { number: 3, text: 'b' },
     ])
   })
@@ -54,7 +60,9 @@ describe('lines', () => {
     }
     const before = process.memoryUsage().heapUsed
     for await (const batch of readLines(endless())) {
-      expect(batch).toMatchObject([{ number: 1, refused: expect.stringContaining('131072000 characters') }])
+      expect(batch).toMatchObject([
+        { number: 1, fault: { reason: expect.stringContaining('131072000 characters') } },
+      ])
     }
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * 1024 * 1024)
   })
@@ -62,19 +70,20 @@ describe('lines', () => {
 
 describe('messages as lines of JSON', () => {
   async function read(text: string) {
-    const rejected: Rejection[] = []
+    const rejected: Finding[] = []
     const source = new NdjsonSource(
       { file: 'in', bytes: pieces(text, 10), total: undefined },
       new MessageRegistry(),
-      rejection => rejected.push(rejection),
+      { rejected: finding => rejected.push(finding), mended: () => undefined },
     )
     const messages: unknown[] = []
     for await (const batch of source.batches()) messages.push(...batch.map(({ message }) => message))
-    return { messages, rejected: rejected.map(({ line, reason }) => `${line}: ${reason}`) }
+    const kinds = new Set(rejected.map(({ kind }) => kind))
+    return { messages, kinds, rejected: rejected.map(({ line, reason }) => `${line}: ${reason}`) }
   }
 
   test('bad lines are rejected with number and reason, and the rest goes on', async () => {
-    const { messages, rejected } = await read(
+    const { messages, kinds, rejected } = await read(
       [
         '{"id":"1","type":"create","train":"T","location":"A"}',
         '{"id":"2","type":"create"',
@@ -86,6 +95,8 @@ describe('messages as lines of JSON', () => {
         `{"id":"${'4'.repeat(70_000)}"}`,
         '{"id":"5","type":"move","train":"T","to":"B"}\r',
         '{"id":"3","type":"delete","train":"T"}',
+        '[1, 2]',
+        '{"id":"6","type":"move","train":"T","to":"\uFFFD"}',
       ].join('\n'),
     )
     expect(messages).toEqual([
@@ -99,7 +110,10 @@ describe('messages as lines of JSON', () => {
       '6: a message must be an object, got an array',
       '7: "id" "1" was used on line 1 already',
       '8: the line has 70009 characters, at most 65536 are read',
+      '11: a message must be an object, got an array',
+      '12: the line is not valid UTF-8',
     ])
+    expect([...kinds]).toEqual(['not JSON', 'to', 'not an object', 'repeated id', 'too long', 'not UTF-8'])
   })
 
   test('are counted beforehand, empty lines apart', async () => {
@@ -108,11 +122,28 @@ describe('messages as lines of JSON', () => {
     expect(await countFilledLines(pieces('a\nb\n', 3))).toBe(2)
   })
 
-  test('only the first rejections are kept, but all are counted', () => {
-    const rejections = new Rejections()
-    for (let line = 1; line <= 1000; line++) rejections.add({ file: 'f', line, reason: 'r' })
-    expect(rejections.count).toBe(1000)
-    expect(rejections.first.map(({ line }) => line)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  test('findings are counted by file and kind, and the first of each is kept and logged', () => {
+    const logged: unknown[] = []
+    const findings = new Findings(new Log({ write: line => logged.push(JSON.parse(line)) }, 'warn'))
+    for (let line = 1; line <= 1000; line++)
+      findings.rejected({ file: line % 2 === 0 ? 'even' : 'odd', line, kind: 'k', reason: `has ${line}` })
+    findings.rejected({ file: 'odd', line: 5, kind: 'other', reason: 'is other' })
+    findings.mended({ file: 'odd', line: 6, kind: 'k', reason: 'was mended' })
+    expect(countOf(findings.rejections)).toBe(1001)
+    expect(findings.rejections).toEqual([
+      { file: 'odd', kind: 'k', lines: 500, first: { line: 1, reason: 'has 1' } },
+      { file: 'even', kind: 'k', lines: 500, first: { line: 2, reason: 'has 2' } },
+      { file: 'odd', kind: 'other', lines: 1, first: { line: 5, reason: 'is other' } },
+    ])
+    expect(findings.mendings).toEqual([
+      { file: 'odd', kind: 'k', lines: 1, first: { line: 6, reason: 'was mended' } },
+    ])
+    expect(logged).toMatchObject([
+      { event: 'rejected', line: 1 },
+      { event: 'rejected', line: 2 },
+      { event: 'rejected', line: 5 },
+      { event: 'mended', line: 6 },
+    ])
   })
 })
 

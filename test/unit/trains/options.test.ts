@@ -39,6 +39,7 @@ describe('the command line', () => {
       engineWait: 30_000,
       use: 'together',
       resume: false,
+      strict: false,
       json: undefined,
       deadLetters: './.signalbox/dead-letters.ndjson',
       logFile: undefined,
@@ -49,7 +50,7 @@ describe('the command line', () => {
   test('takes everything that can be chosen', () => {
     const line =
       '--engine redis://h --processes 8 --days 2 --gtfs feed.zip --date 20160704 --by station --speed 1.5 --kill 20 ' +
-      '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --engine-wait 10s --dead-letters d --resume --json j --log l --unsafe-no-locks'
+      '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --engine-wait 10s --dead-letters d --resume --strict --json j --log l --unsafe-no-locks'
     expect(readOptions(line.split(' '))).toEqual({
       engine: 'redis://h',
       processes: 8,
@@ -66,6 +67,7 @@ describe('the command line', () => {
       engineWait: 10_000,
       use: 'unlocked',
       resume: true,
+      strict: true,
       json: 'j',
       deadLetters: 'd',
       logFile: 'l',

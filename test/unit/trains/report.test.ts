@@ -46,6 +46,8 @@ const report: Report = {
   ignored: 45,
   rejected: 0,
   rejections: [],
+  mended: 0,
+  mendings: [],
   deadLettered: 0,
   redelivered: 0,
   kills: [],
@@ -91,7 +93,12 @@ describe('the report as text', () => {
       {
         ...report,
         rejected: 12,
-        rejections: [{ file: 'in', line: 7, reason: 'not JSON' }],
+        rejections: [
+          { file: 'in', kind: 'not JSON', lines: 11, first: { line: 7, reason: 'not JSON' } },
+          { file: 'in', kind: 'id', lines: 1, first: { line: 9, reason: '"id" is missing' } },
+        ],
+        mended: 1,
+        mendings: [{ file: 'stops.txt', kind: 'quotes', lines: 1, first: { line: 3, reason: 'a quote' } }],
         deadLettered: 2,
         resumedAfter: 1000,
         kills: [kill, kill],
@@ -101,7 +108,16 @@ describe('the report as text', () => {
       new Map(),
       'dead.ndjson',
     )
-    expect(text).toContain('rejected: in, line 7: not JSON\nrejected: 11 more lines, see the log')
+    const ending = [
+      'Mended lines of the input: 1',
+      '  stops.txt, line 3: a quote',
+      '',
+      'REJECTED lines of the input, whose content is lost: 12',
+      '  in, line 7, and 10 more: not JSON',
+      '  in, line 9: "id" is missing',
+      '',
+    ]
+    expect(text.split('\n').slice(-ending.length)).toEqual(ending)
     expect(text).toContain('dead letters are in dead.ndjson')
     expect(text).toContain('1,000 of the messages were done by the run that was resumed')
     expect(text).toContain(
@@ -114,10 +130,12 @@ describe('the report as text', () => {
   })
 
   test('ends with the status that the gravest thing stands for', () => {
-    expect(exitStatus(report)).toBe(0)
-    expect(exitStatus({ ...report, deadLettered: 1 })).toBe(3)
-    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true })).toBe(130)
-    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true, matchesSerial: false })).toBe(1)
+    expect(exitStatus(report, true)).toBe(0)
+    expect(exitStatus({ ...report, rejected: 1 }, false)).toBe(0)
+    expect(exitStatus({ ...report, rejected: 1 }, true)).toBe(5)
+    expect(exitStatus({ ...report, rejected: 1, deadLettered: 1 }, true)).toBe(3)
+    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true }, true)).toBe(130)
+    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true, matchesSerial: false }, true)).toBe(1)
   })
 
   test('shows no password', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
-import { Rejections } from '../../../apps/trains/input/rejections.js'
+import { Findings } from '../../../apps/trains/input/findings.js'
 import { InputError, type MessageSource, type TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
@@ -64,12 +64,14 @@ async function* silentAfter(messages: readonly Message[]): AsyncGenerator<readon
 
 const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.WriteStream
 
+const log = new Log({ write: () => undefined }, 'error')
+
 function prepare(source: MessageSource, ...args: string[]) {
   const workers = new FakeWorkers(state)
   return Run.prepare({
     settings: readOptions(['--processes', '3', ...args]),
     source,
-    rejections: new Rejections(),
+    findings: new Findings(log),
     tracker: {
       session: 'supervisor',
       store: new FakeStore(state),
@@ -79,7 +81,7 @@ function prepare(source: MessageSource, ...args: string[]) {
     },
     startWorker: workers.start,
     deadLetters: new DeadLetterFile(join(folder, 'dead.ndjson')),
-    log: new Log({ write: () => undefined }, 'error'),
+    log,
     output: silentOutput,
   })
 }

@@ -1,0 +1,73 @@
+import type { Log } from '../log/log.js'
+
+/** What is not as it should be. */
+export interface Fault {
+  /** The same for all lines with the same fault. */
+  readonly kind: string
+  /** What it is, with what the line has. */
+  readonly reason: string
+}
+
+/** A fault of a line of the input. */
+export interface Finding extends Fault {
+  readonly file: string
+  /** The line's number in the file, counted from 1. */
+  readonly line: number
+}
+
+/** All findings of one kind in one file. */
+export interface FoundKind {
+  readonly file: string
+  readonly kind: string
+  /** How many there are. */
+  lines: number
+  readonly first: { readonly line: number; readonly reason: string }
+}
+
+/** What is told of the input while it is read. */
+export interface FindingsListener {
+  /** The line can't be used: what it says is lost, and reading goes on. */
+  rejected(finding: Finding): void
+  /** The line is used all the same, and how. */
+  mended(finding: Finding): void
+}
+
+/** Counts what was found in the input. The log names each kind once; with the level `debug` each line. */
+export class Findings implements FindingsListener {
+  readonly #log: Log
+  readonly #rejected = new Map<string, FoundKind>()
+  readonly #mended = new Map<string, FoundKind>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  rejected(finding: Finding): void {
+    this.#add(this.#rejected, 'rejected', finding)
+  }
+
+  mended(finding: Finding): void {
+    this.#add(this.#mended, 'mended', finding)
+  }
+
+  get rejections(): readonly FoundKind[] {
+    return [...this.#rejected.values()]
+  }
+
+  get mendings(): readonly FoundKind[] {
+    return [...this.#mended.values()]
+  }
+
+  #add(kinds: Map<string, FoundKind>, event: string, { file, line, kind, reason }: Finding): void {
+    const key = `${kind} ${file}`
+    const found = kinds.get(key)
+    this.#log[found ? 'debug' : 'warn'](event, { file, line, reason })
+    if (found) found.lines++
+    else kinds.set(key, { file, kind, lines: 1, first: { line, reason } })
+  }
+}
+
+/** How many lines the kinds have together. */
+export function linesOf(kinds: readonly FoundKind[]): number {
+  return kinds.reduce((sum, { lines }) => sum + lines, 0)
+}
