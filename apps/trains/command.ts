@@ -13,7 +13,7 @@ import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
 import { checkWritable } from '../output-file.js'
 import { EXIT, exitStatus } from './report/report.js'
-import { textReport } from './report/text-report.js'
+import { findingsText, textReport } from './report/text-report.js'
 import { Run, withoutPassword } from './run.js'
 import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
@@ -47,9 +47,19 @@ async function track(settings: Settings): Promise<number> {
   const deadLetters = new DeadLetterFile(settings.deadLetters)
   deadLetters.check()
   const sink = logSink(settings.logFile)
-  const log = new Log(sink, settings.logLevel)
+  try {
+    return await trackWith(settings, new Log(sink, settings.logLevel), deadLetters)
+  } finally {
+    if (sink instanceof LogFile) sink.close()
+  }
+}
+
+async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFile): Promise<number> {
   const findings = new Findings(log)
-  const source = await openSource(settings.input, new MessageRegistry(), findings)
+  const source = await openSource(settings.input, new MessageRegistry(), findings).catch((error: unknown) => {
+    process.stderr.write(findingsText(findings.summary).join('\n'))
+    throw error
+  })
   const outages = new Outages(settings.engineWait, log, systemClock)
   // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
@@ -78,11 +88,10 @@ async function track(settings: Settings): Promise<number> {
     const report = await run.deliver()
     if (!report) return EXIT.interrupted
     output.write(textReport(report, source.locationNames, deadLetters.path))
-    if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+    if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(report, undefined, 2)}\n`)
     return exitStatus(report, settings.strict)
   } finally {
     await tracker.close()
-    if (sink instanceof LogFile) sink.close()
   }
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
 import { locationKey, type LocationCounts } from './domain/location.js'
-import { linesOf, type Findings } from './input/findings.js'
+import type { Findings } from './input/findings.js'
 import { paced } from './input/pacing.js'
 import type { MessageSource, TimedMessage } from './input/source.js'
 import type { Log } from './log/log.js'
@@ -238,10 +238,7 @@ export class Run {
       perSecond: this.#supervisor.acknowledged / seconds,
       ...changesOf(locations.values()),
       ignored: this.#tally.ignored(locations.values()),
-      rejected: linesOf(findings.rejections),
-      rejections: findings.rejections,
-      mended: linesOf(findings.mendings),
-      mendings: findings.mendings,
+      ...findings.summary,
       deadLettered: this.#givenUp.length,
       redelivered: this.#supervisor.redelivered,
       kills: this.#kills.done,

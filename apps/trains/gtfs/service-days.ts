@@ -1,5 +1,6 @@
 import type { Fault, FindingsListener } from '../input/findings.js'
 import { InputError } from '../input/source.js'
+import { kindOf, name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
 import { readTable, type Row } from './table.js'
 
@@ -16,14 +17,14 @@ export function weekdayOf(date: string): number | undefined {
 }
 
 /**
- * The services that run on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may be missing.
+ * Whether each service of the feed runs on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may be missing.
  * @throws InputError when both are, when there is no such date, or when nothing runs on it.
  */
 export async function servicesOn(
   date: string,
   files: FeedFiles,
   findings: FindingsListener,
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, boolean>> {
   const weekday = weekdayOf(date)
   if (weekday === undefined) throw new InputError(`there is no date ${date}: it must be like 20260131`)
   const calendar = files.has('calendar.txt')
@@ -33,15 +34,15 @@ export async function servicesOn(
       `${files.path} has neither calendar.txt nor calendar_dates.txt, so it can't tell what runs on ${date}`,
     )
   }
-  const services = new Set<string>()
+  const services = new Map<string, boolean>()
   if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, findings)
   if (exceptions) await applyExceptions(services, date, files, findings)
-  if (services.size === 0) throw new InputError(`nothing of ${files.path} runs on ${date}`)
+  if (![...services.values()].includes(true)) throw new InputError(`nothing of ${files.path} runs on ${date}`)
   return services
 }
 
 async function addRegular(
-  services: Set<string>,
+  services: Map<string, boolean>,
   date: string,
   weekday: string,
   files: FeedFiles,
@@ -65,12 +66,12 @@ async function addRegular(
     }
     // Dates of this form compare like numbers.
     const within = row.value('start_date') <= date && date <= row.value('end_date')
-    if (within && row.value(weekday) === '1') services.add(row.value('service_id'))
+    services.set(row.value('service_id'), within && row.value(weekday) === '1')
   }
 }
 
 async function applyExceptions(
-  services: Set<string>,
+  services: Map<string, boolean>,
   date: string,
   files: FeedFiles,
   findings: FindingsListener,
@@ -80,26 +81,28 @@ async function applyExceptions(
     const refused =
       serviceRefused(row) ?? dateRefused(row, 'date') ?? flagRefused(row, 'exception_type', ['1', '2'])
     if (refused) findings.rejected({ file, line: row.line, ...refused })
-    else if (row.value('date') !== date) continue
-    else if (row.value('exception_type') === '1') services.add(row.value('service_id'))
-    else services.delete(row.value('service_id'))
+    else {
+      const service = row.value('service_id')
+      const runs = row.value('date') === date ? row.value('exception_type') === '1' : services.get(service)
+      services.set(service, runs ?? false)
+    }
   }
 }
 
-function serviceRefused(row: Row): Fault | undefined {
-  return row.value('service_id') === ''
-    ? { kind: 'service_id', reason: 'service_id must not be empty' }
-    : undefined
+/** Why the service of a line can't be one. */
+export function serviceRefused(row: Row): Fault | undefined {
+  const checked = name(row.value('service_id'))
+  return 'refused' in checked ? { kind: 'service_id', reason: `service_id ${checked.refused}` } : undefined
 }
 
 function dateRefused(row: Row, column: string): Fault | undefined {
   const date = row.value(column)
   if (weekdayOf(date) !== undefined) return undefined
-  return { kind: column, reason: `${column} must be a date like 20260131, got "${date}"` }
+  return { kind: column, reason: `${column} must be a date like 20260131, got ${kindOf(date)}` }
 }
 
 function flagRefused(row: Row, column: string, allowed: readonly string[]): Fault | undefined {
   const flag = row.value(column)
   if (allowed.includes(flag)) return undefined
-  return { kind: column, reason: `${column} must be ${allowed.join(' or ')}, got "${flag}"` }
+  return { kind: column, reason: `${column} must be ${allowed.join(' or ')}, got ${kindOf(flag)}` }
 }

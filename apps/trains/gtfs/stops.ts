@@ -1,15 +1,18 @@
 import type { FindingsListener } from '../input/findings.js'
-import { name } from '../messages/field.js'
+import { kindOf, name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
-import { readTable, type Row } from './table.js'
+import { readTable } from './table.js'
+
+const FILE = 'stops.txt'
 
 /** What counts as one location: every stop of the feed, or all stops of a station together. */
 export type LocationKind = 'stop' | 'station'
 
 interface Stop {
+  readonly line: number
   readonly name: string
-  /** Empty where it has none, or where stops are the locations. */
-  readonly parent: string
+  /** The stop or station that it belongs to; undefined where it is a location of its own. */
+  parent: string | undefined
 }
 
 /** The stops of a feed and the locations that they belong to. */
@@ -26,13 +29,13 @@ export class Stops {
 
   /** The location of a stop: itself where stops.txt does not have it. */
   locationOf(stop: string): string {
-    // A boarding area belongs to a platform and that to a station. A circle of parents is no reason to hang.
-    const seen = new Set([stop])
-    for (let parent = this.#stops.get(stop)?.parent; parent; parent = this.#stops.get(parent)?.parent) {
-      if (seen.has(parent)) break
-      seen.add(parent)
+    let location = stop
+    // A boarding area belongs to a platform and that to a station.
+    for (let parent = this.#stops.get(stop)?.parent; parent !== undefined;) {
+      location = parent
+      parent = this.#stops.get(parent)?.parent
     }
-    return [...seen].at(-1)!
+    return location
   }
 
   /** The names of all stops and stations, by id. */
@@ -47,34 +50,51 @@ export async function readStops(
   kind: LocationKind,
   findings: FindingsListener,
 ): Promise<Stops> {
-  const file = 'stops.txt'
   const stops = new Map<string, Stop>()
-  for await (const row of readTable(files, file, ['stop_id'], findings)) {
+  for await (const row of readTable(files, FILE, ['stop_id'], findings)) {
     const { line } = row
     const id = row.value('stop_id')
     const checked = name(id)
     if ('refused' in checked) {
-      findings.rejected({ file, line, kind: 'stop_id', reason: `stop_id ${checked.refused}` })
+      findings.rejected({ file: FILE, line, kind: 'stop_id', reason: `stop_id ${checked.refused}` })
       continue
     }
     if (stops.has(id)) {
-      const reason = `stop_id "${id}" was on an earlier line already, which counts`
-      findings.mended({ file, line, kind: 'repeated stop', reason })
+      const reason = `stop_id ${kindOf(id)} was on an earlier line already, which counts`
+      findings.mended({ file: FILE, line, kind: 'repeated stop', reason })
       continue
     }
-    stops.set(id, {
-      name: row.value('stop_name'),
-      parent: kind === 'stop' ? '' : parentOf(row, file, findings),
-    })
+    const parent = kind === 'station' ? row.value('parent_station') : ''
+    stops.set(id, { line, name: row.value('stop_name'), parent: parent === '' ? undefined : parent })
   }
+  dropWrongParents(stops, findings)
   return new Stops(stops)
 }
 
-function parentOf(row: Row, file: string, findings: FindingsListener): string {
-  const parent = row.value('parent_station')
-  const checked = parent === '' ? undefined : name(parent)
-  if (!checked || !('refused' in checked)) return parent
-  const reason = `parent_station ${checked.refused}; the stop is a location of its own`
-  findings.mended({ file, line: row.line, kind: 'parent_station', reason })
-  return ''
+/** A parent that stops.txt lacks, or that leads back to the stop, is no reason to make up a location or to hang. */
+function dropWrongParents(stops: ReadonlyMap<string, Stop>, findings: FindingsListener): void {
+  const wrong = [...stops].flatMap(([id, stop]) => {
+    const fault = parentFault(id, stops)
+    return fault === undefined ? [] : [{ id, stop, fault }]
+  })
+  for (const { id, stop, fault } of wrong) {
+    const parent = kindOf(stop.parent)
+    const reason = `parent_station ${parent} ${fault}; stop ${kindOf(id)} is a location of its own`
+    findings.mended({ file: FILE, line: stop.line, kind: 'parent_station', reason })
+    stop.parent = undefined
+  }
+}
+
+function parentFault(id: string, stops: ReadonlyMap<string, Stop>): string | undefined {
+  const own = stops.get(id)!.parent
+  if (own === undefined) return undefined
+  if (!stops.has(own)) return 'is not in stops.txt'
+  const seen = new Set<string>()
+  for (let parent: string | undefined = own; parent !== undefined; parent = stops.get(parent)?.parent) {
+    if (parent === id) return 'leads back to the stop'
+    // A circle of others is theirs to tell.
+    if (seen.has(parent)) return undefined
+    seen.add(parent)
+  }
+  return undefined
 }

@@ -1,6 +1,5 @@
-import { pipeline, Readable } from 'node:stream'
-import { parse, type Options } from 'csv-parse'
-import { parse as parseText } from 'csv-parse/sync'
+import type { Readable } from 'node:stream'
+import { parse } from 'csv-parse/sync'
 import type { FindingsListener } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
 import { InputError } from '../input/source.js'
@@ -9,20 +8,20 @@ import type { FeedFiles } from './feed-files.js'
 /** A line of a table: its number in the file and its values by column. */
 export interface Row {
   readonly line: number
-  /** The value; empty when the line leaves it out or the file lacks the column. */
+  /** The value without blanks around it; empty when the line leaves it out or the file lacks the column. */
   value(column: string): string
 }
 
-/** Quotes within a value are text, as in most readers of CSV. */
-const LENIENT: Options = { relax_quotes: true, relax_column_count: true }
+/** One record a line, of any number of fields. */
+const LINES = { record_delimiter: '\n', relax_column_count: true } as const
 
 /** A line whose quotes all begin and end a value, or stand twice within one. */
-const REGULAR = /^(?: *"(?:[^"]|"")*" *|[^",]*)(?:,(?: *"(?:[^"]|"")*" *|[^",]*))*$/
+const REGULAR = /^(?:\s*"(?:[^"]|"")*"\s*|[^",]*)(?:,(?:\s*"(?:[^"]|"")*"\s*|[^",]*))*$/
 
 /**
- * Reads a table of the feed line by line. Columns may stand in any order, further ones are passed over, and blanks
- * around names and values are dropped. A line whose fields can't be told to their columns is rejected, and the rest
- * goes on.
+ * Reads a table of the feed line by line. Columns may stand in any order, and further ones are passed over. A line with
+ * another number of fields than the first one is rejected, because it can't be told which of them are which. The GTFS
+ * reference allows no line ends inside values, so one quote that is not closed does not swallow the lines after it.
  * @throws InputError when the file or a required column is missing.
  */
 export async function* readTable(
@@ -31,112 +30,97 @@ export async function* readTable(
   required: readonly string[],
   findings: FindingsListener,
 ): AsyncGenerator<Row> {
-  const lines = closedLines(await files.open(file), file, findings)
-  const parser = parse({ ...LENIENT, trim: true, info: true, record_delimiter: '\n', skip_empty_lines: true })
-  const problems: unknown[] = []
-  pipeline(Readable.from(lines), parser, error => {
-    if (error) problems.push(error)
-  })
-  let header: readonly string[] | undefined
-  const places = new Map<string, number>()
+  const bytes = await files.open(file)
+  let places: ReadonlyMap<string, number> | undefined
+  let width = 0
   try {
-    for await (const parsed of parser) {
-      const { record, info } = parsed as ParsedRecord
-      if (!header) {
-        checkHeader(file, record, required)
-        header = record
-        for (const [index, column] of header.entries()) places.set(column, index)
-        continue
+    for await (const { line, record } of records(bytes, file, () => width, findings)) {
+      if (!places) {
+        places = placesOf(file, record, required)
+        width = record.length
+      } else if (record.length !== width) {
+        const reason = `the first line names ${width} columns, this one has ${record.length}`
+        findings.rejected({ file, line, kind: 'columns', reason })
+      } else {
+        const own = places
+        yield { line, value: column => record[own.get(column) ?? -1]?.trim() ?? '' }
       }
-      const line = info.lines
-      if (record.length !== header.length) {
-        const reason = `the line has ${record.length} fields, the first line names ${header.length} columns`
-        const finding = { file, line, kind: 'fields', reason }
-        if (!isUsable(record, header.length, required, places)) {
-          findings.rejected(finding)
-          continue
-        }
-        findings.mended(finding)
-      }
-      yield { line, value: column => record[places.get(column) ?? -1] ?? '' }
     }
   } catch (error) {
-    throw asInputError(file, problems[0] ?? error)
+    throw asInputError(file, error)
   }
-  if (!header) throw new InputError(`${file} is empty: its first line must name the columns`)
+  if (!places) throw new InputError(`${file} is empty: its first line must name the columns`)
 }
 
-interface ParsedRecord {
+interface Numbered {
+  readonly line: number
   readonly record: readonly string[]
-  readonly info: { readonly lines: number }
 }
 
-/** Whether a line that is too short has all that is required, or one that is too long has only blanks too many. */
-function isUsable(
-  record: readonly string[],
-  columns: number,
-  required: readonly string[],
-  places: ReadonlyMap<string, number>,
-): boolean {
-  return (
-    record.slice(columns).every(field => field === '') &&
-    required.every(column => places.get(column)! < record.length)
-  )
-}
-
-/**
- * Hands on the lines so that none ends within quotes, and an empty line for each that can't be used, so that line
- * numbers stay. The GTFS reference allows no line ends inside values; without this, one quote that is not closed would
- * swallow the lines after it.
- */
-async function* closedLines(
+/** The fields of all lines that are not blank. @param width how many a line should have; 0 when that is not known. */
+async function* records(
   bytes: Readable,
   file: string,
+  width: () => number,
   findings: FindingsListener,
-): AsyncGenerator<string> {
+): AsyncGenerator<Numbered> {
   for await (const lines of readLines(bytes as AsyncIterable<Uint8Array>)) {
-    let text = ''
-    for (const { number: line, text: given, fault } of lines) {
+    // One call for all is 20 times as fast as one for each.
+    const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
+    const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()
+    for (const { number: line, text, fault } of lines) {
       if (fault?.kind === 'too long') {
-        if (line === 1) throw new InputError(`${file}, line 1: ${fault.reason}`)
+        if (width() === 0) throw new InputError(`${file}, line ${line}: ${fault.reason}`)
         findings.rejected({ file, line, ...fault })
-      } else if (fault) findings.mended({ file, line, ...fault })
-      if (!given.includes('"') || REGULAR.test(given)) {
-        text += given.trim() === '' ? '\n' : `${given}\n`
         continue
       }
-      findings.mended({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
-      text += `${withQuotesClosed(given)}\n`
+      if (fault) {
+        const reason = 'the line is not valid UTF-8; what is not is replaced by U+FFFD'
+        findings.mended({ file, line, kind: fault.kind, reason })
+      }
+      let record: readonly string[]
+      if (!text.includes('"')) record = text.split(',')
+      else if (REGULAR.test(text)) record = parsed.next().value!
+      else {
+        findings.mended({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
+        record = irregularFields(text, width())
+      }
+      if (record.some(field => field.trim() !== '')) yield { line, record }
     }
-    yield text
   }
 }
 
-function withQuotesClosed(line: string): string {
-  return fieldsOf(line)
-    .map(field => `"${field.replaceAll('"', '""')}"`)
-    .join(',')
-}
-
-function fieldsOf(line: string): readonly string[] {
+/** Of the ways to read stray quotes, the one that gives so many fields. */
+function irregularFields(line: string, width: number): readonly string[] {
+  // A quote that is not followed by a comma is text, so blanks between the two are dropped.
+  const closed = line.replace(/"\s+(?=,|$)/g, '"')
+  let quoted: readonly string[]
   try {
-    // With `rtrim`, text after a closing quote is an error.
-    return parseText(line, { ...LENIENT, ltrim: true })[0]!
+    quoted = parse(closed, { ...LINES, ltrim: true, relax_quotes: true })[0]!
   } catch {
     // A quote at the start of a value is not closed.
-    return parseText(line, { ...LENIENT, quote: false })[0]!
+    return line.split(',')
   }
+  const plain = line.split(',')
+  return quoted.length !== width && plain.length === width ? plain : quoted
 }
 
-function checkHeader(file: string, header: readonly string[], required: readonly string[]): void {
-  const missing = required.filter(column => !header.includes(column))
+/** Where the columns are; of further ones of the same name the first counts. */
+function placesOf(
+  file: string,
+  header: readonly string[],
+  required: readonly string[],
+): ReadonlyMap<string, number> {
+  const names = header.map(name => name.trim())
+  const missing = required.filter(column => !names.includes(column))
   if (missing.length > 0) {
     throw new InputError(
       `${file} lacks ${missing.length === 1 ? 'the column' : 'the columns'} ${missing.join(', ')}`,
     )
   }
-  const twice = header.find((column, index) => header.indexOf(column) < index)
+  const twice = required.find(column => names.indexOf(column) < names.lastIndexOf(column))
   if (twice !== undefined) throw new InputError(`${file} has the column ${twice} twice`)
+  return new Map(names.map((name, index) => [name, index] as const).toReversed())
 }
 
 function asInputError(file: string, error: unknown): unknown {

@@ -1,8 +1,8 @@
 import type { Fault, FindingsListener } from '../input/findings.js'
 import { InputError } from '../input/source.js'
-import { name } from '../messages/field.js'
+import { kindOf, name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
-import { servicesOn } from './service-days.js'
+import { serviceRefused, servicesOn } from './service-days.js'
 import type { Stops } from './stops.js'
 import { readTable, type Row } from './table.js'
 import { secondsOf } from './time.js'
@@ -34,10 +34,15 @@ export async function readTimetable(
   const timetable: Trip[] = []
   for (const [id, trip] of trips) {
     if (!trip.runs) continue
+    const told = `trip ${kindOf(id)}`
     const timed = timedStops(trip.stopTimes, {
-      rejected: (line, kind, reason) => findings.rejected({ file, line, kind, reason }),
-      mended: (line, kind, reason) => findings.mended({ file, line, kind, reason }),
+      rejected: (line, kind, reason) => findings.rejected({ file, line, kind, reason: `${told} ${reason}` }),
+      mended: (line, kind, reason) => findings.mended({ file, line, kind, reason: `${told} ${reason}` }),
     })
+    if (trip.stopTimes.length === 0) {
+      const reason = `${told} has no line in stop_times.txt that can be used`
+      findings.rejected({ file: 'trips.txt', line: trip.line, kind: 'no stops', reason })
+    }
     if (timed.length > 0) timetable.push({ id, stops: timed })
   }
   if (timetable.length === 0) throw new InputError(`${files.path} has no trip that runs`)
@@ -45,22 +50,24 @@ export async function readTimetable(
 }
 
 interface TripLines {
+  readonly line: number
   readonly runs: boolean
   readonly stopTimes: StopTime[]
 }
 
 async function readTrips(
   files: FeedFiles,
-  services: ReadonlySet<string> | undefined,
+  services: ReadonlyMap<string, boolean> | undefined,
   findings: FindingsListener,
 ): Promise<ReadonlyMap<string, TripLines>> {
   const file = 'trips.txt'
   const trips = new Map<string, TripLines>()
   for await (const row of readTable(files, file, ['trip_id', 'service_id'], findings)) {
     const id = row.value('trip_id')
-    const refused = tripRefused(id, trips)
-    if (refused) findings.rejected({ file, line: row.line, ...refused })
-    else trips.set(id, { runs: services?.has(row.value('service_id')) ?? true, stopTimes: [] })
+    const { line } = row
+    const refused = tripRefused(id, trips) ?? (services && unknownService(row, services))
+    if (refused) findings.rejected({ file, line, ...refused })
+    else trips.set(id, { line, runs: services?.get(row.value('service_id')) ?? true, stopTimes: [] })
   }
   return trips
 }
@@ -73,8 +80,17 @@ function tripRefused(id: string, trips: ReadonlyMap<string, TripLines>): Fault |
     return { kind: 'trip_id', reason }
   }
   if (!trips.has(id)) return undefined
-  return { kind: 'repeated trip', reason: `trip_id "${id}" was on an earlier line already` }
+  return { kind: 'repeated trip', reason: `trip_id ${kindOf(id)} was on an earlier line already` }
 }
+
+function unknownService(row: Row, services: ReadonlyMap<string, boolean>): Fault | undefined {
+  const service = row.value('service_id')
+  if (services.has(service)) return undefined
+  const reason = `service_id ${kindOf(service)} is neither in calendar.txt nor in calendar_dates.txt`
+  return serviceRefused(row) ?? { kind: 'unknown service', reason }
+}
+
+const UNKNOWN_TRIP: Fault = { kind: 'unknown trip', reason: 'it is not in trips.txt' }
 
 async function addStopTimes(
   trips: ReadonlyMap<string, TripLines>,
@@ -88,22 +104,19 @@ async function addStopTimes(
     const trip = trips.get(row.value('trip_id'))
     if (trip?.runs === false) continue
     const { line } = row
-    const stopTime = trip ? stopTimeOf(row, stops) : unknownTrip(row.value('trip_id'))
+    const stopTime = trip ? stopTimeOf(row, stops) : UNKNOWN_TRIP
+    const told = `trip ${kindOf(row.value('trip_id'))}`
     if ('reason' in stopTime) {
-      findings.rejected({ file, line, ...stopTime })
+      findings.rejected({ file, line, kind: stopTime.kind, reason: `${told}: ${stopTime.reason}` })
       continue
     }
     trip?.stopTimes.push(stopTime)
     const stop = row.value('stop_id')
     if (!stops.has(stop)) {
-      const reason = `stop_id "${stop}" is not in stops.txt; the stop is tracked by its id`
+      const reason = `${told}: stop_id ${kindOf(stop)} is not in stops.txt, so it is tracked by its id`
       findings.mended({ file, line, kind: 'unknown stop', reason })
     }
   }
-}
-
-function unknownTrip(id: string): Fault {
-  return { kind: 'unknown trip', reason: `trip_id "${id}" is not in trips.txt` }
 }
 
 /** The line's content, or why it is refused. */
@@ -113,7 +126,7 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   if ('refused' in checked) return { kind: 'stop_id', reason: `stop_id ${checked.refused}` }
   const place = row.value('stop_sequence')
   if (!/^\d{1,15}$/.test(place))
-    return { kind: 'stop_sequence', reason: `stop_sequence must be a whole number, got "${place}"` }
+    return { kind: 'stop_sequence', reason: `stop_sequence must be a whole number, got ${kindOf(place)}` }
   const [arrives, departs] = [row.value('arrival_time'), row.value('departure_time')]
   // One time stands for both where the train does not wait.
   const arrival = secondsOf(arrives === '' ? departs : arrives)
@@ -128,5 +141,5 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
 }
 
 function noTime(column: string, got: string): Fault {
-  return { kind: column, reason: `${column} must be like 07:05:00, got "${got}"` }
+  return { kind: column, reason: `${column} must be like 07:05:00, got ${kindOf(got)}` }
 }

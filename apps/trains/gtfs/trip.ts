@@ -20,7 +20,7 @@ interface GivenStop extends StopTime {
   readonly departure: number
 }
 
-/** Is told of the lines of a trip that are left out, and of those whose time is estimated. */
+/** Is told of the lines of a trip that are left out, and of those whose time is estimated: the reason follows the trip. */
 export interface TripListener {
   readonly rejected: (line: number, kind: string, reason: string) => void
   readonly mended: (line: number, kind: string, reason: string) => void
@@ -37,8 +37,8 @@ export function timedStops(lines: readonly StopTime[], listener: TripListener): 
   const given = possible.filter(isGiven)
   if (given.length > 1) return interpolated(withEnds(possible, listener))
   for (const stop of possible) {
-    if (given.length === 0) listener.rejected(stop.line, 'no time', 'no stop of the trip has a time')
-    else if (!isGiven(stop)) listener.rejected(stop.line, 'one time', 'only one stop of the trip has a time')
+    if (given.length === 0) listener.rejected(stop.line, 'no time', 'has no time at any stop')
+    else if (!isGiven(stop)) listener.rejected(stop.line, 'one time', 'has a time at one stop only')
   }
   return given
 }
@@ -54,12 +54,8 @@ function withEnds(stops: readonly StopTime[], { mended }: TripListener): readonl
       time = Math.max(0, stops[first]!.arrival! - (first - index) * pace(stops, first, second))
     else if (index > last) time = stops[last]!.departure! + (index - last) * pace(stops, lastButOne, last)
     else return stop
-    const end = index < first ? 'first' : 'last'
-    mended(
-      stop.line,
-      `no time at the ${end} stop`,
-      `the ${end} stop has no time; ${clockTime(time)} is estimated`,
-    )
+    const end = index < first ? 'begins' : 'ends'
+    mended(stop.line, `${end} without a time`, `${end} without a time; ${clockTime(time)} is estimated`)
     return { ...stop, arrival: time, departure: time }
   })
 }
@@ -73,7 +69,7 @@ function inSequence(lines: readonly StopTime[], { rejected }: TripListener): rea
   const sorted = lines.toSorted((a, b) => a.sequence - b.sequence || a.line - b.line)
   return sorted.filter((stop, index) => {
     const same = index > 0 && sorted[index - 1]!.sequence === stop.sequence
-    const reason = `stop_sequence ${stop.sequence} was on an earlier line of this trip already`
+    const reason = `has stop_sequence ${stop.sequence} on an earlier line already`
     if (same) rejected(stop.line, 'repeated place', reason)
     return !same
   })
@@ -85,7 +81,7 @@ function inForwardOrder(stops: readonly StopTime[], { rejected }: TripListener):
     if (!isGiven(stop)) return true
     if (stop.arrival < latest) {
       const [arrival, earlier] = [clockTime(stop.arrival), clockTime(latest)]
-      const reason = `arrives at ${arrival}, but the trip leaves an earlier stop at ${earlier}`
+      const reason = `arrives at ${arrival}, but leaves an earlier stop at ${earlier}`
       rejected(stop.line, 'backwards', reason)
       return false
     }

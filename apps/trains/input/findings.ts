@@ -21,7 +21,18 @@ export interface FoundKind {
   readonly kind: string
   /** How many there are. */
   lines: number
-  readonly first: { readonly line: number; readonly reason: string }
+  /** The first in the file. */
+  first: { readonly line: number; readonly reason: string }
+}
+
+/** What was found in an input. */
+export interface FindingsSummary {
+  /** Lines that could not be used: what they say is lost. */
+  readonly rejected: number
+  readonly rejections: readonly FoundKind[]
+  /** Faults of lines that were used all the same. */
+  readonly mended: number
+  readonly mendings: readonly FoundKind[]
 }
 
 /** What is told of the input while it is read. */
@@ -32,7 +43,7 @@ export interface FindingsListener {
   mended(finding: Finding): void
 }
 
-/** Counts what was found in the input. The log names each kind once; with the level `debug` each line. */
+/** Counts what was found in the input. The log has one of each kind; with the level `debug` all. */
 export class Findings implements FindingsListener {
   readonly #log: Log
   readonly #rejected = new Map<string, FoundKind>()
@@ -50,24 +61,23 @@ export class Findings implements FindingsListener {
     this.#add(this.#mended, 'mended', finding)
   }
 
-  get rejections(): readonly FoundKind[] {
-    return [...this.#rejected.values()]
-  }
-
-  get mendings(): readonly FoundKind[] {
-    return [...this.#mended.values()]
+  /** What was found so far. */
+  get summary(): FindingsSummary {
+    const [rejections, mendings] = [[...this.#rejected.values()], [...this.#mended.values()]]
+    return { rejected: countOf(rejections), rejections, mended: countOf(mendings), mendings }
   }
 
   #add(kinds: Map<string, FoundKind>, event: string, { file, line, kind, reason }: Finding): void {
     const key = `${kind} ${file}`
     const found = kinds.get(key)
     this.#log[found ? 'debug' : 'warn'](event, { file, line, reason })
-    if (found) found.lines++
-    else kinds.set(key, { file, kind, lines: 1, first: { line, reason } })
+    if (found) {
+      found.lines++
+      if (line < found.first.line) found.first = { line, reason }
+    } else kinds.set(key, { file, kind, lines: 1, first: { line, reason } })
   }
 }
 
-/** How many lines the kinds have together. */
-export function linesOf(kinds: readonly FoundKind[]): number {
+function countOf(kinds: readonly FoundKind[]): number {
   return kinds.reduce((sum, { lines }) => sum + lines, 0)
 }

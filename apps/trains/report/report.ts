@@ -1,11 +1,11 @@
 import type { LocationCounts } from '../domain/location.js'
-import type { FoundKind } from '../input/findings.js'
+import type { FindingsSummary } from '../input/findings.js'
 import type { Kill } from '../supervisor/kill-plan.js'
 import type { WorkerTotals } from '../supervisor/supervisor.js'
 import type { Difference } from './comparison.js'
 
 /** What a run has come to; `--json` writes it as it is. */
-export interface Report {
+export interface Report extends FindingsSummary {
   /** The engine's URL, without a password. */
   readonly engine: string
   readonly input: string
@@ -25,12 +25,6 @@ export interface Report {
   readonly moved: number
   readonly deleted: number
   readonly ignored: number
-  /** Lines of the input that could not be used: what they say is lost. */
-  readonly rejected: number
-  readonly rejections: readonly FoundKind[]
-  /** Faults of lines that were used all the same. */
-  readonly mended: number
-  readonly mendings: readonly FoundKind[]
   readonly deadLettered: number
   /** Messages that were delivered again because their worker died. */
   readonly redelivered: number

@@ -1,6 +1,6 @@
 import { columns } from '../../../src/cli/columns.js'
 import type { LocationCounts } from '../domain/location.js'
-import type { FoundKind } from '../input/findings.js'
+import type { FindingsSummary, FoundKind } from '../input/findings.js'
 import { busiest } from './busiest.js'
 import type { Report } from './report.js'
 
@@ -24,7 +24,7 @@ export function textReport(report: Report, names: ReadonlyMap<string, string>, d
     '',
     ...verdict(report),
     '',
-    ...findings(report),
+    ...findingsText(report),
   ].join('\n')
 }
 
@@ -83,23 +83,24 @@ function verdict(report: Report): readonly string[] {
   ]
 }
 
-/** What was found in the input, what is lost last. */
-function findings({ mended, mendings, rejected, rejections }: Report): readonly string[] {
+/** What was found in the input as lines of text, what is lost last. */
+export function findingsText(found: FindingsSummary): readonly string[] {
+  const { mended, mendings, rejected, rejections } = found
   return [
     ...(mended > 0
-      ? [`Mended lines of the input: ${numbers.format(mended)}`, ...mendings.map(found), '']
+      ? [`Faults of the input that were mended: ${numbers.format(mended)}`, ...mendings.map(kindText), '']
       : []),
     ...(rejected > 0
       ? [
-          `REJECTED lines of the input, whose content is lost: ${numbers.format(rejected)}`,
-          ...rejections.map(found),
+          `LINES OF THE INPUT THAT WERE REJECTED, so what they say is lost: ${numbers.format(rejected)}`,
+          ...rejections.map(kindText),
           '',
         ]
       : []),
   ]
 }
 
-function found({ file, lines, first }: FoundKind): string {
+function kindText({ file, lines, first }: FoundKind): string {
   const others = lines > 1 ? `, and ${numbers.format(lines - 1)} more` : ''
   return `  ${file}, line ${first.line}${others}: ${first.reason}`
 }

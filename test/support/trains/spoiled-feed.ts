@@ -40,7 +40,7 @@ export function spoiledFeed() {
     faults: {
       quotes: described.length - 1,
       'unknown stop': times.filter(([, , , stop]) => stop === absent).length,
-      'no time at the last stop': withoutTime,
+      'ends without a time': withoutTime,
     },
   }
 }

@@ -182,6 +182,14 @@ describe('the trips of a date', () => {
   })
 })
 
+/** A feed of stops A and B and a trip t1, but for what is given. */
+async function writeFeed({ stops = 'stop_id\nA\nB', trips = 't1,s', times = '' }): Promise<void> {
+  await writeFile(join(temporary, 'stops.txt'), stops)
+  await writeFile(join(temporary, 'trips.txt'), `trip_id,service_id\n${trips}`)
+  const header = 'trip_id,stop_id,arrival_time,departure_time,stop_sequence'
+  await writeFile(join(temporary, 'stop_times.txt'), `${header}\n${times}`)
+}
+
 describe('a spoiled feed', () => {
   test('a fault in a column that is not read spoils nothing', async () => {
     const { messages, source, mendings } = await fixture('spoiled')
@@ -201,16 +209,13 @@ describe('a spoiled feed', () => {
     ])
     expect(mendings.filter(text => !text.includes('estimated'))).toEqual(
       [
-        ...[2, 3, 4, 5].map(line => `stops.txt ${line}: a stray quote in the line is text`),
-        'stops.txt 6: the line is not valid UTF-8',
-        'stops.txt 7: the line has 2 fields, the first line names 4 columns',
+        ...[2, 3, 4, 5, 8].map(line => `stops.txt ${line}: a stray quote in the line is text`),
+        'stops.txt 6: the line is not valid UTF-8; what is not is replaced by U+FFFD',
+        'stops.txt 9: a stray quote in the line is text',
+        'stops.txt 10: a stray quote in the line is text',
         'trips.txt 2: a stray quote in the line is text',
-        'trips.txt 3: the line has 2 fields, the first line names 3 columns',
-        'trips.txt 4: the line has 5 fields, the first line names 3 columns',
-        'stop_times.txt 2: a stray quote in the line is text',
-        'stop_times.txt 4: the line has 5 fields, the first line names 6 columns',
-        'stop_times.txt 5: the line has 8 fields, the first line names 6 columns',
-        'stop_times.txt 8: stop_id "G" is not in stops.txt; the stop is tracked by its id',
+        ...[2, 3, 4].map(line => `stop_times.txt ${line}: a stray quote in the line is text`),
+        'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt, so it is tracked by its id',
       ].toSorted(),
     )
   })
@@ -232,10 +237,10 @@ describe('a spoiled feed', () => {
     expect(texts.filter(text => text.includes('t3#1'))[0]).toBe('0:00 t3#1 create A')
     expect(mendings.filter(text => text.includes('estimated'))).toEqual(
       [
-        'stop_times.txt 14: the last stop has no time; 09:27:00 is estimated',
-        'stop_times.txt 16: the first stop has no time; 00:00:00 is estimated',
-        'stop_times.txt 9: the first stop has no time; 09:00:00 is estimated',
-        'stop_times.txt 10: the first stop has no time; 09:05:00 is estimated',
+        'stop_times.txt 14: trip "t2" ends without a time; 09:27:00 is estimated',
+        'stop_times.txt 16: trip "t3" begins without a time; 00:00:00 is estimated',
+        'stop_times.txt 9: trip "t2" begins without a time; 09:00:00 is estimated',
+        'stop_times.txt 10: trip "t2" begins without a time; 09:05:00 is estimated',
       ].toSorted(),
     )
   })
@@ -243,25 +248,65 @@ describe('a spoiled feed', () => {
   test('what can not be true is lost, and told with its reason', async () => {
     const { rejections } = await fixture('spoiled')
     expect(rejections).toEqual([
-      'stop_times.txt 19: only one stop of the trip has a time',
-      'stop_times.txt 20: stop_id must not be empty',
-      'stop_times.txt 22: the line has 7 fields, the first line names 6 columns',
+      'stop_times.txt 19: trip "t4" has a time at one stop only',
+      'stop_times.txt 20: trip "t5": stop_id must not be empty',
+      'stop_times.txt 22: the first line names 7 columns, this one has 8',
+      'stop_times.txt 23: the first line names 7 columns, this one has 6',
+      'stops.txt 10: the first line names 4 columns, this one has 3',
+      'stops.txt 9: the first line names 4 columns, this one has 2',
+      'trips.txt 7: trip "t6" has no line in stop_times.txt that can be used',
     ])
   })
 
-  test('a station that no stop can belong to makes the stop a location, where stations are asked for', async () => {
-    const write = (name: string, text: string) => writeFile(join(temporary, name), text)
-    await write('stops.txt', `stop_id,parent_station\nA,${'x'.repeat(300)}\nB,S\n`)
-    await write('trips.txt', 'trip_id,service_id\nt1,s\n')
-    await write(
-      'stop_times.txt',
-      'trip_id,stop_id,arrival_time,departure_time,stop_sequence\nt1,A,8:00:00,,1\nt1,B,9:00:00,,2\n',
-    )
+  test('a wrong parent makes a stop a location of its own, where stations are asked for', async () => {
+    await writeFeed({
+      stops: 'stop_id,parent_station,,\nA,S,,\nB,C,,\nC,D,,\nD,C,,\nE,"E\u001b",,',
+      times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,C,8:20:00,,3\nt1,D,8:30:00,,4',
+    })
     expect((await read(temporary)).mendings).toEqual([])
     const { messages, mendings } = await read(temporary, { locations: 'station' })
-    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '9:00 t1#1 move S', '9:00 t1#1 delete'])
+    expect(messages.map(line)).toEqual([
+      '8:00 t1#1 create A',
+      '8:10 t1#1 move C',
+      '8:20 t1#1 move C',
+      '8:30 t1#1 move D',
+      '8:30 t1#1 delete',
+    ])
     expect(mendings).toEqual([
-      'stops.txt 2: parent_station must have at most 200 characters, got 300; the stop is a location of its own',
+      'stops.txt 2: parent_station "S" is not in stops.txt; stop "A" is a location of its own',
+      'stops.txt 4: parent_station "D" leads back to the stop; stop "C" is a location of its own',
+      'stops.txt 5: parent_station "C" leads back to the stop; stop "D" is a location of its own',
+      'stops.txt 6: parent_station "E\\u001b" is not in stops.txt; stop "E" is a location of its own',
+    ])
+  })
+
+  test('a trip whose service is in no calendar is lost, where a date is asked for', async () => {
+    await writeFeed({
+      trips: 't1,s\nt2,S\nt3,\nt4,\u{fffd}\nt5,other',
+      times: ['t1', 't2', 't3', 't4', 't5'].map(id => `${id},A,8:00:00,,1`).join('\n'),
+    })
+    await writeFile(
+      join(temporary, 'calendar_dates.txt'),
+      'service_id,date,exception_type\ns,20260701,1\nother,20260702,1\n\u{fffd},20260701,1\n',
+    )
+    expect((await read(temporary)).rejections).toEqual([])
+    const { messages, rejections } = await read(temporary, { date: '20260701' })
+    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:00 t1#1 delete'])
+    expect(rejections.map(text => text.replace(/stop_times.*(t\d).*/, 'times of $1'))).toEqual([
+      'calendar_dates.txt 4: service_id must not contain control characters or broken ones',
+      'times of t2',
+      'times of t3',
+      'times of t4',
+      'trips.txt 3: service_id "S" is neither in calendar.txt nor in calendar_dates.txt',
+      'trips.txt 4: service_id must not be empty',
+      'trips.txt 5: service_id must not contain control characters or broken ones',
+    ])
+  })
+
+  test('a line has its number, also after line ends that are none', async () => {
+    await writeFeed({ times: 't1,A,8:00:00,,1\r\r\n\r\n\nt1,"A\r",8:00:00,,2\nt9,A,8:00:00,,1' })
+    expect((await read(temporary)).rejections).toEqual([
+      'stop_times.txt 6: trip "t9": it is not in trips.txt',
     ])
   })
 })
@@ -283,24 +328,24 @@ describe('an invalid feed', () => {
       [
         'stops.txt 3: stop_id must not be empty',
         'trips.txt 3: trip_id "t1" was on an earlier line already',
-        'trips.txt 4: the line has 2 fields, the first line names 3 columns',
-        'stop_times.txt 3: trip_id "t9" is not in trips.txt',
-        'stop_times.txt 5: arrival_time must be like 07:05:00, got "6 o\'clock"',
-        'stop_times.txt 7: stop_sequence 4 was on an earlier line of this trip already',
-        'stop_times.txt 8: arrival_time must be like 07:05:00, got ""06:12:00"',
-        'stop_times.txt 9: departure_time 06:14:00 is before arrival_time 06:15:00',
-        'stop_times.txt 10: arrives at 06:09:00, but the trip leaves an earlier stop at 06:10:00',
-        'stop_times.txt 11: stop_sequence must be a whole number, got "-8"',
-        'stop_times.txt 12: the line has 4 fields, the first line names 5 columns',
-        'stop_times.txt 15: only one stop of the trip has a time',
+        'trips.txt 4: the first line names 3 columns, this one has 2',
+        'stop_times.txt 3: trip "t9": it is not in trips.txt',
+        'stop_times.txt 5: trip "t1": arrival_time must be like 07:05:00, got "6 o\'clock"',
+        'stop_times.txt 7: trip "t1" has stop_sequence 4 on an earlier line already',
+        'stop_times.txt 8: trip "t1": arrival_time must be like 07:05:00, got "\\"06:12:00"',
+        'stop_times.txt 9: trip "t1": departure_time 06:14:00 is before arrival_time 06:15:00',
+        'stop_times.txt 10: trip "t1" arrives at 06:09:00, but leaves an earlier stop at 06:10:00',
+        'stop_times.txt 11: trip "t1": stop_sequence must be a whole number, got "-8"',
+        'stop_times.txt 12: the first line names 5 columns, this one has 4',
+        'stop_times.txt 15: trip "t2" has a time at one stop only',
       ].toSorted(),
     )
     expect(mendings).toEqual(
       [
         'stops.txt 5: stop_id "A" was on an earlier line already, which counts',
-        'stop_times.txt 4: stop_id "Z" is not in stops.txt; the stop is tracked by its id',
+        'stop_times.txt 4: trip "t1": stop_id "Z" is not in stops.txt, so it is tracked by its id',
         'stop_times.txt 8: a stray quote in the line is text',
-        'stop_times.txt 14: the last stop has no time; 06:50:00 is estimated',
+        'stop_times.txt 14: trip "t1" ends without a time; 06:50:00 is estimated',
       ].toSorted(),
     )
   })

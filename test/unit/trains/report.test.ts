@@ -109,10 +109,10 @@ describe('the report as text', () => {
       'dead.ndjson',
     )
     const ending = [
-      'Mended lines of the input: 1',
+      'Faults of the input that were mended: 1',
       '  stops.txt, line 3: a quote',
       '',
-      'REJECTED lines of the input, whose content is lost: 12',
+      'LINES OF THE INPUT THAT WERE REJECTED, so what they say is lost: 12',
       '  in, line 7, and 10 more: not JSON',
       '  in, line 9: "id" is missing',
       '',
