@@ -17,7 +17,8 @@ export function weekdayOf(date: string): number | undefined {
 }
 
 /**
- * Whether each service of the feed runs on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may be missing.
+ * Whether each service of the feed runs on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may
+ * be missing.
  * @throws InputError when both are, when there is no such date, or when nothing runs on it.
  */
 export async function servicesOn(
@@ -66,7 +67,8 @@ async function addRegular(
     }
     // Dates of this form compare like numbers.
     const within = row.value('start_date') <= date && date <= row.value('end_date')
-    services.set(row.value('service_id'), within && row.value(weekday) === '1')
+    const service = row.value('service_id')
+    services.set(service, services.get(service) === true || (within && row.value(weekday) === '1'))
   }
 }
 

@@ -65,7 +65,7 @@ async function* records(
   findings: FindingsListener,
 ): AsyncGenerator<Numbered> {
   for await (const lines of readLines(bytes as AsyncIterable<Uint8Array>)) {
-    // One call for all is 20 times as fast as one for each.
+    // A call for each line would cost many times as much.
     const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
     const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()
     for (const { number: line, text, fault } of lines) {

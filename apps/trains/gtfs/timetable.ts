@@ -105,15 +105,16 @@ async function addStopTimes(
     if (trip?.runs === false) continue
     const { line } = row
     const stopTime = trip ? stopTimeOf(row, stops) : UNKNOWN_TRIP
-    const told = `trip ${kindOf(row.value('trip_id'))}`
     if ('reason' in stopTime) {
-      findings.rejected({ file, line, kind: stopTime.kind, reason: `${told}: ${stopTime.reason}` })
+      const reason = `trip ${kindOf(row.value('trip_id'))}: ${stopTime.reason}`
+      findings.rejected({ file, line, kind: stopTime.kind, reason })
       continue
     }
     trip?.stopTimes.push(stopTime)
     const stop = row.value('stop_id')
     if (!stops.has(stop)) {
-      const reason = `${told}: stop_id ${kindOf(stop)} is not in stops.txt, so it is tracked by its id`
+      const told = `trip ${kindOf(row.value('trip_id'))}: stop_id ${kindOf(stop)}`
+      const reason = `${told} is not in stops.txt, so it is tracked by its id`
       findings.mended({ file, line, kind: 'unknown stop', reason })
     }
   }

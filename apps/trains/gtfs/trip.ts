@@ -20,7 +20,7 @@ interface GivenStop extends StopTime {
   readonly departure: number
 }
 
-/** Is told of the lines of a trip that are left out, and of those whose time is estimated: the reason follows the trip. */
+/** Is told which lines of a trip are left out, and which times are estimated. A reason follows the trip's name. */
 export interface TripListener {
   readonly rejected: (line: number, kind: string, reason: string) => void
   readonly mended: (line: number, kind: string, reason: string) => void

@@ -63,7 +63,10 @@ export const EXIT = {
   interrupted: 130,
 } as const
 
-/** The exit status that a report stands for: of several reasons the gravest. @param strict whether `--strict` was given. */
+/**
+ * The exit status that a report stands for: of several reasons the gravest.
+ * @param strict whether `--strict` was given.
+ */
 export function exitStatus(report: Report, strict: boolean): number {
   if (!report.matchesSerial) return EXIT.mismatch
   if (report.interrupted) return EXIT.interrupted
