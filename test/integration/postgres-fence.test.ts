@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, LostError, open } from '../../src/index.js'
-import { pause, soFar, until } from '../../src/conformance/time.js'
+import { InvalidArgumentError, LostError, open, type Box } from '../../src/index.js'
+import { pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { makeLedger, stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
@@ -26,6 +26,17 @@ function place(): string {
   return `${server.url}?schema=s${randomUUID().slice(0, 8)}`
 }
 
+/** Adds a name to the order under the lock of a key, and of another one. */
+async function lockInTurn(box: Box, name: string, order: string[]): Promise<void> {
+  await box.mutex('b', `only ${name}`).run(() => void order.push(name))
+}
+
+/** Adds a name to the order when it is written and read again. */
+async function writeInTurn(box: Box, name: string, order: string[]): Promise<void> {
+  await box.store('s').put('key', name)
+  order.push(name)
+}
+
 describe.concurrent('a grant that is bound to a transaction', () => {
   test('the next holder waits for the end of the transaction, not for the release', async () => {
     const url = place()
@@ -38,6 +49,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await grant.release()
     expect(await other.mutex('key').tryAcquire()).toBeUndefined()
     const next = other.mutex('key').acquire({ wait: '10s' })
+    await queued(other, 'key', 1)
     const local = box.mutex('key').acquire({ wait: '10s' })
     await pause(300)
     expect(await soFar(next)).toBe('pending')
@@ -162,6 +174,39 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await held.release()
     await other.store('s').put('key', 2)
   })
+
+  test.each([
+    ['locks', 'lock/b', lockInTurn],
+    ['writes', 'value/s/key', writeInTurn],
+  ] as const)(
+    'calls of one box keep their order when they wait for a row that a transaction holds: %s',
+    async (_, row, call) => {
+      const url = place()
+      const schema = new URL(url).searchParams.get('schema')!
+      await using box = await open(url)
+      /** Whether a statement of the box waits for a row. */
+      const waits = async (): Promise<boolean> => {
+        const { rowCount } = await pool.query(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and position('${schema}.' in query) > 0`,
+        )
+        return rowCount! > 0
+      }
+      const order: string[] = []
+      await call(box, 'before', order)
+      const first = await within(pool, async client => {
+        await client.query(
+          `select from ${schema}.state s join ${schema}.names n on n.id = s.id where n.name = $1 for update of s`,
+          [row],
+        )
+        const calling = call(box, 'first', order)
+        await until('it waits for the row', waits)
+        await until('the server has given it up', async () => !(await waits()))
+        return { calling }
+      })
+      await Promise.all([first.calling, call(box, 'second', order)])
+      expect(order).toEqual(['before', 'first', 'second'])
+    },
+  )
 
   test('a grant that is lost is refused', async () => {
     const url = place()

@@ -36,9 +36,7 @@ export class TickBatcher<Job> {
 
   add(job: Job): void {
     this.#jobs.push(job)
-    if (this.#isRunning) return
-    this.#isRunning = true
-    this.#schedule()
+    this.#start()
   }
 
   /** Takes out the jobs that wait, the oldest first: at most so many. */
@@ -54,6 +52,7 @@ export class TickBatcher<Job> {
   /** Puts jobs back in front of those that wait. */
   putBack(jobs: readonly Job[]): void {
     this.#jobs.unshift(...jobs)
+    this.#start()
   }
 
   /** Takes out the oldest waiting job that is meant; undefined when none is. */
@@ -65,6 +64,12 @@ export class TickBatcher<Job> {
   /** Settles when all jobs are done. */
   idle(): Promise<void> {
     return this.#isRunning ? new Promise(resolve => this.#onIdle.push(resolve)) : Promise.resolve()
+  }
+
+  #start(): void {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    this.#schedule()
   }
 
   #schedule(): void {

@@ -85,6 +85,8 @@ export class Changes {
   /** What stands for the ids of which the last look has told whether they are recorded. */
   #freshMarks: readonly string[] = []
   #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
+  /** What waits for a row that a transaction elsewhere holds, in the order of the calls. */
+  readonly #held: Job[] = []
   /** Rows that other boxes have told of. They are taken on between two decisions. */
   readonly #told: (readonly [id: number, version: number, data: string])[] = []
 
@@ -132,7 +134,9 @@ export class Changes {
     await this.#carryOut(this.#batcher.take(MOST_TOGETHER))
   }
 
-  async #carryOut(jobs: readonly Job[]): Promise<void> {
+  async #carryOut(all: readonly Job[]): Promise<void> {
+    const jobs = all.filter(job => !this.#isHeldBack(job))
+    if (jobs.length === 0) return
     try {
       this.#rows.trim()
       this.#state.forgetFound()
@@ -151,8 +155,24 @@ export class Changes {
   /** What waits for a row that a transaction elsewhere holds is tried again, and all else goes on meanwhile. */
   #failed(job: Job, error: unknown): void {
     const isHeld = error instanceof SqlError && error.code === ROW_IS_HELD && !this.#isWithin
-    if (!isHeld || this.#clock.now() - job.since >= MOST_HELD) return job.reject(error)
-    this.#clock.after(HELD_PAUSE, () => this.#batcher.add(job), true)
+    if (isHeld && this.#clock.now() - job.since < MOST_HELD) this.#hold(job)
+    else job.reject(error)
+  }
+
+  #hold(job: Job): void {
+    if (this.#held.push(job) > 1) return
+    this.#clock.after(HELD_PAUSE, () => this.#batcher.putBack(this.#held.splice(0)), true)
+  }
+
+  /** Whether a request, or a write without a lock, has to wait behind an earlier one that waits for one of its rows. */
+  #isHeldBack(job: Job): boolean {
+    if (this.#held.length === 0 || !hasPlace(job)) return false
+    const names = new Set(namesFor(job.purpose))
+    const isBehind = this.#held.some(
+      held => hasPlace(held) && namesFor(held.purpose).some(name => names.has(name)),
+    )
+    if (isBehind) this.#hold(job)
+    return isBehind
   }
 
   /** Decides, and writes what was decided. */
@@ -325,6 +345,11 @@ export class Changes {
     this.#freshMarks = []
     if (answer.state === 'stale') for (const row of answer.rows ?? []) this.#rows.changed(...row)
   }
+}
+
+/** Whether it matters to the caller what comes first. */
+function hasPlace({ purpose }: Job): boolean {
+  return purpose.type === 'enqueue' || (purpose.type === 'commit' && !purpose.guard)
 }
 
 function undecided(): SqlError {
