@@ -20,4 +20,5 @@ export const moreServers = new Map([
   // Shells for which the command brings completion.
   ['zsh', 'zsh'],
   ['fish', 'fish'],
+  ['chromium', 'chromium'],
 ])

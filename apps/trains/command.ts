@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
+import { Board } from './board/board.js'
 import { systemClock } from './clock.js'
 import { DeadLetterFile } from './dead-letters.js'
 import { Findings } from './input/findings.js'
@@ -63,11 +65,16 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
   const outages = new Outages(settings.engineWait, log, systemClock)
   // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
+  let board: Board | undefined
   try {
     if (!(await tracker.claimRun())) {
       throw new InputError(
         `another run uses ${withoutPassword(settings.engine)}: wait for its end, or name another --engine`,
       )
+    }
+    if (settings.watch !== undefined) {
+      board = await Board.open(settings.watch, { source, locks: () => tracker.locks() })
+      process.stdout.write(`watch it at ${board.url}\n`)
     }
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
@@ -80,8 +87,9 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
       deadLetters,
       log,
       output,
+      board,
     })
-    stopOnSignals(run)
+    const ignoreSignals = stopOnSignals(run)
     output.write(
       `${source.description}; ${settings.processes} workers on ${withoutPassword(settings.engine)}\n`,
     )
@@ -89,8 +97,14 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     if (!report) return EXIT.interrupted
     output.write(textReport(report, source.locationNames, deadLetters.path))
     if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(report, undefined, 2)}\n`)
+    if (board && !report.interrupted) {
+      ignoreSignals()
+      output.write(`${board.url} shows the result until Ctrl-C\n`)
+      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+    }
     return exitStatus(report, settings.strict)
   } finally {
+    board?.close()
     await tracker.close()
   }
 }
@@ -99,8 +113,11 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-/** The first signal lets what was read be finished, a second one ends everything at once. */
-function stopOnSignals(run: Run): void {
+/**
+ * The first signal lets what was read be finished, a second one ends everything at once.
+ * @returns ends that.
+ */
+function stopOnSignals(run: Run): () => void {
   let signals = 0
   const stop = () => {
     if (++signals === 1) {
@@ -113,6 +130,10 @@ function stopOnSignals(run: Run): void {
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
+  return () => {
+    process.off('SIGINT', stop)
+    process.off('SIGTERM', stop)
+  }
 }
 
 function logSink(path: string | undefined): LineSink {

@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { clonePath } from './clone-path.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
 import type { StoreUse } from './tracker.js'
@@ -29,6 +29,8 @@ export interface Settings {
   readonly engineWait: number
   readonly use: StoreUse
   readonly resume: boolean
+  /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
+  readonly watch: number | undefined
   /** Whether lines of the input that are rejected make an exit status. */
   readonly strict: boolean
   readonly json: string | undefined
@@ -38,10 +40,7 @@ export interface Settings {
 }
 
 /** The timetable that is played when none is named: Caltrain's of 2016. */
-const BUNDLED_FEED = join(
-  dirname(createRequire(import.meta.url).resolve('signalbox/package.json')),
-  'apps/trains/data/caltrain-gtfs',
-)
+const BUNDLED_FEED = join(clonePath, 'apps/trains/data/caltrain-gtfs')
 
 /** Below this wait for locks, in milliseconds, messages don't share locks. */
 const SHORT_WAIT = 1000
@@ -64,6 +63,7 @@ interface Parsed {
   attempts: number
   engineWait: number
   unsafeNoLocks?: boolean
+  watch?: number
   resume?: boolean
   strict?: boolean
   json?: string
@@ -146,6 +146,11 @@ export function trainsCommand(): Command {
       'where messages go that are given up',
       './.signalbox/dead-letters.ndjson',
     )
+    .addOption(
+      new Option('--watch [port]', 'serve a page on 127.0.0.1 that shows the run (default: on a free port)')
+        .argParser(wholeNumber(0, 65_535))
+        .preset('0'),
+    )
     .option('--resume', 'go on where the last run on this engine was interrupted, with the same input')
     .option('--strict', 'end with status 5 when a line of the input was rejected')
     .option('--json <file>', 'write the report there')
@@ -196,6 +201,7 @@ export function readOptions(args: readonly string[]): Settings {
     engineWait: given.engineWait,
     use: storeUse(given),
     resume: given.resume ?? false,
+    watch: given.watch,
     strict: given.strict ?? false,
     json: given.json,
     deadLetters: given.deadLetters,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Board, RunState } from './board/board.js'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
 import { locationKey, type LocationCounts } from './domain/location.js'
@@ -45,6 +46,8 @@ export interface RunParts {
   readonly deadLetters: DeadLetterFile
   readonly log: Log
   readonly output: NodeJS.WriteStream
+  /** Shows the run; undefined where it is not to be shown. */
+  readonly board: Board | undefined
 }
 
 /** One run of the tracker: from the input to the report. */
@@ -66,7 +69,7 @@ export class Run {
   #saving: Promise<void> | undefined
 
   private constructor(parts: RunParts, earlier: Progress | undefined) {
-    const { settings, source, tracker, startWorker, deadLetters, log } = parts
+    const { settings, source, tracker, startWorker, deadLetters, log, board } = parts
     this.#parts = parts
     this.#earlier = earlier
     this.#name = earlier?.run ?? randomUUID()
@@ -81,6 +84,7 @@ export class Run {
       first: earlier?.mark ?? 0,
       onDone: (message, sequence, givenUp) => this.#note(message, sequence, givenUp),
       onAcknowledged: acknowledgement => this.#tally.add(acknowledgement),
+      onSettled: board && ((message, event) => board.settled(message, event)),
       placeOf: message => registry.placeOf(message),
       keepDeadLetter: letter => deadLetters.keep(letter),
       log,
@@ -112,8 +116,9 @@ export class Run {
    * @throws Error when the run breaks off.
    */
   async deliver(): Promise<Report | undefined> {
-    const { settings, source, output } = this.#parts
+    const { settings, source, output, board } = this.#parts
     const supervisor = this.#supervisor
+    board?.begin(() => this.#state())
     await supervisor.start()
     const display = new ProgressDisplay(output, source.total, () => this.#doneSoFar())
     const saving = setInterval(() => this.#saveNowAndThen(), SAVED_EVERY)
@@ -136,7 +141,9 @@ export class Run {
     if (this.#catchingUp()) return undefined
     await this.#saving
     await this.#save()
-    return this.#report(complete, seconds, await this.#storedLocations())
+    const report = this.#report(complete, seconds, await this.#storedLocations())
+    board?.end(report)
+    return report
   }
 
   /** Reads no further messages; the run ends as soon as those already read are done. */
@@ -181,6 +188,20 @@ export class Run {
 
   #doneSoFar(): number {
     return (this.#earlier?.mark ?? 0) + this.#supervisor.acknowledged
+  }
+
+  #state(): RunState {
+    const kills = this.#kills.done
+    return {
+      messages: this.#doneSoFar(),
+      workers: this.#supervisor.perWorker.map(({ worker, messages, replaced }) => ({
+        worker,
+        isReady: this.#supervisor.isReady(worker),
+        messages,
+        kills: kills.filter(kill => kill.worker === worker).length,
+        replaced,
+      })),
+    }
   }
 
   #workerSettings(worker: number): WorkerSettings {

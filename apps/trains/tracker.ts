@@ -1,4 +1,5 @@
-import { open, TimedOutError, type Box } from 'signalbox'
+import { open, TimedOutError, type Box, type Party } from 'signalbox'
+import { locationKey } from './domain/location.js'
 import type { Outages } from './outages.js'
 import { patientStore } from './patient-store.js'
 import type { ChainLimits } from './worker/train-chains.js'
@@ -31,6 +32,14 @@ export const LIMITS: Readonly<Record<StoreUse, ChainLimits>> = {
   unlocked: { together: 1, run: 1, atOnce: 128, patience: 0 },
 }
 
+/** A location whose lock is in use. */
+export interface LockInUse {
+  readonly location: string
+  /** The labels of the boxes that hold it, and of those that wait for it, in the order in which they are served. */
+  readonly holders: readonly string[]
+  readonly waiters: readonly string[]
+}
+
 /** What one process of the tracker has open: the only place where the tracker meets Signalbox. */
 export interface Tracker {
   /** What a supervisor revokes when this process has died. */
@@ -40,6 +49,8 @@ export interface Tracker {
   claimRun(): Promise<boolean>
   /** Frees at once what the session of a dead process held. */
   revoke(session: string): Promise<void>
+  /** The locations whose locks are in use at this moment. */
+  locks(): Promise<readonly LockInUse[]>
   close(): Promise<void>
 }
 
@@ -73,8 +84,21 @@ export async function openTracker(
     async revoke(session) {
       await outages.sitOut(() => box.revoke(session))
     },
+    async locks() {
+      const prefix = `${STORE}/${locationKey('')}`
+      const locks: LockInUse[] = []
+      for await (const { key, holders, waiters } of box.inspect(prefix)) {
+        const location = key.slice(prefix.length)
+        locks.push({ location, holders: holders.map(labelOf), waiters: waiters.map(labelOf) })
+      }
+      return locks
+    },
     close: () => box.close(),
   }
+}
+
+function labelOf({ label, pid }: Party): string {
+  return label?.replace(/^trains /, '') ?? `process ${pid}`
 }
 
 function lockedStore(box: Box): TrainStore {

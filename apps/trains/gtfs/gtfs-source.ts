@@ -6,7 +6,7 @@ import type { MessageSource, TimedMessage } from '../input/source.js'
 import { dayPlan, type PlannedEvent } from './day-plan.js'
 import { openFeed } from './feed-files.js'
 import { readStops, type LocationKind } from './stops.js'
-import { readTimetable } from './timetable.js'
+import { readTimetable, type Trip } from './timetable.js'
 
 const SECONDS_A_DAY = 24 * 60 * 60
 
@@ -35,17 +35,33 @@ export async function openTimetable(
   const files = await openFeed(choice.path)
   try {
     const stops = await readStops(files, choice.locations, findings)
-    const plan = dayPlan(await readTimetable(files, stops, choice.date, findings))
+    const timetable = await readTimetable(files, stops, choice.date, findings)
+    const plan = dayPlan(timetable)
     return {
       description: describe(choice),
       total: plan.length * choice.days,
       days: choice.days,
       locationNames: stops.names(),
+      geography: {
+        patterns: patternsOf(timetable),
+        stationOf: location => stops.stationOf(location),
+        placeOf: location => stops.placeOf(location),
+      },
       batches: () => batchesOf(plan, choice.days),
     }
   } finally {
     files.close()
   }
+}
+
+/** The orders in which trips stop at locations, each once. */
+function patternsOf(timetable: readonly Trip[]): readonly (readonly string[])[] {
+  const patterns = new Map<string, readonly string[]>()
+  for (const { stops } of timetable) {
+    const locations = stops.map(({ location }) => location)
+    patterns.set(locations.join('\n'), locations)
+  }
+  return [...patterns.values()]
 }
 
 function describe({ path, date, locations, days }: TimetableChoice): string {

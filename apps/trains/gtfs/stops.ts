@@ -1,9 +1,13 @@
 import type { FindingsListener } from '../input/findings.js'
+import type { Place } from '../input/source.js'
 import { kindOf, name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
-import { readTable } from './table.js'
+import { readTable, type Row } from './table.js'
 
 const FILE = 'stops.txt'
+
+/** A boarding area belongs to a platform, and that to a station. */
+const LEVELS = 2
 
 /** What counts as one location: every stop of the feed, or all stops of a station together. */
 export type LocationKind = 'stop' | 'station'
@@ -11,6 +15,9 @@ export type LocationKind = 'stop' | 'station'
 interface Stop {
   readonly line: number
   readonly name: string
+  readonly place: Place | undefined
+  /** As the line says. */
+  readonly station: string
   /** The stop or station that it belongs to; undefined where it is a location of its own. */
   parent: string | undefined
 }
@@ -36,6 +43,22 @@ export class Stops {
       parent = this.#stops.get(parent)?.parent
     }
     return location
+  }
+
+  /** The station of a location, whatever counts as a location: itself where it has none. */
+  stationOf(location: string): string {
+    let station = location
+    for (let level = 0; level < LEVELS; level++) {
+      const parent = this.#stops.get(station)?.station ?? ''
+      if (!this.#stops.has(parent)) break
+      station = parent
+    }
+    return station
+  }
+
+  /** Where a stop or station is; undefined where stops.txt does not say so. */
+  placeOf(stop: string): Place | undefined {
+    return this.#stops.get(stop)?.place
   }
 
   /** The names of all stops and stations, by id. */
@@ -64,11 +87,25 @@ export async function readStops(
       findings.mended({ file: FILE, line, kind: 'repeated stop', reason })
       continue
     }
-    const parent = kind === 'station' ? row.value('parent_station') : ''
-    stops.set(id, { line, name: row.value('stop_name'), parent: parent === '' ? undefined : parent })
+    const station = row.value('parent_station')
+    const parent = kind === 'station' && station !== '' ? station : undefined
+    stops.set(id, { line, name: row.value('stop_name'), place: placeOf(row), station, parent })
   }
   dropWrongParents(stops, findings)
   return new Stops(stops)
+}
+
+function placeOf(row: Row): Place | undefined {
+  const [latitude, longitude] = [degrees(row.value('stop_lat'), 90), degrees(row.value('stop_lon'), 180)]
+  // Where there is no place, many feeds have both at zero.
+  if (latitude === undefined || longitude === undefined || (latitude === 0 && longitude === 0))
+    return undefined
+  return { latitude, longitude }
+}
+
+function degrees(text: string, most: number): number | undefined {
+  const number = text === '' ? NaN : Number(text)
+  return Math.abs(number) <= most ? number : undefined
 }
 
 /** A parent that stops.txt lacks, or that leads back to the stop, is no reason to make up a location or to hang. */

@@ -18,6 +18,7 @@ export interface NdjsonInput {
 export class NdjsonSource implements MessageSource {
   readonly days = undefined
   readonly locationNames: ReadonlyMap<string, string> = new Map()
+  readonly geography = undefined
   readonly #input: NdjsonInput
   readonly #registry: MessageRegistry
   readonly #findings: FindingsListener

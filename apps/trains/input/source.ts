@@ -7,6 +7,22 @@ export interface TimedMessage {
   readonly time?: number | undefined
 }
 
+/** A point of the earth, in degrees. */
+export interface Place {
+  readonly latitude: number
+  readonly longitude: number
+}
+
+/** Where the locations of a timetable are, and how trains go from one to the other. */
+export interface Geography {
+  /** The locations that trips stop at, in order, each order once. */
+  readonly patterns: readonly (readonly string[])[]
+  /** The station that a location belongs to: itself where it belongs to none. */
+  readonly stationOf: (location: string) => string
+  /** Where a location or station is; undefined where that is not known. */
+  readonly placeOf: (location: string) => Place | undefined
+}
+
 /** Where messages come from. The same input gives the same messages in the same order, always. */
 export interface MessageSource {
   /** What is read and how, in words: also tells whether a resumed run reads what the interrupted one read. */
@@ -17,6 +33,8 @@ export interface MessageSource {
   readonly days: number | undefined
   /** The names of locations, for people, as far as the input tells them. */
   readonly locationNames: ReadonlyMap<string, string>
+  /** Undefined where the input tells nothing of it. */
+  readonly geography: Geography | undefined
   /** The messages in order, some at a time, read as they are asked for. To be called once. */
   batches(): AsyncIterable<readonly TimedMessage[]>
 }

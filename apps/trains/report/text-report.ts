@@ -71,7 +71,8 @@ function kills(report: Report): readonly string[] {
   ]
 }
 
-function verdict(report: Report): readonly string[] {
+/** How the result compares with the serial one, as lines of text. */
+export function verdict(report: Report): readonly string[] {
   const part = report.interrupted ? ' so far; --resume goes on' : ''
   if (report.matchesSerial) return [`Every location is as the serial result says${part}.`]
   return [

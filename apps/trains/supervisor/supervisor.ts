@@ -46,6 +46,8 @@ export interface SupervisorParts {
   readonly onDone: OnDone
   /** Is told of every acknowledgement. */
   onAcknowledged(acknowledgement: Acknowledgement): void
+  /** Is told of each message that is acknowledged, and what it came to. */
+  readonly onSettled?: ((message: Message, event: string) => void) | undefined
   /** Where a message happens, as far as that is known. */
   placeOf(message: Message): string | undefined
   /** Keeps a message that was given up; only then does it count as done. */
@@ -104,6 +106,11 @@ export class Supervisor {
 
   get perWorker(): readonly WorkerTotals[] {
     return this.#slots.map(({ number, done, replaced }) => ({ worker: number, messages: done, replaced }))
+  }
+
+  /** Whether a worker takes messages. @param worker its number. */
+  isReady(worker: number): boolean {
+    return this.#slots[worker - 1]!.ready
   }
 
   /** Starts the workers; resolves when all of them take messages. @throws Error when one can't be started. */
@@ -229,6 +236,7 @@ export class Supervisor {
         slot.redelivered.delete(sequence)
         if (acknowledgement.events[index] === ALREADY_APPLIED) kill.alreadyApplied++
       }
+      this.#parts.onSettled?.(message, acknowledgement.events[index]!)
       this.#window.settle(sequence, givenUp.has(sequence))
     }
     this.#acknowledged += acknowledgement.sequences.length

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Report } from '../../../apps/trains/report/report.js'
 
-const program = fileURLToPath(new URL('../../../dist/apps/trains/main.js', import.meta.url))
+/** The tracker as a program. */
+export const trackerProgram = fileURLToPath(new URL('../../../dist/apps/trains/main.js', import.meta.url))
 
 /** One day of the bundled timetable. */
 export const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
@@ -39,7 +40,7 @@ export function runTracker(
 ): Promise<Ended> {
   const json = join(folder, 'report.json')
   rmSync(json, { force: true })
-  const all = [program, '--engine', engine, '--json', json, ...argv]
+  const all = [trackerProgram, '--engine', engine, '--json', json, ...argv]
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, all, { cwd: folder, timeout: limit, killSignal: 'SIGKILL' })
     let output = ''

@@ -48,6 +48,7 @@ function sourceOf(
     total: messages.length,
     days: undefined,
     locationNames: new Map(),
+    geography: undefined,
     async *batches(): AsyncGenerator<readonly TimedMessage[]> {
       for (let begin = 0; begin < messages.length; begin += 10) {
         yield messages.slice(begin, begin + 10).map(message => ({ message }))
@@ -77,12 +78,14 @@ function prepare(source: MessageSource, ...args: string[]) {
       store: new FakeStore(state),
       claimRun: async () => true,
       revoke: workers.revoke,
+      locks: async () => [],
       close: async () => undefined,
     },
     startWorker: workers.start,
     deadLetters: new DeadLetterFile(join(folder, 'dead.ndjson')),
     log,
     output: silentOutput,
+    board: undefined,
   })
 }
 

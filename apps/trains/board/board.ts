@@ -1,0 +1,183 @@
+import type { LocationCounts } from '../domain/location.js'
+import type { MessageSource } from '../input/source.js'
+import type { Message } from '../messages/message.js'
+import { busiest } from '../report/busiest.js'
+import { RateMeter } from '../report/rate-meter.js'
+import type { Report } from '../report/report.js'
+import { verdict } from '../report/text-report.js'
+import type { LockInUse } from '../tracker.js'
+import type { BusyPlace, Frame, LockedStation, TrainMoves, WorkerState } from './frames.js'
+import { Network } from './network.js'
+import { PageServer } from './page-server.js'
+import { Scene } from './scene.js'
+
+/** How often pages are told what has happened: milliseconds. */
+const FRAME_EVERY = 100
+/** How often the locks are looked at while there is a page: milliseconds. */
+const LOCKS_EVERY = 250
+/** How often the locations are sorted anew: milliseconds. */
+const SORTED_EVERY = 500
+/** So many locations are shown. */
+const BUSIEST = 10
+
+/** How a run is getting on. */
+export interface RunState {
+  readonly messages: number
+  readonly workers: readonly Omit<WorkerState, 'perSecond'>[]
+}
+
+/** What a board shows. */
+export interface BoardParts {
+  readonly source: MessageSource
+  /** The locks of locations that are in use now. Rejects when the engine can't be asked. */
+  locks(): Promise<readonly LockInUse[]>
+}
+
+/** Shows a run on a page: trains, stations, locks, workers, and what comes of it. */
+export class Board {
+  readonly #parts: BoardParts
+  readonly #network: Network
+  readonly #scene: Scene
+  readonly #server: PageServer
+  readonly #rate = new RateMeter()
+  readonly #workerRates = new Map<number, RateMeter>()
+  #state: () => RunState = () => ({ messages: 0, workers: [] })
+  #begun = 0
+  #shownChanges = 0
+  #locked: readonly LockedStation[] = []
+  #busiest: readonly BusyPlace[] = []
+  #timers: NodeJS.Timeout[] = []
+  #last: Frame | undefined
+
+  private constructor(parts: BoardParts, network: Network, scene: Scene, server: PageServer) {
+    this.#parts = parts
+    this.#network = network
+    this.#scene = scene
+    this.#server = server
+  }
+
+  /**
+   * Serves the page on 127.0.0.1.
+   * @param port 0 for a free one.
+   * @throws InputError when the port can't be used.
+   */
+  static async open(port: number, parts: BoardParts): Promise<Board> {
+    const { locationNames, geography } = parts.source
+    const network = new Network(locationNames, geography)
+    const scene = new Scene(network)
+    const server = await PageServer.open(port, () => board.#first())
+    const board = new Board(parts, network, scene, server)
+    return board
+  }
+
+  get url(): string {
+    return this.#server.url
+  }
+
+  /** The run begins. @param state tells how it is getting on. */
+  begin(state: () => RunState): void {
+    this.#state = state
+    this.#begun = performance.now()
+    this.#timers = [
+      setInterval(() => this.#tell(), FRAME_EVERY),
+      setInterval(() => void this.#lookAtLocks(), LOCKS_EVERY),
+      setInterval(() => (this.#busiest = this.#sorted(this.#scene.counts)), SORTED_EVERY),
+    ]
+    for (const timer of this.#timers) timer.unref()
+  }
+
+  /** A message is done. */
+  settled(message: Message, event: string): void {
+    this.#scene.settle(message, event)
+  }
+
+  /** The run is over. The page is served until `close`. */
+  end(report: Report): void {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#locked = []
+    this.#server.send(this.#now(this.#scene.frame()))
+    const places = this.#sorted(new Map(Object.entries(report.locations)))
+    this.#last = {
+      kind: 'end',
+      matchesSerial: report.matchesSerial,
+      verdict: verdict(report),
+      busiest: places,
+    }
+    this.#server.send(this.#last)
+  }
+
+  close(): void {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#server.close()
+  }
+
+  #first(): Frame[] {
+    const frames = [this.#diagram(), this.#now(this.#scene.standing())]
+    return this.#last ? [...frames, this.#last] : frames
+  }
+
+  #tell(): void {
+    const now = this.#now(this.#scene.frame())
+    if (this.#network.changes !== this.#shownChanges) {
+      this.#shownChanges = this.#network.changes
+      this.#server.send(this.#diagram())
+    }
+    this.#server.send(now)
+  }
+
+  #sorted(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {
+    const { locationNames } = this.#parts.source
+    return busiest(locations, BUSIEST).map(place => ({ ...place, name: locationNames.get(place.id) ?? '' }))
+  }
+
+  #diagram(): Frame {
+    return { kind: 'diagram', title: this.#parts.source.description, diagram: this.#network.diagram() }
+  }
+
+  #now(trains: readonly TrainMoves[]): Frame {
+    const at = performance.now()
+    const { messages, workers } = this.#state()
+    return {
+      kind: 'now',
+      messages,
+      total: this.#parts.source.total ?? null,
+      seconds: this.#begun === 0 ? 0 : (at - this.#begun) / 1000,
+      perSecond: this.#rate.rate(at, messages),
+      trains,
+      underWay: this.#scene.underWay,
+      busiest: this.#busiest,
+      workers: workers.map(worker => ({ ...worker, perSecond: this.#workerRate(worker, at) })),
+      locked: this.#locked,
+    }
+  }
+
+  #workerRate({ worker, messages }: RunState['workers'][number], at: number): number {
+    let meter = this.#workerRates.get(worker)
+    if (!meter) this.#workerRates.set(worker, (meter = new RateMeter()))
+    return meter.rate(at, messages)
+  }
+
+  async #lookAtLocks(): Promise<void> {
+    if (this.#server.pages === 0) return
+    // A page shows the last state while the engine can't be asked.
+    const locks = await this.#parts.locks().catch(() => undefined)
+    if (locks && !this.#last) this.#locked = this.#lockedStations(locks)
+  }
+
+  #lockedStations(locks: readonly LockInUse[]): LockedStation[] {
+    const stations = new Map<number, { holders: Set<string>; waiters: Set<string> }>()
+    for (const { location, holders, waiters } of locks) {
+      const station = this.#network.stationOf(location)
+      if (station === undefined) continue
+      let locked = stations.get(station)
+      if (!locked) stations.set(station, (locked = { holders: new Set(), waiters: new Set() }))
+      for (const holder of holders) locked.holders.add(holder)
+      for (const waiter of waiters) locked.waiters.add(waiter)
+    }
+    return [...stations].map(([station, { holders, waiters }]) => ({
+      station,
+      holders: [...holders],
+      waiters: [...waiters],
+    }))
+  }
+}

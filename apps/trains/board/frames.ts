@@ -1,0 +1,65 @@
+import type { LocationCounts } from '../domain/location.js'
+import type { Diagram } from './network.js'
+
+/** Where a train has been since the last frame, as stations in order; the first is where it was then. */
+export interface TrainMoves {
+  /** The same in all frames. */
+  readonly train: number
+  readonly name: string
+  readonly stations: readonly number[]
+  readonly isGone: boolean
+}
+
+/** A location with what has happened there. */
+export interface BusyPlace extends LocationCounts {
+  readonly id: string
+  /** Empty where the input does not tell it. */
+  readonly name: string
+}
+
+/** What a worker does. */
+export interface WorkerState {
+  /** Counted from 1. */
+  readonly worker: number
+  /** Whether it takes messages. */
+  readonly isReady: boolean
+  readonly messages: number
+  /** Messages a second. */
+  readonly perSecond: number
+  readonly kills: number
+  readonly replaced: number
+}
+
+/** A station whose locks are in use. */
+export interface LockedStation {
+  readonly station: number
+  readonly holders: readonly string[]
+  /** In the order in which they are served. */
+  readonly waiters: readonly string[]
+}
+
+/** What a page is told. */
+export type Frame =
+  /** Comes first, and again when the network has grown. */
+  | { readonly kind: 'diagram'; readonly title: string; readonly diagram: Diagram }
+  | {
+      readonly kind: 'now'
+      readonly messages: number
+      /** Null where it is not known. */
+      readonly total: number | null
+      readonly seconds: number
+      readonly perSecond: number
+      readonly trains: readonly TrainMoves[]
+      /** How many trains are under way, drawn or not. */
+      readonly underWay: number
+      readonly busiest: readonly BusyPlace[]
+      readonly workers: readonly WorkerState[]
+      readonly locked: readonly LockedStation[]
+    }
+  | {
+      readonly kind: 'end'
+      readonly matchesSerial: boolean
+      /** What has come of the run, as lines of text. */
+      readonly verdict: readonly string[]
+      readonly busiest: readonly BusyPlace[]
+    }

@@ -1,0 +1,96 @@
+import type { Geography, Place } from '../input/source.js'
+import { layOut, type Point } from './layout.js'
+import { trackName, tracksOf, type Track } from './tracks.js'
+
+/** More stations than these are not drawn: those where most trips stop come first. */
+const MOST_STATIONS = 1500
+/** More tracks than these are not drawn. */
+const MOST_TRACKS = 6000
+
+/** A station as it is drawn. */
+export interface Station extends Point {
+  readonly name: string
+}
+
+/** What is drawn of a network. Tracks are pairs of stations, by their index. */
+export interface Diagram {
+  readonly stations: readonly Station[]
+  readonly tracks: readonly Track[]
+}
+
+/**
+ * The stations that trains stop at, and the tracks between them. A station has all locations that belong to it. Where
+ * the input has no geography, stations and tracks are added as trains are seen there.
+ */
+export class Network {
+  /** How often it has grown: a diagram is out of date when this has changed. */
+  changes = 0
+  readonly #names: ReadonlyMap<string, string>
+  /** Whether the input tells all tracks. */
+  readonly #isKnown: boolean
+  readonly #places: (Place | undefined)[] = []
+  readonly #stationNames: string[] = []
+  readonly #stationOf = new Map<string, number | undefined>()
+  readonly #tracks = new Map<string, Track>()
+
+  /** @param names of locations and stations, for people. */
+  constructor(names: ReadonlyMap<string, string>, geography: Geography | undefined) {
+    this.#names = names
+    this.#isKnown = geography !== undefined
+    if (geography) this.#read(geography)
+  }
+
+  /** The index of the station that a location belongs to; undefined where it is not drawn. */
+  stationOf(location: string): number | undefined {
+    if (!this.#stationOf.has(location)) this.#add([location], location, undefined)
+    return this.#stationOf.get(location)
+  }
+
+  /** Notes that a train went from one station to another. */
+  passed(from: number, to: number): void {
+    const track = trackName(from, to)
+    if (this.#isKnown || from === to || this.#tracks.has(track) || this.#tracks.size >= MOST_TRACKS) return
+    this.#tracks.set(track, [from, to])
+    this.changes++
+  }
+
+  diagram(): Diagram {
+    const tracks = [...this.#tracks.values()]
+    const points = layOut(this.#places, tracks)
+    return { stations: this.#stationNames.map((name, index) => ({ name, ...points[index]! })), tracks }
+  }
+
+  #read({ patterns, stationOf, placeOf }: Geography): void {
+    const locations = new Map<string, { members: Set<string>; calls: number }>()
+    for (const location of patterns.flat()) {
+      const id = stationOf(location)
+      const station = locations.get(id) ?? { members: new Set<string>(), calls: 0 }
+      station.members.add(location)
+      station.calls++
+      locations.set(id, station)
+    }
+    const busiest = [...locations].sort(([, one], [, other]) => other.calls - one.calls)
+    for (const [id, { members }] of busiest) {
+      this.#add(members, id, placeOf(id) ?? placeOf([...members][0]!))
+    }
+    const tracks = tracksOf(
+      patterns.map(pattern => this.#stationsOf(pattern)),
+      this.#places,
+    )
+    for (const track of tracks) this.#tracks.set(trackName(...track), track)
+  }
+
+  #add(locations: Iterable<string>, id: string, place: Place | undefined): void {
+    const isDrawn = this.#places.length < MOST_STATIONS
+    for (const location of locations) this.#stationOf.set(location, isDrawn ? this.#places.length : undefined)
+    if (!isDrawn) return
+    this.#places.push(place)
+    this.#stationNames.push(this.#names.get(id) || id)
+    this.changes++
+  }
+
+  #stationsOf(pattern: readonly string[]): number[] {
+    const stations = pattern.map(location => this.stationOf(location)).filter(one => one !== undefined)
+    return stations.filter((station, index) => station !== stations[index - 1])
+  }
+}

@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { clonePath } from '../clone-path.js'
+import { InputError } from '../input/source.js'
+import type { Frame } from './frames.js'
+
+const HOST = '127.0.0.1'
+
+/** What the page consists of, by its path on the server. */
+const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Map([
+  ['/', ['board.html', 'text/html']],
+  ['/board.css', ['board.css', 'text/css']],
+  ['/board.js', ['board.js', 'text/javascript']],
+  ['/diagram.js', ['diagram.js', 'text/javascript']],
+  ['/panel.js', ['panel.js', 'text/javascript']],
+  ['/trains.js', ['trains.js', 'text/javascript']],
+])
+
+/** A name that a timetable brings must never run as a program, and nothing is loaded from elsewhere. */
+const HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cache-Control': 'no-store',
+} as const
+
+/** A page that is so many bytes behind is cut off. It connects again, and begins with what is then. */
+const MOST_BEHIND = 4 << 20
+
+/** Serves the page on this machine, and sends frames to all that show it. */
+export class PageServer {
+  readonly #server: Server
+  readonly #pages = new Set<ServerResponse>()
+  readonly #files = new Map<string, readonly [content: Buffer, type: string]>()
+  readonly #first: () => readonly Frame[]
+
+  /** @param first the frames that a page begins with. */
+  private constructor(first: () => readonly Frame[]) {
+    this.#first = first
+    for (const [path, [file, type]] of FILES)
+      this.#files.set(path, [readFileSync(join(clonePath, 'apps/trains/board/page', file)), type])
+    this.#server = createServer((request, response) => this.#answer(request, response))
+  }
+
+  /**
+   * Serves the page.
+   * @param port 0 for a free one.
+   * @throws InputError when the port can't be used.
+   */
+  static async open(port: number, first: () => readonly Frame[]): Promise<PageServer> {
+    const pages = new PageServer(first)
+    const server = pages.#server
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: Error) => {
+        reject(new InputError(`can't serve the page on ${HOST}:${port}: ${error.message}`, { cause: error }))
+      })
+      server.listen(port, HOST, resolve)
+    })
+    return pages
+  }
+
+  get url(): string {
+    return `http://${HOST}:${(this.#server.address() as AddressInfo).port}/`
+  }
+
+  /** How many pages are shown. */
+  get pages(): number {
+    return this.#pages.size
+  }
+
+  send(frame: Frame): void {
+    if (this.#pages.size === 0) return
+    const text = event(frame)
+    for (const page of this.#pages) {
+      if (page.writableLength > MOST_BEHIND) page.destroy()
+      else page.write(text)
+    }
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
+    // A page elsewhere that gives this address a name of its own must not read what is here.
+    if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) return refuse(response, 421)
+    if (request.method !== 'GET') return refuse(response, 405)
+    const path = new URL(request.url!, 'http://page').pathname
+    if (path === '/events') return this.#join(response)
+    const file = this.#files.get(path)
+    if (!file) return refuse(response, 404)
+    const [content, type] = file
+    response.setHeader('Content-Type', `${type}; charset=utf-8`)
+    response.end(content)
+  }
+
+  #join(response: ServerResponse): void {
+    response.setHeader('Content-Type', 'text/event-stream')
+    response.on('close', () => this.#pages.delete(response))
+    response.on('error', () => undefined)
+    response.write(this.#first().map(event).join(''))
+    this.#pages.add(response)
+  }
+}
+
+function refuse(response: ServerResponse, status: number): void {
+  response.statusCode = status
+  response.end()
+}
+
+function event(frame: Frame): string {
+  return `data: ${JSON.stringify(frame)}\n\n`
+}

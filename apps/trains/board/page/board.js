@@ -1,0 +1,46 @@
+import { Diagram } from './diagram.js'
+import { Panel } from './panel.js'
+import { Trains } from './trains.js'
+
+/** @typedef {import('../frames.js').Frame} Frame */
+
+const panel = new Panel()
+const diagram = new Diagram(element('svg', SVGSVGElement), element('#diagram', HTMLElement), station =>
+  panel.choose(station, diagram.nameOf(station)),
+)
+const trains = new Trains(element('canvas', HTMLCanvasElement), diagram)
+
+const frames = new EventSource('events')
+frames.addEventListener('message', event => take(/** @type {Frame} */ (JSON.parse(String(event.data)))))
+frames.addEventListener('error', () => panel.state('no connection to the run'))
+
+/** @param {Frame} frame */
+function take(frame) {
+  switch (frame.kind) {
+    case 'diagram':
+      panel.title(frame.title)
+      diagram.show(frame.diagram)
+      break
+    case 'now':
+      panel.show(frame)
+      diagram.lock(frame.locked)
+      trains.take(frame.trains)
+      break
+    case 'end':
+      panel.end(frame)
+      // There is nothing more to come, and the server may be gone soon.
+      frames.close()
+  }
+}
+
+/**
+ * @template {Element} E
+ * @param {string} selector
+ * @param {new () => E} type
+ * @returns {E}
+ */
+function element(selector, type) {
+  const found = document.querySelector(selector)
+  if (!(found instanceof type)) throw new Error(`the page has no ${selector}`)
+  return found
+}

@@ -1,0 +1,249 @@
+/**
+ * @typedef {import('../network.js').Diagram} Drawing
+ * @typedef {import('../frames.js').LockedStation} LockedStation
+ * @typedef {{ x: number, y: number }} Point
+ */
+
+const SVG = 'http://www.w3.org/2000/svg'
+/** Room around the stations, for their names and for those that wait: pixels. */
+const ROOM = { left: 30, right: 130, top: 110, bottom: 110 }
+/** No diagram is higher: pixels. */
+const HIGHEST = 680
+/** Names as near to another one as this are shown only when the station is chosen: pixels. */
+const NEAR = 15
+const RADIUS = 6
+/** So many of those that wait for a station are named in the diagram. */
+const SHOWN = 2
+
+/** Draws the network, and knows where its stations are and how trains get from one to another. */
+export class Diagram {
+  #svg
+  #frame
+  #onChoose
+  /** @type {Drawing} */
+  #drawing = { stations: [], tracks: [] }
+  /** @type {SVGGElement[]} */
+  #stations = []
+  /** @type {Map<number, number[]>} */
+  #neighbours = new Map()
+  /** @type {Map<string, readonly number[]>} */
+  #routes = new Map()
+  /** @type {Point[]} */
+  #points = []
+  #chosen = -1
+
+  /**
+   * @param {SVGSVGElement} svg
+   * @param {HTMLElement} frame what it fills from side to side
+   * @param {(station: number) => void} onChoose
+   */
+  constructor(svg, frame, onChoose) {
+    this.#svg = svg
+    this.#frame = frame
+    this.#onChoose = onChoose
+    svg.addEventListener('keydown', event => this.#key(event))
+    new ResizeObserver(() => this.#draw()).observe(frame)
+  }
+
+  /** @param {Drawing} drawing */
+  show(drawing) {
+    this.#drawing = drawing
+    this.#routes.clear()
+    this.#neighbours = new Map(drawing.stations.map((_, index) => [index, []]))
+    for (const [one, other] of drawing.tracks) {
+      this.#neighbours.get(one)?.push(other)
+      this.#neighbours.get(other)?.push(one)
+    }
+    this.#draw()
+  }
+
+  /** @param {readonly LockedStation[]} locked */
+  lock(locked) {
+    const now = new Map(locked.map(one => [one.station, one]))
+    for (const [index, group] of this.#stations.entries()) {
+      const lock = now.get(index)
+      group.classList.toggle('locked', lock !== undefined)
+      const waiting = group.lastElementChild
+      const text = lock ? shortened(lock.waiters) : ''
+      if (waiting && waiting.textContent !== text) waiting.textContent = text
+    }
+  }
+
+  /** @param {number} station */
+  nameOf(station) {
+    return this.#drawing.stations[station]?.name ?? ''
+  }
+
+  /** The size of the drawing in pixels. */
+  get size() {
+    return { width: this.#frame.clientWidth, height: this.#svg.clientHeight }
+  }
+
+  /**
+   * Where a station is: pixels.
+   * @param {number} station
+   * @returns {Point}
+   */
+  pointOf(station) {
+    return this.#points[station] ?? { x: 0, y: 0 }
+  }
+
+  /**
+   * The stations on the shortest way along the tracks, both ends among them.
+   * @param {number} from
+   * @param {number} to
+   * @returns {readonly number[]}
+   */
+  route(from, to) {
+    const name = `${from} ${to}`
+    let route = this.#routes.get(name)
+    if (!route) this.#routes.set(name, (route = this.#find(from, to)))
+    return route
+  }
+
+  /**
+   * By Dijkstra's algorithm.
+   * @param {number} from
+   * @param {number} to
+   * @returns {readonly number[]}
+   */
+  #find(from, to) {
+    const { stations } = this.#drawing
+    const far = new Map([[from, 0]])
+    /** @type {Map<number, number>} */
+    const before = new Map()
+    const open = new Set([from])
+    while (open.size > 0) {
+      const next = [...open].reduce((one, other) =>
+        (far.get(other) ?? 0) < (far.get(one) ?? 0) ? other : one,
+      )
+      if (next === to) break
+      open.delete(next)
+      for (const other of this.#neighbours.get(next) ?? []) {
+        const [a, b] = [stations[next], stations[other]]
+        const way = (far.get(next) ?? 0) + Math.hypot(a.x - b.x, a.y - b.y)
+        if (way >= (far.get(other) ?? Infinity)) continue
+        far.set(other, way)
+        before.set(other, next)
+        open.add(other)
+      }
+    }
+    if (!before.has(to)) return [from, to]
+    const route = [to]
+    for (let stop = before.get(to); stop !== undefined; stop = before.get(stop)) route.unshift(stop)
+    return route
+  }
+
+  #draw() {
+    const { stations, tracks } = this.#drawing
+    const width = this.#frame.clientWidth
+    if (width === 0 || stations.length === 0) return
+    const tall = Math.max(...stations.map(({ y }) => y))
+    const scale = Math.min(width - ROOM.left - ROOM.right, (HIGHEST - ROOM.top - ROOM.bottom) / (tall || 1))
+    const height = Math.round(tall * scale + ROOM.top + ROOM.bottom)
+    const left = ROOM.left + (width - ROOM.left - ROOM.right - scale) / 2
+    this.#points = stations.map(({ x, y }) => ({ x: left + x * scale, y: ROOM.top + y * scale }))
+    this.#svg.setAttribute('viewBox', `0 0 ${width} ${height}`)
+    this.#svg.setAttribute('height', String(height))
+    const lines = tracks.map(([one, other]) => this.#track(this.pointOf(one), this.pointOf(other)))
+    const named = spaced(this.#points)
+    this.#stations = stations.map(({ name }, index) => this.#station(name, index, named.has(index)))
+    const first = this.#stations[this.#chosen] ?? this.#stations[this.#inOrder()[0] ?? 0]
+    first?.setAttribute('tabindex', '0')
+    this.#svg.replaceChildren(...lines, ...this.#stations)
+  }
+
+  /**
+   * @param {Point} from
+   * @param {Point} to
+   */
+  #track(from, to) {
+    const line = document.createElementNS(SVG, 'line')
+    line.setAttribute('class', 'track')
+    for (const [name, value] of Object.entries({ x1: from.x, y1: from.y, x2: to.x, y2: to.y }))
+      line.setAttribute(name, String(value))
+    return line
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} index
+   * @param {boolean} isNamed
+   */
+  #station(name, index, isNamed) {
+    const { x, y } = this.pointOf(index)
+    const group = document.createElementNS(SVG, 'g')
+    group.setAttribute('class', isNamed ? 'station' : 'station crowded')
+    group.classList.toggle('chosen', index === this.#chosen)
+    group.setAttribute('transform', `translate(${x} ${y})`)
+    group.setAttribute('tabindex', '-1')
+    group.setAttribute('role', 'button')
+    group.setAttribute('aria-label', name)
+    const circle = document.createElementNS(SVG, 'circle')
+    circle.setAttribute('r', String(RADIUS))
+    const text = document.createElementNS(SVG, 'text')
+    text.setAttribute('transform', `translate(6 ${-RADIUS - 6}) rotate(-40)`)
+    text.textContent = name
+    const waiting = document.createElementNS(SVG, 'text')
+    waiting.setAttribute('class', 'waiting')
+    waiting.setAttribute('transform', `translate(4 ${RADIUS + 14}) rotate(40)`)
+    group.append(circle, text, waiting)
+    group.addEventListener('click', () => this.#choose(index))
+    group.addEventListener('focus', () => this.#choose(index))
+    return group
+  }
+
+  /** @param {number} station */
+  #choose(station) {
+    this.#stations[this.#chosen]?.classList.remove('chosen')
+    this.#stations[this.#chosen]?.setAttribute('tabindex', '-1')
+    this.#chosen = station
+    this.#stations[station]?.classList.add('chosen')
+    this.#stations[station]?.setAttribute('tabindex', '0')
+    this.#onChoose(station)
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const order = this.#inOrder()
+    const place = order.indexOf(this.#chosen) + step
+    this.#stations[order[(place + order.length) % order.length] ?? 0]?.focus()
+  }
+
+  /** The stations from left to right. */
+  #inOrder() {
+    return [...this.#points.keys()].sort((one, other) => this.pointOf(one).x - this.pointOf(other).x)
+  }
+}
+
+/**
+ * Those that wait, as far as there is room.
+ * @param {readonly string[]} waiters
+ */
+function shortened(waiters) {
+  if (waiters.length === 0) return ''
+  const more = waiters.length > SHOWN ? ` and ${waiters.length - SHOWN} more` : ''
+  return `${waiters.slice(0, SHOWN).join(', ')}${more}`
+}
+
+/**
+ * Stations whose names don't cover each other.
+ * @param {readonly Point[]} points
+ */
+function spaced(points) {
+  /** @type {Set<number>} */
+  const named = new Set()
+  for (const [index, { x, y }] of points.entries()) {
+    // Names run up to the right, so what counts is the distance across them.
+    const across = (/** @type {Point} */ point) => point.x * Math.sin(0.7) + point.y * Math.cos(0.7)
+    const isFree = [...named].every(
+      other =>
+        Math.abs(across(points[other]) - across({ x, y })) >= NEAR || Math.abs(points[other].y - y) > 120,
+    )
+    if (isFree) named.add(index)
+  }
+  return named
+}

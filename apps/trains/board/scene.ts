@@ -1,0 +1,127 @@
+import { emptyLocation, type LocationCounts } from '../domain/location.js'
+import type { Message } from '../messages/message.js'
+import { ALREADY_APPLIED } from '../worker/message-processor.js'
+import type { TrainMoves } from './frames.js'
+import type { Network } from './network.js'
+
+/** So many trains are drawn at most. */
+const MOST_DRAWN = 300
+/** So many trains are added to those that are drawn in each frame: more would be gone before a page has drawn them. */
+const ADDED = 6
+/** The fields of a message that say where it happens. */
+interface Placed extends Message {
+  readonly location?: string
+  readonly to?: string
+}
+
+interface Train {
+  location: string
+  drawn: Drawn | undefined
+}
+
+interface Drawn {
+  readonly train: number
+  readonly name: string
+  stations: number[]
+  isGone: boolean
+}
+
+type Counts = { -readonly [Name in keyof LocationCounts]: number }
+
+/** What the board shows of trains and locations, from one frame to the next. */
+export class Scene {
+  readonly #network: Network
+  readonly #trains = new Map<string, Train>()
+  readonly #counts = new Map<string, Counts>()
+  readonly #drawn = new Set<Drawn>()
+  readonly #moved = new Set<Drawn>()
+  #numbers = 0
+  #room = ADDED
+
+  constructor(network: Network) {
+    this.#network = network
+  }
+
+  /** How many trains are under way. */
+  get underWay(): number {
+    return this.#trains.size
+  }
+
+  /** Takes in a message that is committed. @param event what it came to. */
+  settle(message: Message, event: string): void {
+    const { type, train, location, to } = message as Placed
+    const isApplied = event === ALREADY_APPLIED
+    if (location !== undefined && (event === 'created' || (isApplied && type === 'create')))
+      this.#created(train, location)
+    else if (to !== undefined && (event === 'moved' || (isApplied && type === 'move'))) this.#went(train, to)
+    else if (event === 'deleted' || (isApplied && type === 'delete')) this.#deleted(train)
+  }
+
+  /** The trains that have moved since the last frame. */
+  frame(): TrainMoves[] {
+    const moves = [...this.#moved].map(movesOf)
+    for (const drawn of this.#moved) {
+      if (drawn.isGone) this.#drawn.delete(drawn)
+      drawn.stations = drawn.stations.slice(-1)
+    }
+    this.#moved.clear()
+    this.#room = ADDED
+    return moves
+  }
+
+  /** All trains that are drawn, where they are now. */
+  standing(): TrainMoves[] {
+    return [...this.#drawn].map(drawn => ({ ...movesOf(drawn), stations: drawn.stations.slice(-1) }))
+  }
+
+  /** What has happened at locations. */
+  get counts(): ReadonlyMap<string, LocationCounts> {
+    return this.#counts
+  }
+
+  #created(name: string, location: string): void {
+    if (this.#trains.has(name)) return
+    this.#count(location).created++
+    const train: Train = { location, drawn: undefined }
+    this.#trains.set(name, train)
+    const station = this.#network.stationOf(location)
+    if (station === undefined || this.#room === 0 || this.#drawn.size >= MOST_DRAWN) return
+    this.#room--
+    train.drawn = { train: ++this.#numbers, name, stations: [station], isGone: false }
+    this.#drawn.add(train.drawn)
+    this.#moved.add(train.drawn)
+  }
+
+  #went(name: string, to: string): void {
+    const train = this.#trains.get(name)
+    if (!train) return
+    this.#count(train.location).departed++
+    this.#count(to).arrived++
+    const [from, station] = [this.#network.stationOf(train.location), this.#network.stationOf(to)]
+    train.location = to
+    if (from !== undefined && station !== undefined) this.#network.passed(from, station)
+    if (!train.drawn || station === undefined) return
+    train.drawn.stations.push(station)
+    this.#moved.add(train.drawn)
+  }
+
+  #deleted(name: string): void {
+    const train = this.#trains.get(name)
+    if (!train) return
+    this.#count(train.location).deleted++
+    this.#trains.delete(name)
+    if (!train.drawn) return
+    train.drawn.isGone = true
+    this.#moved.add(train.drawn)
+  }
+
+  #count(location: string): Counts {
+    let counts = this.#counts.get(location)
+    if (!counts) this.#counts.set(location, (counts = { ...emptyLocation(location) }))
+    return counts
+  }
+}
+
+function movesOf({ train, name, stations, isGone }: Drawn): TrainMoves {
+  return { train, name, stations, isGone }
+}

@@ -1,0 +1,206 @@
+import { request } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import { layOut } from '../../../apps/trains/board/layout.js'
+import { Network } from '../../../apps/trains/board/network.js'
+import type { Frame } from '../../../apps/trains/board/frames.js'
+import { PageServer } from '../../../apps/trains/board/page-server.js'
+import { Scene } from '../../../apps/trains/board/scene.js'
+import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
+import type { Message } from '../../../apps/trains/messages/message.js'
+
+/** Stations on a line to the north, a degree apart, with a platform for each direction: `A1` and `A2` are at `A`. */
+function lineOf(patterns: readonly string[], placed = 'ABCDE'): Geography {
+  return {
+    patterns: patterns.map(pattern => pattern.split(' ')),
+    stationOf: location => location[0]!,
+    placeOf(location): Place | undefined {
+      const north = placed.indexOf(location[0]!)
+      return north < 0 ? undefined : { latitude: 40 + north, longitude: 10 }
+    },
+  }
+}
+
+function networkOf(patterns: readonly string[], placed?: string): Network {
+  const names = new Map([...'ABCDE'].map(id => [id, `Station ${id}`]))
+  return new Network(names, lineOf(patterns, placed))
+}
+
+/** The tracks by the names of their stations. */
+function tracks(network: Network): string[] {
+  const { stations, tracks } = network.diagram()
+  const letter = (station: number): string => stations[station]!.name.at(-1)!
+  return tracks.map(track => track.map(letter).sort().join('')).sort()
+}
+
+describe('the network', () => {
+  test('has one station for all locations that belong to it', () => {
+    const network = networkOf(['A1 B1 C1', 'C2 B2 A2'])
+    expect(network.diagram().stations.map(({ name }) => name)).toHaveLength(3)
+    expect(network.stationOf('A1')).toBe(network.stationOf('A2'))
+    expect(tracks(network)).toEqual(['AB', 'BC'])
+  })
+
+  test('has no track of its own for trains that pass stations without a stop', () => {
+    expect(tracks(networkOf(['A1 B1 C1 D1', 'A1 D1']))).toEqual(['AB', 'BC', 'CD'])
+    // No train stops everywhere.
+    expect(tracks(networkOf(['A1 B1 D1', 'B1 C1 E1', 'C1 D1 E1']))).toEqual(['AB', 'BC', 'CD', 'DE'])
+  })
+
+  test('is wider than high, with its stations in order', () => {
+    const { stations } = networkOf(['A1 B1 C1 D1 E1']).diagram()
+    const order = [...stations].sort((one, other) => one.x - other.x).map(({ name }) => name.at(-1))
+    expect(['ABCDE', 'EDCBA']).toContain(order.join(''))
+    expect(Math.min(...stations.map(({ x }) => x))).toBe(0)
+    expect(Math.max(...stations.map(({ x }) => x))).toBe(1)
+    for (const { y } of stations) expect(y).toBeCloseTo(0)
+  })
+
+  test('has a station without a place between its neighbours', () => {
+    const { stations } = networkOf(['A1 B1 C1 D1 E1'], 'AB.DE').diagram()
+    const at = new Map(stations.map(({ name, x }) => [name.at(-1), x]))
+    expect((at.get('C')! - at.get('B')!) * (at.get('D')! - at.get('C')!)).toBeGreaterThan(0)
+  })
+
+  test('is laid out on a circle where nothing is known of places, and grows with what trains do', () => {
+    const network = new Network(new Map(), undefined)
+    const [one, other] = [network.stationOf('north')!, network.stationOf('south')!]
+    const before = network.changes
+    network.passed(one, other)
+    network.passed(other, one)
+    expect(network.changes).toBe(before + 1)
+    const { stations, tracks } = network.diagram()
+    expect(stations.map(({ name }) => name)).toEqual(['north', 'south'])
+    expect(tracks).toEqual([[0, 1]])
+    for (const { x, y } of stations) expect(Number.isFinite(x + y)).toBe(true)
+  })
+
+  test('can be laid out with one station, and with all at one point', () => {
+    const place = { latitude: 1, longitude: 1 }
+    for (const places of [[place], [place, place], [undefined, place]])
+      for (const { x, y } of layOut(places, [])) expect(Number.isFinite(x + y)).toBe(true)
+  })
+})
+
+/** Settles messages as they come to be applied. */
+function settle(scene: Scene, train: string, ...steps: readonly string[]): void {
+  for (const [index, step] of steps.entries()) {
+    const about = { id: `${train}:${index}`, train }
+    if (step === 'gone') scene.settle({ ...about, type: 'delete' } as Message, 'deleted')
+    else if (index === 0) scene.settle({ ...about, type: 'create', location: step } as Message, 'created')
+    else scene.settle({ ...about, type: 'move', to: step } as Message, 'moved')
+  }
+}
+
+describe('the scene', () => {
+  test('tells of each train where it has been since the last frame', () => {
+    const network = networkOf(['A1 B1 C1'])
+    const scene = new Scene(network)
+    const [a, b, c] = ['A1', 'B1', 'C1'].map(location => network.stationOf(location))
+    settle(scene, 'one', 'A1', 'B1')
+    expect(scene.frame()).toEqual([{ train: 1, name: 'one', stations: [a, b], isGone: false }])
+    expect(scene.frame()).toEqual([])
+    scene.settle({ id: '3', train: 'one', type: 'move', to: 'C1' } as Message, 'moved')
+    expect(scene.standing()).toEqual([{ train: 1, name: 'one', stations: [c], isGone: false }])
+    scene.settle({ id: '4', train: 'one', type: 'delete' } as Message, 'deleted')
+    expect(scene.frame()).toEqual([{ train: 1, name: 'one', stations: [b, c], isGone: true }])
+    expect(scene.standing()).toEqual([])
+    expect(scene.underWay).toBe(0)
+  })
+
+  test('counts what happens, also what a dead worker had committed, and not what was ignored', () => {
+    const scene = new Scene(networkOf(['A1 B1']))
+    settle(scene, 'one', 'A1')
+    const move = { id: '2', train: 'one', type: 'move', to: 'B1' } as Message
+    scene.settle(move, 'already applied')
+    scene.settle({ ...move, id: '3' }, 'ignored')
+    scene.settle({ ...move, id: '4', train: 'none' }, 'dead-lettered')
+    scene.settle({ id: '5', train: 'one', type: 'delete' } as Message, 'deleted')
+    expect(Object.fromEntries(scene.counts)).toMatchObject({
+      A1: { created: 1, departed: 1, arrived: 0, deleted: 0 },
+      B1: { created: 0, departed: 0, arrived: 1, deleted: 1 },
+    })
+  })
+
+  test('draws some of many trains', () => {
+    const scene = new Scene(networkOf(['A1 B1']))
+    for (let frame = 0; frame < 100; frame++) {
+      for (let train = 0; train < 100; train++) settle(scene, `${frame} ${train}`, 'A1', 'B1')
+      expect(scene.frame().length).toBeLessThanOrEqual(6)
+    }
+    expect(scene.standing()).toHaveLength(300)
+    expect(scene.underWay).toBe(10_000)
+  })
+})
+
+describe('the server of the page', () => {
+  const open: PageServer[] = []
+  afterEach(() => {
+    for (const server of open.splice(0)) server.close()
+  })
+  const first: Frame = { kind: 'diagram', title: 'first', diagram: { stations: [], tracks: [] } }
+  async function serve(port = 0): Promise<PageServer> {
+    const server = await PageServer.open(port, () => [first])
+    open.push(server)
+    return server
+  }
+  /** The status of an answer to a request with another Host. */
+  function statusFor(url: string, host: string): Promise<number | undefined> {
+    return new Promise((resolve, reject) => {
+      const asked = request(url, { headers: { host } }, response => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      asked.on('error', reject).end()
+    })
+  }
+
+  test('serves all that the page loads, below 100 kB, and lets it load nothing else', async () => {
+    const { url } = await serve()
+    const page = await fetch(url)
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/)
+    let size = 0
+    const seen = new Set<string>()
+    const load = async (path: string): Promise<void> => {
+      if (seen.has(path)) return
+      seen.add(path)
+      const answer = await fetch(new URL(path, url))
+      expect(answer.status).toBe(200)
+      const text = await answer.text()
+      size += text.length
+      for (const [, found] of text.matchAll(/(?:href|src|from)[= ]["'](?!data:)([^"']+)["']/g))
+        await load(found!)
+    }
+    await load('')
+    expect([...seen]).toEqual(expect.arrayContaining(['board.css', 'board.js', './trains.js']))
+    expect(size).toBeLessThan(100_000)
+  })
+
+  test('sends a page what it begins with, and then each frame', async () => {
+    const server = await serve()
+    const answer = await fetch(new URL('events', server.url))
+    const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+    expect((await lines.read()).value).toBe(`data: ${JSON.stringify(first)}\n\n`)
+    expect(server.pages).toBe(1)
+    const next: Frame = { ...first, title: 'a name with\na break' }
+    server.send(next)
+    const { value } = await lines.read()
+    expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
+    await lines.cancel()
+  })
+
+  test('refuses requests that come by another name, and what is not there', async () => {
+    const { url } = await serve()
+    expect(await statusFor(url, 'evil.example')).toBe(421)
+    expect(await statusFor(`${url}events`, 'evil.example:80')).toBe(421)
+    expect(await statusFor(url, 'localhost')).toBe(200)
+    expect((await fetch(new URL('../package.json', url))).status).toBe(404)
+    expect((await fetch(url, { method: 'POST' })).status).toBe(405)
+  })
+
+  test('says that a port is in use', async () => {
+    const { url } = await serve()
+    const port = Number(new URL(url).port)
+    await expect(serve(port)).rejects.toThrow(InputError)
+    await expect(serve(port)).rejects.toThrow(`can't serve the page on 127.0.0.1:${port}`)
+  })
+})
