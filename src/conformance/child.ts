@@ -24,7 +24,7 @@ export function startChild(path: string, argv: readonly string[]): Child {
     async printed(line) {
       await until(`${path} prints ${line}`, () => {
         if (output.stdout.split('\n').includes(line)) return true
-        if (status !== undefined) throw new Error(`${path} ended early: ${output.stderr}`)
+        if (status !== undefined) throw new Error(`${path} ended early: ${output.stdout}${output.stderr}`)
         return false
       })
     },

@@ -47,7 +47,9 @@ export class Board {
   #locked: readonly LockedStation[] = []
   #busiest: readonly BusyPlace[] = []
   #timers: NodeJS.Timeout[] = []
-  #last: Frame | undefined
+  #isLooking = false
+  /** What a page begins with when the run is over. */
+  #final: readonly Frame[] | undefined
 
   private constructor(parts: BoardParts, network: Network, scene: Scene, server: PageServer) {
     this.#parts = parts
@@ -95,15 +97,12 @@ export class Board {
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
     this.#locked = []
-    this.#server.send(this.#now(this.#scene.frame()))
+    this.#tell()
+    const { matchesSerial } = report
     const places = this.#sorted(new Map(Object.entries(report.locations)))
-    this.#last = {
-      kind: 'end',
-      matchesSerial: report.matchesSerial,
-      verdict: verdict(report),
-      busiest: places,
-    }
-    this.#server.send(this.#last)
+    const end: Frame = { kind: 'end', matchesSerial, verdict: verdict(report), busiest: places }
+    this.#server.send(end)
+    this.#final = [this.#diagram(), this.#now(this.#scene.standing()), end]
   }
 
   close(): void {
@@ -111,9 +110,8 @@ export class Board {
     this.#server.close()
   }
 
-  #first(): Frame[] {
-    const frames = [this.#diagram(), this.#now(this.#scene.standing())]
-    return this.#last ? [...frames, this.#last] : frames
+  #first(): readonly Frame[] {
+    return this.#final ?? [this.#diagram(), this.#now(this.#scene.standing())]
   }
 
   #tell(): void {
@@ -158,10 +156,13 @@ export class Board {
   }
 
   async #lookAtLocks(): Promise<void> {
-    if (this.#server.pages === 0) return
+    // An engine that is slow or out of reach is not asked again before it has answered.
+    if (this.#server.pages === 0 || this.#isLooking) return
+    this.#isLooking = true
     // A page shows the last state while the engine can't be asked.
     const locks = await this.#parts.locks().catch(() => undefined)
-    if (locks && !this.#last) this.#locked = this.#lockedStations(locks)
+    this.#isLooking = false
+    if (locks && !this.#final) this.#locked = this.#lockedStations(locks)
   }
 
   #lockedStations(locks: readonly LockInUse[]): LockedStation[] {
