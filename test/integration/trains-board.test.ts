@@ -124,6 +124,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     if (picture !== undefined)
       await page.screenshot({ path: picture, clip: { x: 0, y: 0, width: 1280, height: 700 } })
     await shows(page, '#state.good', 'Every location is as the serial result says.')
+    expect(await page.locator('.away').count()).toBe(0)
     const [first] = await page.locator('#busiest tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
     expect(first).toContain('1,920')

@@ -13,6 +13,8 @@ import { Scene } from './scene.js'
 
 /** How often pages are told what has happened: milliseconds. */
 const FRAME_EVERY = 100
+/** How often pages are told of a network that grows: milliseconds. They draw it anew each time. */
+const DIAGRAM_EVERY = 1000
 /** How often the locks are looked at while there is a page: milliseconds. */
 const LOCKS_EVERY = 250
 /** How often the locations are sorted anew: milliseconds. */
@@ -80,8 +82,10 @@ export class Board {
   begin(state: () => RunState): void {
     this.#state = state
     this.#begun = performance.now()
+    this.#shownChanges = this.#network.changes
     this.#timers = [
       setInterval(() => this.#tell(), FRAME_EVERY),
+      setInterval(() => this.#tellOfGrowth(), DIAGRAM_EVERY),
       setInterval(() => void this.#lookAtLocks(), LOCKS_EVERY),
       setInterval(() => (this.#busiest = this.#sorted(this.#scene.counts)), SORTED_EVERY),
     ]
@@ -97,6 +101,7 @@ export class Board {
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
     this.#locked = []
+    this.#tellOfGrowth()
     this.#tell()
     const { matchesSerial } = report
     const places = this.#sorted(new Map(Object.entries(report.locations)))
@@ -115,12 +120,13 @@ export class Board {
   }
 
   #tell(): void {
-    const now = this.#now(this.#scene.frame())
-    if (this.#network.changes !== this.#shownChanges) {
-      this.#shownChanges = this.#network.changes
-      this.#server.send(this.#diagram())
-    }
-    this.#server.send(now)
+    this.#server.send(this.#now(this.#scene.frame()))
+  }
+
+  #tellOfGrowth(): void {
+    if (this.#network.changes === this.#shownChanges) return
+    this.#shownChanges = this.#network.changes
+    this.#server.send(this.#diagram())
   }
 
   #sorted(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {

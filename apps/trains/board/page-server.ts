@@ -90,7 +90,7 @@ export class PageServer {
     // A page elsewhere that gives this address a name of its own must not read what is here.
     if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) return refuse(response, 421)
     if (request.method !== 'GET') return refuse(response, 405)
-    const path = new URL(request.url!, 'http://page').pathname
+    const path = request.url!.split('?')[0]!
     if (path === '/events') return this.#join(response)
     const file = this.#files.get(path)
     if (!file) return refuse(response, 404)

@@ -143,10 +143,10 @@ describe('the server of the page', () => {
     open.push(server)
     return server
   }
-  /** The status of an answer to a request with another Host. */
-  function statusFor(url: string, host: string): Promise<number | undefined> {
+  /** The status of an answer to a request for a path, as it is, by this Host. */
+  function statusFor(url: string, host: string, path = '/'): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
-      const asked = request(url, { headers: { host } }, response => {
+      const asked = request(url, { headers: { host }, path }, response => {
         response.resume()
         resolve(response.statusCode)
       })
@@ -191,9 +191,11 @@ describe('the server of the page', () => {
   test('refuses requests that come by another name, and what is not there', async () => {
     const { url } = await serve()
     expect(await statusFor(url, 'evil.example')).toBe(421)
-    expect(await statusFor(`${url}events`, 'evil.example:80')).toBe(421)
+    expect(await statusFor(url, 'evil.example:80', '/events')).toBe(421)
     expect(await statusFor(url, 'localhost')).toBe(200)
-    expect((await fetch(new URL('../package.json', url))).status).toBe(404)
+    for (const path of ['/../package.json', '/none', '//', '/%', 'http://', '*'])
+      expect(await statusFor(url, 'localhost', path)).toBe(404)
+    expect(await statusFor(url, 'localhost', '/?query')).toBe(200)
     expect((await fetch(url, { method: 'POST' })).status).toBe(405)
   })
 

@@ -12,6 +12,8 @@ const trains = new Trains(element('canvas', HTMLCanvasElement), diagram)
 
 const frames = new EventSource('events')
 frames.addEventListener('message', event => take(/** @type {Frame} */ (JSON.parse(String(event.data)))))
+// Also when the page has connected again, perhaps to another run.
+frames.addEventListener('open', () => trains.clear())
 frames.addEventListener('error', () => panel.state('no connection to the run'))
 
 /** @param {Frame} frame */

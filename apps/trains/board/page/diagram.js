@@ -12,6 +12,7 @@ const HIGHEST = 680
 /** Names as near to another one as this are shown only when the station is chosen: pixels. */
 const NEAR = 15
 const RADIUS = 6
+const UNSEEN = { x: -1000, y: -1000 }
 /** So many of those that wait for a station are named in the diagram. */
 const SHOWN = 2
 
@@ -80,12 +81,12 @@ export class Diagram {
   }
 
   /**
-   * Where a station is: pixels.
+   * Where a station is: pixels. One that is not drawn yet can't be seen.
    * @param {number} station
    * @returns {Point}
    */
   pointOf(station) {
-    return this.#points[station] ?? { x: 0, y: 0 }
+    return this.#points[station] ?? UNSEEN
   }
 
   /**
@@ -108,6 +109,7 @@ export class Diagram {
    * @returns {readonly number[]}
    */
   #find(from, to) {
+    if (this.#neighbours.get(from)?.includes(to)) return [from, to]
     const { stations } = this.#drawing
     const far = new Map([[from, 0]])
     /** @type {Map<number, number>} */
@@ -150,7 +152,9 @@ export class Diagram {
     this.#stations = stations.map(({ name }, index) => this.#station(name, index, named.has(index)))
     const first = this.#stations[this.#chosen] ?? this.#stations[this.#inOrder()[0] ?? 0]
     first?.setAttribute('tabindex', '0')
+    const hasFocus = this.#svg.contains(document.activeElement)
     this.#svg.replaceChildren(...lines, ...this.#stations)
+    if (hasFocus) first?.focus()
   }
 
   /**

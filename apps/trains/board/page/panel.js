@@ -58,6 +58,8 @@ export class Panel {
   end({ matchesSerial, verdict, busiest }) {
     set('state', verdict.join('\n'))
     byId('state').className = matchesSerial ? 'good' : 'bad'
+    // Their processes have ended, as they should.
+    this.#showWorkers([...this.#workers.values()].map(state => ({ ...state, isReady: true })))
     this.#showBusiest(busiest)
     this.#showLock([])
   }

@@ -38,6 +38,11 @@ export class Trains {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#readColors())
   }
 
+  /** Forgets all trains: what comes next begins with those that are there. */
+  clear() {
+    this.#trains.clear()
+  }
+
   /** @param {readonly TrainMoves[]} moves */
   take(moves) {
     for (const { train: number, stations, isGone } of moves) {
