@@ -104,7 +104,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     }
     return exitStatus(report, settings.strict)
   } finally {
-    board?.close()
+    await board?.close()
     await tracker.close()
   }
 }

@@ -25,6 +25,7 @@ import { Supervisor } from './supervisor/supervisor.js'
 import type { StartWorker } from './supervisor/worker-process.js'
 import type { Tracker } from './tracker.js'
 import { reasonOf } from './worker/failure.js'
+import { ALREADY_APPLIED } from './worker/message-processor.js'
 
 /** How often the progress is stored: milliseconds. So much is delivered again when the supervisor itself is killed. */
 const SAVED_EVERY = 1000
@@ -158,11 +159,14 @@ export class Run {
   }
 
   #messages(): AsyncIterable<readonly TimedMessage[]> {
-    const { settings, source } = this.#parts
+    const { settings, source, board } = this.#parts
     const all = source.batches()
     const messages = this.#earlier
       ? afterMark(all, this.#earlier, this.#digest, (message, sequence, givenUp) => {
-          if (!givenUp) this.#tally.skip()
+          if (!givenUp) {
+            this.#tally.skip()
+            board?.settled(message, ALREADY_APPLIED)
+          }
           this.#note(message, sequence, givenUp)
         })
       : all

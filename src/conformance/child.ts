@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
+/** On a busy machine a process takes long to start: milliseconds. */
+const MOST = 40_000
+
 /** A child process. Disposing kills it. */
 export interface Child extends Disposable {
   /** Waits until it has printed a line. */
@@ -22,14 +25,15 @@ export function startChild(path: string, argv: readonly string[]): Child {
     kill: signal => void child.kill(signal),
     [Symbol.dispose]: () => void child.kill('SIGKILL'),
     async printed(line) {
-      await until(`${path} prints ${line}`, () => {
+      const isPrinted = (): boolean => {
         if (output.stdout.split('\n').includes(line)) return true
         if (status !== undefined) throw new Error(`${path} ended early: ${output.stdout}${output.stderr}`)
         return false
-      })
+      }
+      await until(`${path} prints ${line}`, isPrinted, MOST)
     },
     async end() {
-      await until(`${path} ends`, () => status !== undefined)
+      await until(`${path} ends`, () => status !== undefined, MOST)
       return { status: status!, ...output }
     },
   }

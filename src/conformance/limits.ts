@@ -232,9 +232,9 @@ export function limits(fixture: EngineFixture): void {
       const arrivals = new Arrivals()
       const run = (box: Box, options: typeof before): Promise<void>[] =>
         Array.from({ length: 4 }, () => box.limiter('api', options).run(arrivals.note))
+      const start = systemClock.now()
       await old.limiter('api', before).acquire(2)
       await next.limiter('api', after).explain()
-      const start = systemClock.now()
       const all = [...run(next, after), ...run(old, before)]
       await until('all are through', async () => {
         // A box without waiting callers keeps its definition in force by asking.

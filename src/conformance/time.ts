@@ -13,9 +13,17 @@ export function block(duration: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
 }
 
-/** Waits until a condition holds, at most 12 seconds. @param what the condition, for the error */
-export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 12_000
+/**
+ * Waits until a condition holds.
+ * @param what the condition, for the error
+ * @param most how long it waits at most: milliseconds
+ */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  most = 12_000,
+): Promise<void> {
+  const end = performance.now() + most
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`still waiting until ${what}`)
     await pause(2)

@@ -31,13 +31,13 @@ beforeEach(() => {
   said = []
 })
 afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
   for (const run of runs) {
     if (run.exitCode === null && run.signalCode === null) {
       run.kill('SIGKILL')
       await once(run, 'exit')
     }
   }
-  for (const context of browser.contexts()) await context.close()
   rmSync(folder, { recursive: true, force: true })
   expect(said).toEqual([])
 })
@@ -123,7 +123,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     await shows(page, '#events', 'is replaced')
     if (picture !== undefined)
       await page.screenshot({ path: picture, clip: { x: 0, y: 0, width: 1280, height: 700 } })
-    await shows(page, '#state.good', 'Every location is as the serial result says.')
+    await shows(page, '#state.right', 'Every location is as the serial result says.')
     expect(await page.locator('.away').count()).toBe(0)
     const [first] = await page.locator('#busiest tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
@@ -133,10 +133,43 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     // Half of a picture's time is left to the browser.
     expect(await drawing(page)).toBeLessThan(8)
     const later = await pageAt(url)
-    await shows(later, '#state.good', 'Every location is as the serial result says.')
+    await shows(later, '#state.right', 'Every location is as the serial result says.')
+    await shows(later, '#events', 'is replaced')
     const ended = once(run, 'exit')
     run.kill('SIGINT')
     expect(await ended).toEqual([0, null])
+  })
+
+  test('shows what was done when Ctrl-C ends the run, and goes on with one that resumes it', async () => {
+    symlinkSync(bundled, join(folder, 'caltrain'))
+    const { run, url } = await watched('--gtfs', 'caltrain', '--days', '300')
+    const page = await pageAt(url)
+    // How many trains were created there, as the page shows it.
+    const created = async (one: Page) => {
+      const cells = one.locator('#busiest tr', { hasText: '70012' }).locator('td')
+      return Number((await cells.nth(2).textContent({ timeout: 60_000 }))!.replace(',', ''))
+    }
+    await expect.poll(() => created(page), { timeout: 60_000 }).toBeGreaterThan(500)
+    const ended = once(run, 'exit')
+    run.kill('SIGINT')
+    await shows(page, '#state.incomplete', 'as the serial result says so far; --resume goes on.')
+    expect(await ended).toEqual([130, null])
+
+    const before = await created(page)
+    const again = ['--gtfs', 'caltrain', '--days', '300', '--resume']
+    const resumed = await watched(...again)
+    const next = await pageAt(resumed.url)
+    // What the first run had done counts at once.
+    expect(await created(next)).toBeGreaterThanOrEqual(before)
+    resumed.run.kill('SIGKILL')
+    await once(resumed.run, 'exit')
+    await shows(next, '#state', 'no connection to the run')
+    // The browser tells of each try to connect.
+    said = said.filter(text => !text.includes('net::ERR_'))
+    const { port } = new URL(resumed.url)
+    await watched(port, ...again)
+    await shows(next, '#state', 'running')
+    said = said.filter(text => !text.includes('net::ERR_'))
   })
 
   test('shows what is locked, what holds it and what waits, to the keyboard', async () => {
@@ -165,7 +198,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
       await page.keyboard.press('ArrowRight')
     }
     await held.release()
-    await shows(page, '#state.good', 'as the serial result says')
+    await shows(page, '#state.right', 'as the serial result says')
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
@@ -177,7 +210,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     ])
     const { url } = await watched('--gtfs', feed, '--days', '1', '--processes', '1')
     const page = await pageAt(url, 'dark')
-    await shows(page, '#state.good', 'as the serial result says')
+    await shows(page, '#state.right', 'as the serial result says')
     await shows(page, '.station text', name)
     await shows(page, '.station text', '&lt;b&gt;')
     await shows(page, '#busiest td', name)

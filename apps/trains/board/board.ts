@@ -3,10 +3,18 @@ import type { MessageSource } from '../input/source.js'
 import type { Message } from '../messages/message.js'
 import { busiest } from '../report/busiest.js'
 import { RateMeter } from '../report/rate-meter.js'
-import type { Report } from '../report/report.js'
-import { verdict } from '../report/text-report.js'
+import { EXIT, exitStatus, type Report } from '../report/report.js'
+import { outcome } from '../report/text-report.js'
 import type { LockInUse } from '../tracker.js'
-import type { BusyPlace, Frame, LockedStation, TrainMoves, WorkerState } from './frames.js'
+import type {
+  BusyPlace,
+  EndFrame,
+  Frame,
+  LockedStation,
+  NowFrame,
+  TrainMoves,
+  WorkerState,
+} from './frames.js'
 import { Network } from './network.js'
 import { PageServer } from './page-server.js'
 import { Scene } from './scene.js'
@@ -21,6 +29,8 @@ const LOCKS_EVERY = 250
 const SORTED_EVERY = 500
 /** So many locations are shown. */
 const BUSIEST = 10
+/** So many events are shown. */
+const MOST_EVENTS = 12
 
 /** How a run is getting on. */
 export interface RunState {
@@ -43,6 +53,9 @@ export class Board {
   readonly #server: PageServer
   readonly #rate = new RateMeter()
   readonly #workerRates = new Map<number, RateMeter>()
+  /** The workers as they were in the frame before. */
+  #workers: readonly WorkerState[] = []
+  #events: readonly string[] = []
   #state: () => RunState = () => ({ messages: 0, workers: [] })
   #begun = 0
   #shownChanges = 0
@@ -87,7 +100,7 @@ export class Board {
       setInterval(() => this.#tell(), FRAME_EVERY),
       setInterval(() => this.#tellOfGrowth(), DIAGRAM_EVERY),
       setInterval(() => void this.#lookAtLocks(), LOCKS_EVERY),
-      setInterval(() => (this.#busiest = this.#sorted(this.#scene.counts)), SORTED_EVERY),
+      setInterval(() => this.#sort(), SORTED_EVERY),
     ]
     for (const timer of this.#timers) timer.unref()
   }
@@ -100,19 +113,26 @@ export class Board {
   /** The run is over. The page is served until `close`. */
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
-    this.#locked = []
     this.#tellOfGrowth()
-    this.#tell()
-    const { matchesSerial } = report
-    const places = this.#sorted(new Map(Object.entries(report.locations)))
-    const end: Frame = { kind: 'end', matchesSerial, verdict: verdict(report), busiest: places }
+    const { messages, seconds, perSecond } = report
+    const now: NowFrame = {
+      ...this.#now(this.#scene.frame()),
+      ...{ messages, seconds, perSecond },
+      busiest: this.#busiestOf(new Map(Object.entries(report.locations))),
+      // Their processes have ended, as they should.
+      workers: this.#workers.map(worker => ({ ...worker, isReady: true })),
+      locked: [],
+    }
+    const end: EndFrame = { kind: 'end', outcome: outcomeOf(report), lines: outcome(report) }
+    this.#server.send(now)
     this.#server.send(end)
-    this.#final = [this.#diagram(), this.#now(this.#scene.standing()), end]
+    this.#final = [this.#diagram(), { ...now, trains: this.#scene.standing() }, end]
   }
 
-  close(): void {
+  /** Ends. Pages get what was sent to them. */
+  async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
-    this.#server.close()
+    await this.#server.close()
   }
 
   #first(): readonly Frame[] {
@@ -123,13 +143,17 @@ export class Board {
     this.#server.send(this.#now(this.#scene.frame()))
   }
 
+  #sort(): void {
+    if (this.#server.pages > 0) this.#busiest = this.#busiestOf(this.#scene.counts)
+  }
+
   #tellOfGrowth(): void {
     if (this.#network.changes === this.#shownChanges) return
     this.#shownChanges = this.#network.changes
     this.#server.send(this.#diagram())
   }
 
-  #sorted(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {
+  #busiestOf(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {
     const { locationNames } = this.#parts.source
     return busiest(locations, BUSIEST).map(place => ({ ...place, name: locationNames.get(place.id) ?? '' }))
   }
@@ -138,9 +162,10 @@ export class Board {
     return { kind: 'diagram', title: this.#parts.source.description, diagram: this.#network.diagram() }
   }
 
-  #now(trains: readonly TrainMoves[]): Frame {
+  #now(trains: readonly TrainMoves[]): NowFrame {
     const at = performance.now()
     const { messages, workers } = this.#state()
+    this.#note(workers.map(worker => ({ ...worker, perSecond: this.#workerRate(worker, at) })))
     return {
       kind: 'now',
       messages,
@@ -150,9 +175,22 @@ export class Board {
       trains,
       underWay: this.#scene.underWay,
       busiest: this.#busiest,
-      workers: workers.map(worker => ({ ...worker, perSecond: this.#workerRate(worker, at) })),
+      workers: this.#workers,
+      events: this.#events,
       locked: this.#locked,
     }
+  }
+
+  /** Notes what has become of workers since the frame before. */
+  #note(workers: readonly WorkerState[]): void {
+    const events = workers.flatMap(({ worker, kills, replaced }, index) => {
+      const before = this.#workers[index] ?? { kills: 0, replaced: 0 }
+      if (replaced === before.replaced) return []
+      const how = kills > before.kills ? 'was killed' : 'died'
+      return [`worker ${worker} is replaced`, `worker ${worker} ${how}`]
+    })
+    this.#events = [...events, ...this.#events].slice(0, MOST_EVENTS)
+    this.#workers = workers
   }
 
   #workerRate({ worker, messages }: RunState['workers'][number], at: number): number {
@@ -187,4 +225,9 @@ export class Board {
       waiters: [...waiters],
     }))
   }
+}
+
+function outcomeOf(report: Report): EndFrame['outcome'] {
+  if (!report.matchesSerial) return 'wrong'
+  return exitStatus(report, true) === EXIT.fine ? 'right' : 'incomplete'
 }

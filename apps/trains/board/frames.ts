@@ -3,9 +3,8 @@ import type { Diagram } from './network.js'
 
 /** Where a train has been since the last frame, as stations in order; the first is where it was then. */
 export interface TrainMoves {
-  /** The same in all frames. */
+  /** The train's number, the same in all frames. */
   readonly train: number
-  readonly name: string
   readonly stations: readonly number[]
   readonly isGone: boolean
 }
@@ -38,28 +37,38 @@ export interface LockedStation {
   readonly waiters: readonly string[]
 }
 
-/** What a page is told. */
-export type Frame =
-  /** Comes first, and again when the network has grown. */
-  | { readonly kind: 'diagram'; readonly title: string; readonly diagram: Diagram }
-  | {
-      readonly kind: 'now'
-      readonly messages: number
-      /** Null where it is not known. */
-      readonly total: number | null
-      readonly seconds: number
-      readonly perSecond: number
-      readonly trains: readonly TrainMoves[]
-      /** How many trains are under way, drawn or not. */
-      readonly underWay: number
-      readonly busiest: readonly BusyPlace[]
-      readonly workers: readonly WorkerState[]
-      readonly locked: readonly LockedStation[]
-    }
-  | {
-      readonly kind: 'end'
-      readonly matchesSerial: boolean
-      /** What has come of the run, as lines of text. */
-      readonly verdict: readonly string[]
-      readonly busiest: readonly BusyPlace[]
-    }
+/** What a page is told. A `diagram` comes first, and again when the network has grown. */
+export type Frame = DiagramFrame | NowFrame | EndFrame
+
+export interface DiagramFrame {
+  readonly kind: 'diagram'
+  readonly title: string
+  readonly diagram: Diagram
+}
+
+/** How the run is getting on. */
+export interface NowFrame {
+  readonly kind: 'now'
+  readonly messages: number
+  /** Null where it is not known. */
+  readonly total: number | null
+  readonly seconds: number
+  readonly perSecond: number
+  readonly trains: readonly TrainMoves[]
+  /** How many trains are under way, drawn or not. */
+  readonly underWay: number
+  readonly busiest: readonly BusyPlace[]
+  readonly workers: readonly WorkerState[]
+  /** What has become of workers, newest first. */
+  readonly events: readonly string[]
+  readonly locked: readonly LockedStation[]
+}
+
+/** Comes last, after a `now` with the figures of the report. */
+export interface EndFrame {
+  readonly kind: 'end'
+  /** `incomplete`: what was done is right, but the run was interrupted, or something was lost. */
+  readonly outcome: 'right' | 'incomplete' | 'wrong'
+  /** What has come of the run, as lines of text. */
+  readonly lines: readonly string[]
+}

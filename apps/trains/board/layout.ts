@@ -1,11 +1,13 @@
 import type { Place } from '../input/source.js'
-import type { Track } from './tracks.js'
 
 /** A point of the diagram: `x` from 0 to 1, `y` from 0 to the diagram's height in the same unit. */
 export interface Point {
   readonly x: number
   readonly y: number
 }
+
+/** Two stations, by their index. */
+export type Track = readonly [one: number, other: number]
 
 /** How much of a distance is taken from the order of the stations; the rest is as on the map. */
 const BY_ORDER = 0.6
@@ -20,7 +22,7 @@ const ROUNDS = 20
 export function layOut(places: readonly (Place | undefined)[], tracks: readonly Track[]): Point[] {
   const known = places.filter(place => place !== undefined)
   if (known.length < 2) return onCircle(places.length)
-  const points = places.map(place => place && flat(place, known))
+  const points = places.map(place => place && flat(place, known[0]!))
   const turned = turn(withNeighbours(points, tracks))
   return fitted(spread(turned))
 }
@@ -32,10 +34,11 @@ function onCircle(count: number): Point[] {
   })
 }
 
-/** As on a map of a small part of the earth. */
-function flat({ latitude, longitude }: Place, all: readonly Place[]): Point {
-  const middle = mean(all.map(place => place.latitude))
-  return { x: longitude * Math.cos((middle * Math.PI) / 180), y: -latitude }
+/** Where a place is as seen from another one, on a map of a small part of the earth. */
+export function flat({ latitude, longitude }: Place, from: Place): Point {
+  // The shorter way round the earth, so that a network can lie on both sides of the 180th meridian.
+  const east = ((longitude - from.longitude + 540) % 360) - 180
+  return { x: east * Math.cos((from.latitude * Math.PI) / 180), y: from.latitude - latitude }
 }
 
 function withNeighbours(points: readonly (Point | undefined)[], tracks: readonly Track[]): Point[] {

@@ -1,6 +1,6 @@
 import type { Geography, Place } from '../input/source.js'
-import { layOut, type Point } from './layout.js'
-import { trackName, tracksOf, type Track } from './tracks.js'
+import { layOut, type Point, type Track } from './layout.js'
+import { trackName, tracksOf } from './tracks.js'
 
 /** More stations than these are not drawn: those where most trips stop come first. */
 const MOST_STATIONS = 1500
@@ -16,15 +16,18 @@ export interface Station extends Point {
 export interface Diagram {
   readonly stations: readonly Station[]
   readonly tracks: readonly Track[]
+  /** How many stations are not drawn, because there are too many. */
+  readonly left: number
 }
 
 /**
- * The stations that trains stop at, and the tracks between them. A station has all locations that belong to it. Where
- * the input has no geography, stations and tracks are added as trains are seen there.
+ * The stations that trains stop at, and the tracks between them. A station has all locations that belong to it or are
+ * at the same point. Where the input has no geography, stations and tracks are added as trains are seen there.
  */
 export class Network {
   /** How often it has grown: a diagram is out of date when this has changed. */
   changes = 0
+  #left = 0
   readonly #names: ReadonlyMap<string, string>
   /** Whether the input tells all tracks. */
   readonly #isKnown: boolean
@@ -57,22 +60,26 @@ export class Network {
   diagram(): Diagram {
     const tracks = [...this.#tracks.values()]
     const points = layOut(this.#places, tracks)
-    return { stations: this.#stationNames.map((name, index) => ({ name, ...points[index]! })), tracks }
+    const stations = this.#stationNames.map((name, index) => ({ name, ...points[index]! }))
+    return { stations, tracks, left: this.#left }
   }
 
   #read({ patterns, stationOf, placeOf }: Geography): void {
-    const locations = new Map<string, { members: Set<string>; calls: number }>()
+    const stations = new Map<
+      string,
+      { id: string; members: Set<string>; place: Place | undefined; calls: number }
+    >()
     for (const location of patterns.flat()) {
       const id = stationOf(location)
-      const station = locations.get(id) ?? { members: new Set<string>(), calls: 0 }
+      const place = placeOf(id) ?? placeOf(location)
+      const name = place ? `${place.latitude} ${place.longitude}` : id
+      const station = stations.get(name) ?? { id, members: new Set<string>(), place, calls: 0 }
       station.members.add(location)
       station.calls++
-      locations.set(id, station)
+      stations.set(name, station)
     }
-    const busiest = [...locations].sort(([, one], [, other]) => other.calls - one.calls)
-    for (const [id, { members }] of busiest) {
-      this.#add(members, id, placeOf(id) ?? placeOf([...members][0]!))
-    }
+    const busiest = [...stations.values()].sort((one, other) => other.calls - one.calls)
+    for (const { id, members, place } of busiest) this.#add(members, id, place)
     const tracks = tracksOf(
       patterns.map(pattern => this.#stationsOf(pattern)),
       this.#places,
@@ -83,7 +90,10 @@ export class Network {
   #add(locations: Iterable<string>, id: string, place: Place | undefined): void {
     const isDrawn = this.#places.length < MOST_STATIONS
     for (const location of locations) this.#stationOf.set(location, isDrawn ? this.#places.length : undefined)
-    if (!isDrawn) return
+    if (!isDrawn) {
+      this.#left++
+      return
+    }
     this.#places.push(place)
     this.#stationNames.push(this.#names.get(id) || id)
     this.changes++

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { clonePath } from '../clone-path.js'
 import { InputError } from '../input/source.js'
 import type { Frame } from './frames.js'
@@ -29,6 +30,8 @@ const HEADERS = {
 
 /** A page that is so many bytes behind is cut off. It connects again, and begins with what is then. */
 const MOST_BEHIND = 4 << 20
+/** So long pages are given at the end to read what was sent to them: milliseconds. */
+const PATIENCE = 2000
 
 /** Serves the page on this machine, and sends frames to all that show it. */
 export class PageServer {
@@ -80,18 +83,26 @@ export class PageServer {
     }
   }
 
-  close(): void {
+  /** Ends. Pages that read get all that was sent. */
+  async close(): Promise<void> {
     this.#server.close()
+    const ended = [...this.#pages].map(page => {
+      const closed = new Promise(resolve => page.once('close', resolve))
+      page.end()
+      return closed
+    })
+    await Promise.race([Promise.all(ended), setTimeout(PATIENCE, undefined, { ref: false })])
     this.#server.closeAllConnections()
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
     // A page elsewhere that gives this address a name of its own must not read what is here.
-    if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) return refuse(response, 421)
-    if (request.method !== 'GET') return refuse(response, 405)
+    if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/i.test(request.headers.host ?? '')) return refuse(response, 421)
+    const { method } = request
+    if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405)
     const path = request.url!.split('?')[0]!
-    if (path === '/events') return this.#join(response)
+    if (path === '/events' && method === 'GET') return this.#join(response)
     const file = this.#files.get(path)
     if (!file) return refuse(response, 404)
     const [content, type] = file

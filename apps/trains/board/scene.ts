@@ -6,8 +6,8 @@ import type { Network } from './network.js'
 
 /** So many trains are drawn at most. */
 const MOST_DRAWN = 300
-/** So many trains are added to those that are drawn in each frame: more would be gone before a page has drawn them. */
-const ADDED = 6
+/** So many new trains are drawn in each frame: more would be gone before a page has drawn them. */
+const MOST_NEW = 6
 /** The fields of a message that say where it happens. */
 interface Placed extends Message {
   readonly location?: string
@@ -21,7 +21,6 @@ interface Train {
 
 interface Drawn {
   readonly train: number
-  readonly name: string
   stations: number[]
   isGone: boolean
 }
@@ -36,7 +35,7 @@ export class Scene {
   readonly #drawn = new Set<Drawn>()
   readonly #moved = new Set<Drawn>()
   #numbers = 0
-  #room = ADDED
+  #room = MOST_NEW
 
   constructor(network: Network) {
     this.#network = network
@@ -57,21 +56,24 @@ export class Scene {
     else if (event === 'deleted' || (isApplied && type === 'delete')) this.#deleted(train)
   }
 
-  /** The trains that have moved since the last frame. */
+  /** The trains that have moved since the last frame, or are drawn from now on. */
   frame(): TrainMoves[] {
-    const moves = [...this.#moved].map(movesOf)
+    // Where few trains are new, there is room for others that are under way.
+    this.#drawMore(this.#room)
+    const moves = [...this.#moved].map(drawn => ({ ...drawn }))
     for (const drawn of this.#moved) {
       if (drawn.isGone) this.#drawn.delete(drawn)
       drawn.stations = drawn.stations.slice(-1)
     }
     this.#moved.clear()
-    this.#room = ADDED
+    this.#room = MOST_NEW
     return moves
   }
 
-  /** All trains that are drawn, where they are now. */
+  /** The trains that are drawn, where they are now: as many as can be. */
   standing(): TrainMoves[] {
-    return [...this.#drawn].map(drawn => ({ ...movesOf(drawn), stations: drawn.stations.slice(-1) }))
+    this.#drawMore(MOST_DRAWN)
+    return [...this.#drawn].map(drawn => ({ ...drawn, stations: drawn.stations.slice(-1) }))
   }
 
   /** What has happened at locations. */
@@ -84,12 +86,26 @@ export class Scene {
     this.#count(location).created++
     const train: Train = { location, drawn: undefined }
     this.#trains.set(name, train)
-    const station = this.#network.stationOf(location)
-    if (station === undefined || this.#room === 0 || this.#drawn.size >= MOST_DRAWN) return
-    this.#room--
-    train.drawn = { train: ++this.#numbers, name, stations: [station], isGone: false }
+    if (this.#room > 0 && this.#draw(train)) this.#room--
+  }
+
+  /** Draws at most so many of the trains that are under way and not drawn. */
+  #drawMore(most: number): void {
+    let left = most
+    for (const train of this.#trains.values()) {
+      if (left === 0 || this.#drawn.size === MOST_DRAWN) return
+      if (!train.drawn && this.#draw(train)) left--
+    }
+  }
+
+  /** Draws a train from now on; tells whether it can be drawn. */
+  #draw(train: Train): boolean {
+    const station = this.#network.stationOf(train.location)
+    if (station === undefined || this.#drawn.size === MOST_DRAWN) return false
+    train.drawn = { train: ++this.#numbers, stations: [station], isGone: false }
     this.#drawn.add(train.drawn)
     this.#moved.add(train.drawn)
+    return true
   }
 
   #went(name: string, to: string): void {
@@ -120,8 +136,4 @@ export class Scene {
     if (!counts) this.#counts.set(location, (counts = { ...emptyLocation(location) }))
     return counts
   }
-}
-
-function movesOf({ train, name, stations, isGone }: Drawn): TrainMoves {
-  return { train, name, stations, isGone }
 }

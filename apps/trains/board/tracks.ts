@@ -1,7 +1,5 @@
 import type { Place } from '../input/source.js'
-
-/** Two stations, by their index. */
-export type Track = readonly [one: number, other: number]
+import { flat, type Track } from './layout.js'
 
 /** A way by other tracks that is longer by no more than this is the same track. */
 const DETOUR = 1.25
@@ -80,6 +78,6 @@ function isReached(
 function lengthOf([one, other]: Track, places: readonly (Place | undefined)[]): number {
   const [a, b] = [places[one], places[other]]
   if (!a || !b) return 0
-  const squeeze = Math.cos((a.latitude * Math.PI) / 180)
-  return Math.hypot((a.longitude - b.longitude) * squeeze, a.latitude - b.latitude)
+  const { x, y } = flat(a, b)
+  return Math.hypot(x, y)
 }

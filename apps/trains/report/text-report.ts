@@ -72,7 +72,7 @@ function kills(report: Report): readonly string[] {
 }
 
 /** How the result compares with the serial one, as lines of text. */
-export function verdict(report: Report): readonly string[] {
+function verdict(report: Report): readonly string[] {
   const part = report.interrupted ? ' so far; --resume goes on' : ''
   if (report.matchesSerial) return [`Every location is as the serial result says${part}.`]
   return [
@@ -81,6 +81,17 @@ export function verdict(report: Report): readonly string[] {
       ({ location, expected, found }) =>
         `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
     ),
+  ]
+}
+
+/** What a run has come to in a few lines of text: how the result compares, and what was lost. */
+export function outcome(report: Report): readonly string[] {
+  const { rejected, deadLettered } = report
+  const count = (value: number, what: string) => `${numbers.format(value)} ${what}${value === 1 ? '' : 's'}`
+  return [
+    ...verdict(report),
+    ...(rejected > 0 ? [`Lost: ${count(rejected, 'rejected line')} of the input.`] : []),
+    ...(deadLettered > 0 ? [`Given up: ${count(deadLettered, 'message')}.`] : []),
   ]
 }
 

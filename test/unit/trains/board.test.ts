@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
-import type { Frame } from '../../../apps/trains/board/frames.js'
+import type { DiagramFrame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
 import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
@@ -74,6 +74,35 @@ describe('the network', () => {
     for (const { x, y } of stations) expect(Number.isFinite(x + y)).toBe(true)
   })
 
+  test('has one station for stops at one point', () => {
+    const place = { latitude: 40, longitude: 10 }
+    const patterns = [
+      ['here', 'there'],
+      ['opposite', 'there'],
+    ]
+    const placeOf = (id: string): Place => (id === 'there' ? { latitude: 41, longitude: 10 } : place)
+    const network = new Network(new Map(), { patterns, stationOf: id => id, placeOf })
+    expect(network.stationOf('here')).toBe(network.stationOf('opposite'))
+    expect(network.diagram().tracks).toHaveLength(1)
+  })
+
+  test('lies together on both sides of the 180th meridian', () => {
+    const at = (longitude: number): Place => ({ latitude: 0, longitude })
+    const points = layOut([at(179), at(-179), at(-178), at(178)], [])
+    const order = [...points.keys()].sort((one, other) => points[one]!.x - points[other]!.x)
+    expect([
+      [3, 0, 1, 2],
+      [2, 1, 0, 3],
+    ]).toContainEqual(order)
+  })
+
+  test('says how many stations are not drawn, because there are too many', () => {
+    const network = new Network(new Map(), undefined)
+    for (let station = 0; station < 1600; station++) network.stationOf(String(station))
+    expect(network.diagram()).toMatchObject({ stations: { length: 1500 }, left: 100 })
+    expect(network.stationOf('1599')).toBeUndefined()
+  })
+
   test('can be laid out with one station, and with all at one point', () => {
     const place = { latitude: 1, longitude: 1 }
     for (const places of [[place], [place, place], [undefined, place]])
@@ -97,12 +126,12 @@ describe('the scene', () => {
     const scene = new Scene(network)
     const [a, b, c] = ['A1', 'B1', 'C1'].map(location => network.stationOf(location))
     settle(scene, 'one', 'A1', 'B1')
-    expect(scene.frame()).toEqual([{ train: 1, name: 'one', stations: [a, b], isGone: false }])
+    expect(scene.frame()).toEqual([{ train: 1, stations: [a, b], isGone: false }])
     expect(scene.frame()).toEqual([])
     scene.settle({ id: '3', train: 'one', type: 'move', to: 'C1' } as Message, 'moved')
-    expect(scene.standing()).toEqual([{ train: 1, name: 'one', stations: [c], isGone: false }])
+    expect(scene.standing()).toEqual([{ train: 1, stations: [c], isGone: false }])
     scene.settle({ id: '4', train: 'one', type: 'delete' } as Message, 'deleted')
-    expect(scene.frame()).toEqual([{ train: 1, name: 'one', stations: [b, c], isGone: true }])
+    expect(scene.frame()).toEqual([{ train: 1, stations: [b, c], isGone: true }])
     expect(scene.standing()).toEqual([])
     expect(scene.underWay).toBe(0)
   })
@@ -130,23 +159,40 @@ describe('the scene', () => {
     expect(scene.standing()).toHaveLength(300)
     expect(scene.underWay).toBe(10_000)
   })
+
+  test('draws trains that were not new when there was room, a few in each frame, and for a page all at once', () => {
+    const scene = new Scene(networkOf(['A1 B1']))
+    for (let train = 0; train < 40; train++) settle(scene, `train ${train}`, 'A1')
+    expect(scene.frame()).toHaveLength(6)
+    expect(scene.frame()).toHaveLength(6)
+    settle(scene, 'new', 'A1', 'B1')
+    // The new one, and five of the others.
+    expect(scene.frame()).toHaveLength(6)
+    expect(scene.standing()).toHaveLength(41)
+    expect(scene.frame()).toHaveLength(23)
+    expect(scene.frame()).toEqual([])
+  })
 })
 
 describe('the server of the page', () => {
   const open: PageServer[] = []
   afterEach(() => {
-    for (const server of open.splice(0)) server.close()
+    return Promise.all(open.splice(0).map(server => server.close()))
   })
-  const first: Frame = { kind: 'diagram', title: 'first', diagram: { stations: [], tracks: [] } }
-  async function serve(port = 0): Promise<PageServer> {
-    const server = await PageServer.open(port, () => [first])
+  const first: DiagramFrame = {
+    kind: 'diagram',
+    title: 'first',
+    diagram: { stations: [], tracks: [], left: 0 },
+  }
+  async function serve(port = 0, frame = first): Promise<PageServer> {
+    const server = await PageServer.open(port, () => [frame])
     open.push(server)
     return server
   }
   /** The status of an answer to a request for a path, as it is, by this Host. */
-  function statusFor(url: string, host: string, path = '/'): Promise<number | undefined> {
+  function statusFor(url: string, host: string, path = '/', method = 'GET'): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
-      const asked = request(url, { headers: { host }, path }, response => {
+      const asked = request(url, { headers: { host }, path, method }, response => {
         response.resume()
         resolve(response.statusCode)
       })
@@ -181,18 +227,43 @@ describe('the server of the page', () => {
     const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
     expect((await lines.read()).value).toBe(`data: ${JSON.stringify(first)}\n\n`)
     expect(server.pages).toBe(1)
-    const next: Frame = { ...first, title: 'a name with\na break' }
+    const next: DiagramFrame = { ...first, title: 'a name with\na break' }
     server.send(next)
     const { value } = await lines.read()
     expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
     await lines.cancel()
   })
 
+  test('gives a page all that was sent before it closes', async () => {
+    // More than a socket holds.
+    const title = 'x'.repeat(16 << 20)
+    const server = await serve(0, { ...first, title })
+    const { url } = server
+    const page = await fetch(new URL('events', url))
+    const text = page.text()
+    await server.close()
+    expect((await text).includes(title)).toBe(true)
+    await expect(fetch(url)).rejects.toThrow()
+  })
+
+  test('closes although a page does not read', async () => {
+    const server = await serve(0, { ...first, title: 'x'.repeat(32 << 20) })
+    const page = await fetch(new URL('events', server.url))
+    await server.close()
+    await expect(page.arrayBuffer()).rejects.toThrow()
+  })
+
   test('refuses requests that come by another name, and what is not there', async () => {
     const { url } = await serve()
     expect(await statusFor(url, 'evil.example')).toBe(421)
     expect(await statusFor(url, 'evil.example:80', '/events')).toBe(421)
-    expect(await statusFor(url, 'localhost')).toBe(200)
+    expect(await statusFor(url, 'LocalHost')).toBe(200)
+    for (const [path, status] of [
+      ['/', 200],
+      ['/none', 404],
+      ['/events', 404],
+    ] as const)
+      expect(await statusFor(url, 'localhost', path, 'HEAD')).toBe(status)
     for (const path of ['/../package.json', '/none', '//', '/%', 'http://', '*'])
       expect(await statusFor(url, 'localhost', path)).toBe(404)
     expect(await statusFor(url, 'localhost', '/?query')).toBe(200)

@@ -12,7 +12,7 @@ import { progressLine } from '../../../apps/trains/report/progress-display.js'
 import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter.js'
 import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
-import { textReport } from '../../../apps/trains/report/text-report.js'
+import { outcome, textReport } from '../../../apps/trains/report/text-report.js'
 import { withoutPassword } from '../../../apps/trains/run.js'
 
 let folder: string
@@ -75,6 +75,16 @@ describe('the report as text', () => {
       '',
       'Every location is as the serial result says.',
       '',
+    ])
+  })
+
+  test('has a short form that says what was lost', () => {
+    const right = 'Every location is as the serial result says.'
+    expect(outcome(report)).toEqual([right])
+    expect(outcome({ ...report, rejected: 1, deadLettered: 1200 })).toEqual([
+      right,
+      'Lost: 1 rejected line of the input.',
+      'Given up: 1,200 messages.',
     ])
   })
 

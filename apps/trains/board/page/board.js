@@ -5,27 +5,30 @@ import { Trains } from './trains.js'
 /** @typedef {import('../frames.js').Frame} Frame */
 
 const panel = new Panel()
-const diagram = new Diagram(element('svg', SVGSVGElement), element('#diagram', HTMLElement), station =>
-  panel.choose(station, diagram.nameOf(station)),
+const diagram = new Diagram(element('svg', SVGSVGElement), element('#diagram', HTMLElement), name =>
+  panel.choose(name),
 )
 const trains = new Trains(element('canvas', HTMLCanvasElement), diagram)
 
 const frames = new EventSource('events')
 frames.addEventListener('message', event => take(/** @type {Frame} */ (JSON.parse(String(event.data)))))
-// Also when the page has connected again, perhaps to another run.
-frames.addEventListener('open', () => trains.clear())
-frames.addEventListener('error', () => panel.state('no connection to the run'))
+frames.addEventListener('error', () => {
+  panel.state('no connection to the run')
+  // What comes then may be another run.
+  frames.addEventListener('open', () => location.reload())
+})
 
 /** @param {Frame} frame */
 function take(frame) {
   switch (frame.kind) {
     case 'diagram':
-      panel.title(frame.title)
+      panel.describe(frame)
       diagram.show(frame.diagram)
       break
     case 'now':
       panel.show(frame)
       diagram.lock(frame.locked)
+      if (diagram.chosen >= 0) panel.showLock(frame.locked.find(({ station }) => station === diagram.chosen))
       trains.take(frame.trains)
       break
     case 'end':

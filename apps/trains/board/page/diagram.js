@@ -2,6 +2,7 @@
  * @typedef {import('../network.js').Diagram} Drawing
  * @typedef {import('../frames.js').LockedStation} LockedStation
  * @typedef {{ x: number, y: number }} Point
+ * @typedef {{ points: readonly Point[], lengths: readonly number[], length: number }} Way
  */
 
 const SVG = 'http://www.w3.org/2000/svg'
@@ -22,13 +23,13 @@ export class Diagram {
   #frame
   #onChoose
   /** @type {Drawing} */
-  #drawing = { stations: [], tracks: [] }
+  #drawing = { stations: [], tracks: [], left: 0 }
   /** @type {SVGGElement[]} */
   #stations = []
   /** @type {Map<number, number[]>} */
   #neighbours = new Map()
-  /** @type {Map<string, readonly number[]>} */
-  #routes = new Map()
+  /** @type {Map<string, Way>} */
+  #ways = new Map()
   /** @type {Point[]} */
   #points = []
   #chosen = -1
@@ -36,7 +37,7 @@ export class Diagram {
   /**
    * @param {SVGSVGElement} svg
    * @param {HTMLElement} frame what it fills from side to side
-   * @param {(station: number) => void} onChoose
+   * @param {(name: string) => void} onChoose is told the name of a station that is chosen
    */
   constructor(svg, frame, onChoose) {
     this.#svg = svg
@@ -49,7 +50,6 @@ export class Diagram {
   /** @param {Drawing} drawing */
   show(drawing) {
     this.#drawing = drawing
-    this.#routes.clear()
     this.#neighbours = new Map(drawing.stations.map((_, index) => [index, []]))
     for (const [one, other] of drawing.tracks) {
       this.#neighbours.get(one)?.push(other)
@@ -70,9 +70,9 @@ export class Diagram {
     }
   }
 
-  /** @param {number} station */
-  nameOf(station) {
-    return this.#drawing.stations[station]?.name ?? ''
+  /** The station that is chosen; -1 for none. */
+  get chosen() {
+    return this.#chosen
   }
 
   /** The size of the drawing in pixels. */
@@ -90,25 +90,32 @@ export class Diagram {
   }
 
   /**
-   * The stations on the shortest way along the tracks, both ends among them.
+   * The shortest way along the tracks: its points, and how far it is from each to the next, in pixels.
    * @param {number} from
    * @param {number} to
-   * @returns {readonly number[]}
+   * @returns {Way}
    */
-  route(from, to) {
+  way(from, to) {
     const name = `${from} ${to}`
-    let route = this.#routes.get(name)
-    if (!route) this.#routes.set(name, (route = this.#find(from, to)))
-    return route
+    let way = this.#ways.get(name)
+    if (!way) {
+      const points = this.#route(from, to).map(station => this.pointOf(station))
+      const lengths = points
+        .slice(1)
+        .map(({ x, y }, index) => Math.hypot(x - points[index].x, y - points[index].y))
+      way = { points, lengths, length: lengths.reduce((sum, length) => sum + length, 0) }
+      this.#ways.set(name, way)
+    }
+    return way
   }
 
   /**
-   * By Dijkstra's algorithm.
+   * The stations on the shortest way, both ends among them, by Dijkstra's algorithm.
    * @param {number} from
    * @param {number} to
    * @returns {readonly number[]}
    */
-  #find(from, to) {
+  #route(from, to) {
     if (this.#neighbours.get(from)?.includes(to)) return [from, to]
     const { stations } = this.#drawing
     const far = new Map([[from, 0]])
@@ -145,6 +152,7 @@ export class Diagram {
     const height = Math.round(tall * scale + ROOM.top + ROOM.bottom)
     const left = ROOM.left + (width - ROOM.left - ROOM.right - scale) / 2
     this.#points = stations.map(({ x, y }) => ({ x: left + x * scale, y: ROOM.top + y * scale }))
+    this.#ways.clear()
     this.#svg.setAttribute('viewBox', `0 0 ${width} ${height}`)
     this.#svg.setAttribute('height', String(height))
     const lines = tracks.map(([one, other]) => this.#track(this.pointOf(one), this.pointOf(other)))
@@ -204,7 +212,7 @@ export class Diagram {
     this.#chosen = station
     this.#stations[station]?.classList.add('chosen')
     this.#stations[station]?.setAttribute('tabindex', '0')
-    this.#onChoose(station)
+    this.#onChoose(this.#drawing.stations[station].name)
   }
 
   /** @param {KeyboardEvent} event */

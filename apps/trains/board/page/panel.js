@@ -1,27 +1,18 @@
 /**
- * @typedef {import('../frames.js').Frame} Frame
- * @typedef {Extract<Frame, { kind: 'now' }>} Now
- * @typedef {Extract<Frame, { kind: 'end' }>} End
  * @typedef {import('../frames.js').WorkerState} WorkerState
  * @typedef {import('../frames.js').BusyPlace} BusyPlace
  * @typedef {import('../frames.js').LockedStation} LockedStation
  */
-
-/** So many events are kept. */
-const MOST_EVENTS = 50
 
 const numbers = new Intl.NumberFormat('en-US')
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 
 /** Everything on the page that is text. All of it is set as text, so a name can't be taken for part of the page. */
 export class Panel {
-  /** @type {Map<number, WorkerState>} */
-  #workers = new Map()
-  #chosen = -1
-
-  /** @param {string} text */
-  title(text) {
-    set('title', text)
+  /** @param {import('../frames.js').DiagramFrame} frame */
+  describe({ title, diagram: { left } }) {
+    set('title', title)
+    set('left', left === 0 ? '' : `${numbers.format(left)} stations with fewer stops are not drawn.`)
   }
 
   /** @param {string} text */
@@ -29,18 +20,15 @@ export class Panel {
     set('state', text)
   }
 
-  /**
-   * @param {number} station
-   * @param {string} name
-   */
-  choose(station, name) {
-    this.#chosen = station
+  /** @param {string} name of a station */
+  choose(name) {
     set('station-name', name)
-    this.#showLock([])
+    set('station-holders', '')
+    set('station-waiters', '')
   }
 
-  /** @param {Now} now */
-  show({ messages, total, seconds, perSecond, underWay, workers, busiest, locked }) {
+  /** @param {import('../frames.js').NowFrame} now */
+  show({ messages, total, seconds, perSecond, underWay, workers, events, busiest }) {
     const of = total === null ? '' : ` of ${numbers.format(total)}`
     set(
       'figures',
@@ -50,31 +38,24 @@ export class Panel {
     const ready = workers.filter(({ isReady }) => isReady).length
     set('state', `running, ${ready} of ${workers.length} workers at work`)
     this.#showWorkers(workers)
+    this.#showEvents(events)
     this.#showBusiest(busiest)
-    this.#showLock(locked)
   }
 
-  /** @param {End} end */
-  end({ matchesSerial, verdict, busiest }) {
-    set('state', verdict.join('\n'))
-    byId('state').className = matchesSerial ? 'good' : 'bad'
-    // Their processes have ended, as they should.
-    this.#showWorkers([...this.#workers.values()].map(state => ({ ...state, isReady: true })))
-    this.#showBusiest(busiest)
-    this.#showLock([])
+  /** @param {LockedStation | undefined} lock of the station that is chosen */
+  showLock(lock) {
+    set('station-holders', lock?.holders.length ? `locked by ${lock.holders.join(', ')}` : 'not locked')
+    set('station-waiters', lock?.waiters.length ? `waiting: ${lock.waiters.join(', ')}` : '')
+  }
+
+  /** @param {import('../frames.js').EndFrame} end */
+  end({ outcome, lines }) {
+    set('state', lines.join('\n'))
+    byId('state').className = outcome
   }
 
   /** @param {readonly WorkerState[]} workers */
   #showWorkers(workers) {
-    for (const state of workers) {
-      const { worker, kills, replaced } = state
-      const before = this.#workers.get(worker)
-      this.#workers.set(worker, state)
-      if (!before) continue
-      if (kills > before.kills) this.#tell(`worker ${worker} was killed`)
-      else if (replaced > before.replaced) this.#tell(`worker ${worker} died`)
-      if (replaced > before.replaced) this.#tell(`worker ${worker} is replaced`)
-    }
     const rows = workers.map(({ worker, isReady, messages, perSecond, kills, replaced }) => {
       const cells = [messages, perSecond, kills, replaced].map(number => whole.format(number))
       return row([String(worker), isReady ? '' : 'away', ...cells], isReady ? '' : 'away')
@@ -90,21 +71,14 @@ export class Panel {
     byId('busiest').replaceChildren(...rows)
   }
 
-  /** @param {readonly LockedStation[]} locked */
-  #showLock(locked) {
-    if (this.#chosen < 0) return
-    const lock = locked.find(({ station }) => station === this.#chosen)
-    set('station-holders', lock?.holders.length ? `locked by ${lock.holders.join(', ')}` : 'not locked')
-    set('station-waiters', lock?.waiters.length ? `waiting: ${lock.waiters.join(', ')}` : '')
-  }
-
-  /** @param {string} text */
-  #tell(text) {
-    const item = document.createElement('li')
-    item.textContent = text
-    const events = byId('events')
-    events.prepend(item)
-    while (events.childElementCount > MOST_EVENTS) events.lastElementChild?.remove()
+  /** @param {readonly string[]} events newest first */
+  #showEvents(events) {
+    const items = events.map(text => {
+      const item = document.createElement('li')
+      item.textContent = text
+      return item
+    })
+    byId('events').replaceChildren(...items)
   }
 }
 

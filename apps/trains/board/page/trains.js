@@ -1,7 +1,7 @@
 /**
  * @typedef {import('../frames.js').TrainMoves} TrainMoves
  * @typedef {import('./diagram.js').Diagram} Diagram
- * @typedef {{ stations: readonly number[], begun: number, duration: number }} Hop
+ * @typedef {{ to: number, begun: number, duration: number }} Hop
  * @typedef {{ at: number, ahead: number[], hop: Hop | undefined, isEast: boolean, isGone: boolean, fades: number }} Train
  */
 
@@ -36,11 +36,6 @@ export class Trains {
     this.#diagram = diagram
     this.#readColors()
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#readColors())
-  }
-
-  /** Forgets all trains: what comes next begins with those that are there. */
-  clear() {
-    this.#trains.clear()
   }
 
   /** @param {readonly TrainMoves[]} moves */
@@ -111,7 +106,7 @@ export class Trains {
   #goOn(train, now) {
     while (train.hop ? now >= train.hop.begun + train.hop.duration : train.ahead.length > 0) {
       const begun = train.hop ? train.hop.begun + train.hop.duration : now
-      if (train.hop) train.at = train.hop.stations.at(-1) ?? train.at
+      if (train.hop) train.at = train.hop.to
       const next = train.ahead.shift()
       if (next === undefined) {
         train.hop = undefined
@@ -119,7 +114,7 @@ export class Trains {
       }
       const spread = CATCH_UP / (train.ahead.length + 1)
       const duration = this.#calm.matches ? 0 : Math.min(MOST, Math.max(LEAST, spread))
-      train.hop = { stations: this.#diagram.route(train.at, next), begun, duration }
+      train.hop = { to: next, begun, duration }
     }
   }
 
@@ -134,10 +129,8 @@ export class Trains {
       const { x, y } = this.#diagram.pointOf(train.at)
       return { x, y: y + (train.isEast ? BESIDE : -BESIDE) }
     }
-    const points = hop.stations.map(station => this.#diagram.pointOf(station))
-    const lengths = points.slice(1).map((point, index) => distance(points[index], point))
-    let way =
-      lengths.reduce((sum, length) => sum + length, 0) * eased(Math.min(1, (now - hop.begun) / hop.duration))
+    const { points, lengths, length: whole } = this.#diagram.way(train.at, hop.to)
+    let way = whole * eased(Math.min(1, (now - hop.begun) / hop.duration))
     let part = 0
     while (part < lengths.length - 1 && way > lengths[part]) way -= lengths[part++]
     const [from, to] = [points[part], points[part + 1] ?? points[part]]
@@ -160,12 +153,4 @@ export class Trains {
 /** @param {number} part from 0 to 1 */
 function eased(part) {
   return part * part * (3 - 2 * part)
-}
-
-/**
- * @param {{ x: number, y: number }} one
- * @param {{ x: number, y: number }} other
- */
-function distance(one, other) {
-  return Math.hypot(one.x - other.x, one.y - other.y)
 }
