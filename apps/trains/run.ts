@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Board, RunState } from './board/board.js'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
@@ -73,7 +73,8 @@ export class Run {
     const { settings, source, tracker, startWorker, deadLetters, log, board } = parts
     this.#parts = parts
     this.#earlier = earlier
-    this.#name = earlier?.run ?? randomUUID()
+    // Every id and value has it, so it is short.
+    this.#name = earlier?.run ?? randomBytes(9).toString('base64url')
     const registry = new MessageRegistry()
     this.#kills = new Kills(planKills(settings.kills, source.total))
     this.#supervisor = new Supervisor({

@@ -27,7 +27,7 @@ export type StoreUse = 'together' | 'alone' | 'unlocked'
 
 /** How much goes on at the store of a process at the same time. */
 export const LIMITS: Readonly<Record<StoreUse, ChainLimits>> = {
-  together: { together: 64, run: 8, atOnce: 8, patience: 3 },
+  together: { together: 256, run: 16, atOnce: 8, patience: 3 },
   alone: { together: 1, run: 1, atOnce: 4, patience: 0 },
   unlocked: { together: 1, run: 1, atOnce: 128, patience: 0 },
 }

@@ -106,7 +106,9 @@ export function inspecting(fixture: EngineFixture): void {
       if (!keepsValues(fixture)) return
       const store = one.store('any')
       for (const key of keys.filter(({ length }) => length < 1000)) {
-        await store.transaction([key], transaction => transaction.put(key, key))
+        const change = () => store.transaction([key], transaction => transaction.put(key, key), { id: key })
+        assert.has(await change(), { applied: true })
+        assert.deepEqual(await change(), { applied: false })
         assert.equal((await store.get(key))!.value, key)
       }
     })

@@ -4,13 +4,16 @@ import { Sweep } from './sweep.js'
 
 /** So many ids are looked at together, to find those that can be deleted. */
 const STRETCH = 512
+/** Ids that come together are kept until the same time: milliseconds. */
+const PRECISION = 1000
 
 /** The values of the store and the recorded ids. What an operation changes is written by `flush`. */
 export class ValueRows {
   readonly #sql: ReturnType<typeof statements>
   readonly #sweep: Sweep
   readonly #writes = new Map<string, { value: string | undefined; version: number }>()
-  #records: [key: string, id: string, until: number][] = []
+  /** Ids to record, by the time until which they are kept. */
+  readonly #records = new Map<number, RecordedId[]>()
 
   constructor(connection: Connection) {
     this.#sql = statements(connection)
@@ -33,24 +36,26 @@ export class ValueRows {
 
   recorded(ids: readonly RecordedId[]): boolean[] {
     if (ids.length === 0) return []
-    const pairs = JSON.stringify(ids.map(({ key, id }) => [key, id]))
-    return (JSON.parse(this.#sql.recorded.get(pairs)![0] as string) as number[]).map(Boolean)
+    return (JSON.parse(this.#sql.recorded.get(keysById(ids))![0] as string) as number[]).map(Boolean)
   }
 
   /** @param retention how long the id is kept: milliseconds of the wall clock, which outlives a restart. */
   record(key: string, id: string, retention: number): void {
-    this.#records.push([key, id, Date.now() + retention])
+    const until = (Math.floor((Date.now() + retention) / PRECISION) + 1) * PRECISION
+    const records = this.#records.get(until)
+    if (records) records.push({ key, id })
+    else this.#records.set(until, [{ key, id }])
   }
 
   flush(): void {
     if (this.#writes.size > 0) this.#flushWrites()
-    if (this.#records.length > 0) this.#flushRecords()
+    if (this.#records.size > 0) this.#flushRecords()
   }
 
   /** Forgets what was not written yet. */
   forget(): void {
     this.#writes.clear()
-    this.#records = []
+    this.#records.clear()
   }
 
   #flushWrites(): void {
@@ -64,10 +69,17 @@ export class ValueRows {
   }
 
   #flushRecords(): void {
-    this.#sql.putIds.run(JSON.stringify(this.#records))
-    this.#sweep.written(this.#records.length, Date.now())
-    this.#records = []
+    for (const [until, ids] of this.#records) {
+      this.#sql.putIds.run(keysById(ids), until)
+      this.#sweep.written(ids.length, Date.now())
+    }
+    this.#records.clear()
   }
+}
+
+/** A JSON object of ids with their keys. SQLite reads it quicker than pairs; an id may be there several times. */
+function keysById(ids: readonly RecordedId[]): string {
+  return `{${ids.map(({ key, id }) => `${JSON.stringify(id)}:${JSON.stringify(key)}`).join()}}`
 }
 
 function versioned(row: readonly unknown[] | undefined): Versioned {
@@ -90,11 +102,11 @@ function statements(connection: Connection) {
     deleteValue: prepare('delete from entries where key = ?'),
     recorded: prepare(
       `select json_group_array(
-         exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)
+         exists (select 1 from ids i where i.key = p.value and i.id = p.key)
        ) as found from json_each(?) p`,
     ),
     putIds: prepare(
-      `insert into ids select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
+      `insert into ids select value, key, ?2 from json_each(?1) where true
        on conflict (key, id) do update set until = excluded.until`,
     ),
   }
