@@ -72,7 +72,8 @@ describe.concurrent('run', () => {
     await using place = new CommandPlace()
     const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
     const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
-    const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; sleep 1000')
+    // A shell that has just forked can lose the signal, and would then wait for what it has started.
+    const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; exec sleep 1000')
     await vi.waitFor(() => expect([trapping.stdout, plain.stdout]).toEqual(['up\n', 'up\n']), PATIENCE)
     trapping.kill('SIGTERM')
     plain.kill('SIGINT')
