@@ -81,10 +81,10 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await using box = await open(url)
     await using other = await open(url)
     const { waits } = await within(pool, async client => {
-      const grant = await box.mutex('key').acquire({ lease: 600 })
+      const grant = await box.mutex('key').acquire({ lease: 1500 })
       await grant.fence(client)
       const waits = other.mutex('key').acquire({ wait: '10s' })
-      await pause(2000)
+      await pause(3000)
       grant.assertHeld()
       expect(await soFar(waits)).toBe('pending')
       await grant.release()
