@@ -27,6 +27,7 @@ export interface Diagram {
 export class Network {
   /** How often it has grown: a diagram is out of date when this has changed. */
   changes = 0
+  /** How many stations are not drawn. */
   #left = 0
   readonly #names: ReadonlyMap<string, string>
   /** Whether the input tells all tracks. */
@@ -72,11 +73,11 @@ export class Network {
     for (const location of patterns.flat()) {
       const id = stationOf(location)
       const place = placeOf(id) ?? placeOf(location)
-      const name = place ? `${place.latitude} ${place.longitude}` : id
-      const station = stations.get(name) ?? { id, members: new Set<string>(), place, calls: 0 }
+      const point = place ? `${place.latitude} ${place.longitude}` : id
+      const station = stations.get(point) ?? { id, members: new Set<string>(), place, calls: 0 }
       station.members.add(location)
       station.calls++
-      stations.set(name, station)
+      stations.set(point, station)
     }
     const busiest = [...stations.values()].sort((one, other) => other.calls - one.calls)
     for (const { id, members, place } of busiest) this.#add(members, id, place)

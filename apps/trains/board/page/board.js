@@ -14,8 +14,8 @@ const frames = new EventSource('events')
 frames.addEventListener('message', event => take(/** @type {Frame} */ (JSON.parse(String(event.data)))))
 frames.addEventListener('error', () => {
   panel.state('no connection to the run')
-  // What comes then may be another run.
-  frames.addEventListener('open', () => location.reload())
+  // The server that it connects to next may show another run.
+  frames.onopen = () => location.reload()
 })
 
 /** @param {Frame} frame */
