@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import type { Board, RunState } from './board/board.js'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
@@ -79,6 +80,8 @@ export class Run {
     this.#kills = new Kills(planKills(settings.kills, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
+      // Two at the least, so that they meet at locks.
+      atOnce: Math.max(availableParallelism(), 2),
       startWorker,
       settingsOf: worker => this.#workerSettings(worker),
       revoke: session => tracker.revoke(session),

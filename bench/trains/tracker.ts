@@ -15,7 +15,7 @@ const MESSAGES_A_DAY = 3321
  * How long a run is at the least: seconds. Its processes begin anew with each, where those of others live on from round
  * to round, so a short one would mostly measure how they are compiled.
  */
-export const RUN_SECONDS = 8
+export const RUN_SECONDS = 20
 
 /** What the tracker writes about a run, as far as it matters here. */
 interface Report {

@@ -8,6 +8,7 @@ import type { Kills } from './kills.js'
 import { Routes } from './routes.js'
 import { Slot } from './slot.js'
 import { StreamWindow, type OnDone } from './stream-window.js'
+import { Turns } from './turns.js'
 import type { StartWorker } from './worker-process.js'
 
 /** How many messages a worker has in flight at most. */
@@ -34,6 +35,8 @@ export interface DeadLetter {
 /** What a supervisor works with. */
 export interface SupervisorParts {
   readonly processes: number
+  /** How many of them are at work at the same time. */
+  readonly atOnce: number
   readonly startWorker: StartWorker
   /** The settings of a worker, by its number. */
   settingsOf(worker: number): WorkerSettings
@@ -72,6 +75,7 @@ export class Supervisor {
   readonly #window: StreamWindow
   readonly #slots: readonly Slot[]
   readonly #routes: Routes
+  readonly #turns: Turns
   #acknowledged = 0
   #redelivered = 0
   #stopping = false
@@ -87,6 +91,7 @@ export class Supervisor {
     this.#window = new StreamWindow(UNDER_WAY, parts.first, parts.onDone)
     this.#slots = Array.from({ length: parts.processes }, (_, index) => new Slot(index + 1))
     this.#routes = new Routes(parts.processes, message => parts.placeOf(message))
+    this.#turns = new Turns(parts.atOnce)
   }
 
   /** How many messages were delivered again because their worker died. */
@@ -201,7 +206,7 @@ export class Supervisor {
         slot.ready = true
         this.#parts.log.info('worker ready', { worker: slot.number, pid: slot.process?.pid })
         if (slot.draining) slot.process?.send({ kind: 'drain' })
-        else this.#send(slot)
+        else this.#sendAll()
         break
       case 'settled':
         this.#settle(slot, message)
@@ -247,18 +252,17 @@ export class Supervisor {
   }
 
   #sendAll(): void {
-    for (const slot of this.#slots) this.#send(slot)
+    for (const slot of this.#turns.look(this.#slots)) this.#send(slot)
   }
 
   #send(slot: Slot): void {
-    const { process } = slot
-    if (!process || !slot.ready || slot.killed) return
-    for (;;) {
+    while (this.#turns.maySend(slot)) {
       const fits = Math.min(IN_FLIGHT - slot.inFlight, slot.waiting, BATCH)
       if (fits === 0 || (fits < WORTH_SENDING && fits < slot.waiting)) break
       const batch = slot.take(fits)
       const sequences = batch.map(({ sequence }) => sequence)
-      process.send({ kind: 'work', sequences, messages: batch.map(({ message }) => message) })
+      this.#turns.sent(slot, fits)
+      slot.process!.send({ kind: 'work', sequences, messages: batch.map(({ message }) => message) })
     }
   }
 

@@ -44,6 +44,7 @@ async function* batched(messages: readonly Message[], size = 256): AsyncGenerato
 
 interface Wanted {
   readonly processes?: number
+  readonly atOnce?: number
   readonly kills?: number
   readonly state?: SharedState
   readonly workers?: FakeWorkers
@@ -63,6 +64,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
   const limits = { lockWait: 10, lease: 1000, lockTries: 1, attempts: 1 }
   const supervisor = new Supervisor({
     processes,
+    atOnce: wanted.atOnce ?? processes,
     startWorker: wanted.startWorker ?? workers.start,
     settingsOf: worker => ({
       worker,
@@ -288,12 +290,13 @@ describe('a worker that dies', () => {
       fc.asyncProperty(
         fc.record({
           processes: fc.integer({ min: 1, max: 4 }),
+          atOnce: fc.integer({ min: 1, max: 4 }),
           kills: fc.integer({ min: 0, max: 12 }),
           trains: fc.integer({ min: 1, max: 12 }),
           moves: fc.integer({ min: 0, max: 12 }),
           seed: fc.integer(),
         }),
-        async ({ processes, kills, trains, moves, seed }) => {
+        async ({ processes, atOnce, kills, trains, moves, seed }) => {
           const messages = traffic(trains, moves)
           const state = new SharedState()
           let random = seed
@@ -301,7 +304,8 @@ describe('a worker that dies', () => {
             random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0
             return 1 + ((random >>> 16) % 4)
           }
-          const run = supervise(messages, { processes, kills, state, workers: new FakeWorkers(state, turns) })
+          const workers = new FakeWorkers(state, turns)
+          const run = supervise(messages, { processes, atOnce, kills, state, workers })
           await run.supervisor.start()
           await run.supervisor.deliver(batched(messages, 7))
           await run.supervisor.finish()
