@@ -5,11 +5,11 @@
 
 /** What every part may use: modules that know none of the parts. */
 const base =
-  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|transient-map|waiters|write-queue)\\.ts$'
+  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|pause|transient-map|waiters|write-queue)\\.ts$'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|conformance)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|conformance)/index\\.ts$',
 ]
 
 /**
@@ -62,9 +62,10 @@ export default {
     ),
     wall(
       'limits',
-      'Limits know locks, and engines by their contract.',
+      'Limits know locks, and engines by their contract; over HTTP they answer errors as a service does.',
       '^src/limits/',
       '^src/core/',
+      '^src/http/problem\\.ts$',
       '^src/engine/(contract|claim)\\.ts$',
     ),
     {
@@ -79,8 +80,9 @@ export default {
     },
     wall(
       'cli',
-      'The command line uses what every user can; it looks whether a folder is there, and prints a schema.',
+      'The command line uses what every user can; it looks whether a folder is there, prints a schema, and keeps the record of what was done once.',
       '^src/cli/',
+      '^src/once\\.ts$',
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,
     ),

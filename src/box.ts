@@ -12,13 +12,16 @@ import { claimSet } from './core/claims.js'
 import { checkKey } from './options.js'
 import type { Claim } from './engine/claim.js'
 import { election, type Election } from './election.js'
-import { numberOf, tokenOf } from './core/grant.js'
+import { oncePer, RUNS, type Once, type Slots } from './once.js'
+import { numberOf, tokenOf, type Grant } from './core/grant.js'
 import { grantName } from './core/lease.js'
 import { ClaimLock, type Lock } from './core/lock.js'
+import type { LockOptions } from './core/lock-options.js'
 import { checkOptions, flag } from './options.js'
 import { mutex, type Mutex } from './core/mutex.js'
 import { readWriteLock, type ReadWriteLock } from './core/read-write-lock.js'
 import { semaphore, type Semaphore, type SemaphoreOptions } from './core/semaphore.js'
+import type { BoxState } from './core/health.js'
 import { Session } from './core/session.js'
 import { Store, type StoreOptions } from './store/store.js'
 
@@ -113,6 +116,26 @@ export class Box implements AsyncDisposable {
     return this.#session.id
   }
 
+  /**
+   * What is known of the engine, as of its last answer. Reading this after a failure has the engine asked again, so a
+   * later read finds it ready. A box that asks nothing learns of no failure: `ping` asks.
+   */
+  get state(): BoxState {
+    return this.#session.health.state
+  }
+
+  /**
+   * Asks the engine for a lock that no other box wants, and gives it back: for readiness probes. Resolves with the
+   * milliseconds until the answer.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   */
+  async ping(): Promise<number> {
+    const { clock } = this.#session
+    const since = clock.now()
+    await this.#session.ping()
+    return clock.now() - since
+  }
+
   /** Mutual exclusion over one key or several together. @throws InvalidArgumentError */
   mutex(...keys: readonly string[]): Mutex {
     return mutex(this.#session, keys)
@@ -137,6 +160,32 @@ export class Box implements AsyncDisposable {
   election(name: string): Election {
     checkKey('name', name)
     return election(this.#session, this.#member, name)
+  }
+
+  /**
+   * Does a task once in a fleet for each slot. All processes call it, for instance by a timer; one runs the task under
+   * the mutex `name`, the others wait until it is done and learn that. A task that fails, or whose process dies, is not
+   * done: the next caller does it. A process whose clock is behind does nothing for a slot that is over.
+   *
+   * ```ts
+   * const { ran } = await box.oncePer('nightly', { cron: '0 3 * * *' }, () => report())
+   * ```
+   *
+   * The slots go by the wall clock of this process. What was done last is kept in the store `signalbox-runs`, where the
+   * command `signalbox run --lock NAME --once-per` keeps it, too.
+   * @throws what `Lock.run` throws, and what a store throws when it can't be written that the task was done: then
+   * `taskBegan` is true, and the task may be done once more. The `result` of a LostError is what this would have
+   * returned.
+   */
+  async oncePer<T>(
+    name: string,
+    slots: Slots,
+    task: (grant: Grant) => T | Promise<T>,
+    options?: LockOptions,
+  ): Promise<Once<T>> {
+    // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
+    const runs = new Store(this.#session, RUNS, {}, false)
+    return oncePer({ lock: this.mutex(name), runs, clock: this.#session.clock }, name, slots, task, options)
   }
 
   /** Versioned values and transactions over them. @throws InvalidArgumentError */

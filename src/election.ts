@@ -1,11 +1,19 @@
 import type { Session } from './core/session.js'
 import { follow, type Found } from './store/follow.js'
 import { Store } from './store/store.js'
-import { aboutTask, InvalidArgumentError, shown } from './errors.js'
+import {
+  aboutTask,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  shown,
+  UnavailableError,
+} from './errors.js'
 import { numberOf, type Grant } from './core/grant.js'
 import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
+import { pause } from './pause.js'
 
 /** The leader of an election. */
 export interface Leader {
@@ -26,14 +34,30 @@ interface StoredLeader {
   token: string
 }
 
+/** Options of a leader. */
+export interface LeadOptions extends LockOptions {
+  /**
+   * Whether the caller stands again, a second later, after it lost the lead, and after an outage: when it can't reach
+   * the engine, or `task` throws an UnavailableError, IndeterminateError or LostError. A function is told the error each
+   * time. Default false: `lead` throws the error.
+   */
+  again?: boolean | ((error: unknown) => void) | undefined
+}
+
 /** One of many callers leads. When it resigns or is lost, the next waiter leads. */
 export interface Election {
   /**
    * Waits until this caller leads, calls `task` with the term's grant, and resigns when the task ends. `grant.signal`
-   * aborts when the lead is lost.
-   * @throws what `Lock.run` throws
+   * aborts when the lead is lost: then the task has to end. With `again` the caller leads on after a loss or an outage:
+   *
+   * ```ts
+   * await election.lead(work, { again: error => console.warn(error) })
+   * ```
+   *
+   * @returns what the task returns when it ends as the leader
+   * @throws what `Lock.run` throws; with `again` not what it stands again after
    */
-  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T>
+  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T>
   /**
    * Waits until this caller leads. It leads until it releases the grant.
    * @throws what `Lock.acquire` throws
@@ -78,22 +102,30 @@ class MutexElection implements Election {
     this.#terms = new Store(session, TERMS, {}, false)
   }
 
-  async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
-    let began = false
-    try {
-      if (typeof task !== 'function')
-        throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
-      return await this.#mutex.run(async grant => {
-        await this.#announce(grant, options?.label)
-        began = true
-        try {
-          return await task(grant)
-        } finally {
-          await this.#withdraw(grant)
-        }
-      }, options)
-    } catch (error) {
-      throw began ? error : aboutTask(error, false)
+  async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T> {
+    // The lock itself refuses options that are no object.
+    if (typeof options !== 'object' || options === null || !('again' in options))
+      return this.#lead(task, options)
+    const { again = false, ...term } = options
+    if (typeof again !== 'boolean' && typeof again !== 'function') {
+      const refused = new InvalidArgumentError(`again takes true, false or a function, not ${shown(again)}`)
+      throw aboutTask(refused, false)
+    }
+    for (;;) {
+      let lead: AbortSignal | undefined
+      const during = (grant: Grant): T | Promise<T> => {
+        lead = grant.signal
+        return task(grant)
+      }
+      try {
+        return await this.#lead(typeof task === 'function' ? during : task, term)
+      } catch (error) {
+        // A task whose lead was lost may have ended with any error.
+        const canPass = lead?.aborted === true || isOutageOrLoss(error)
+        if (again === false || !canPass || this.#session.refusal()) throw error
+        if (typeof again === 'function') again(error)
+      }
+      await pause(STAND_AGAIN, this.#session.clock, term.signal)
     }
   }
 
@@ -119,6 +151,26 @@ class MutexElection implements Election {
     }
     const { clock } = this.#session
     yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
+  }
+
+  /** Leads for one term. */
+  async #lead<T>(task: (grant: Grant) => T | Promise<T>, options: LockOptions | undefined): Promise<T> {
+    let began = false
+    try {
+      if (typeof task !== 'function')
+        throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
+      return await this.#mutex.run(async grant => {
+        await this.#announce(grant, options?.label)
+        began = true
+        try {
+          return await task(grant)
+        } finally {
+          await this.#withdraw(grant)
+        }
+      }, options)
+    } catch (error) {
+      throw began ? error : aboutTask(error, false)
+    }
   }
 
   /** The stored leader if its term still holds the lock: a leader that crashed could not delete its term. */
@@ -206,6 +258,15 @@ class Term implements Grant {
 }
 
 const TERMS = 'signalbox-elections'
+
+/** How long after a loss or an outage a caller stands again: milliseconds. A task that fails at once must not spin. */
+const STAND_AGAIN = 1000
+
+function isOutageOrLoss(error: unknown): boolean {
+  return (
+    error instanceof UnavailableError || error instanceof IndeterminateError || error instanceof LostError
+  )
+}
 
 function electionKey(name: string): string {
   return `election:${name}`

@@ -1,8 +1,24 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
+import { milliseconds, type Duration } from './duration.js'
 import type { Engine } from './engine/contract.js'
 import { givenEngine, type GivenEngine } from './engines/given-engine.js'
 import { registeredFor, type Given } from './engines/registry.js'
+import { UnavailableError } from './errors.js'
+import { checkOptions } from './options.js'
+import { pause } from './pause.js'
+
+/** Options of `open`. */
+export interface OpenOptions extends BoxOptions {
+  /**
+   * For how long to try again while the engine can't be reached, such as a server that starts at the same time; default
+   * 0: `open` tries once.
+   */
+  wait?: Duration | undefined
+}
+
+/** The pause before a further try: milliseconds. */
+const TRY_AGAIN = 250
 
 /**
  * Opens a box on the engine that the URL names:
@@ -33,10 +49,23 @@ import { registeredFor, type Given } from './engines/registry.js'
  *
  * An engine's code is loaded only when a box is opened on it.
  * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the engine can't be reached
- * or a package that it needs is missing.
+ * within `wait` or a package that it needs is missing.
  */
-export async function open(source: string | Given | GivenEngine, options?: BoxOptions): Promise<Box> {
-  return Box.join(await engineFor(source), systemClock, options)
+export async function open(source: string | Given | GivenEngine, options: OpenOptions = {}): Promise<Box> {
+  checkOptions(options, ['label', 'detectDeadlocks', 'wait'])
+  const { wait = 0, ...ofBox } = options
+  const until = systemClock.now() + milliseconds('wait', wait, { least: 0, most: Infinity })
+  for (;;) {
+    try {
+      return await Box.join(await engineFor(source), systemClock, ofBox)
+    } catch (error) {
+      const left = until - systemClock.now()
+      // An engine of the caller's own is joined once.
+      const isOwn = typeof source === 'object' && 'engine' in source
+      if (!(error instanceof UnavailableError) || left <= 0 || isOwn) throw error
+      await pause(Math.min(TRY_AGAIN, left), systemClock)
+    }
+  }
 }
 
 async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {

@@ -7,7 +7,10 @@ import { lockedWork, work, type TaskParts } from './task.js'
 const TASKS = 10
 /** How long each of them works: milliseconds. */
 const DURATION = 100
-const LEASE_SECONDS = 1
+/** Longer than a busy machine stands still. */
+const LEASE_SECONDS = 10
+/** The lease that is outlived: seconds. */
+const SHORT_LEASE_SECONDS = 1
 const WAIT_MILLIS = 60_000
 /** How long the scene of the outlived lease waits for what must not happen: milliseconds. */
 const STAY = 1000
@@ -31,7 +34,7 @@ export async function demo(url: string, print: (line: string) => void): Promise<
   }
   print('locked part finish')
 
-  const danger = { url, key, leaseSeconds: LEASE_SECONDS, stay: STAY, print }
+  const danger = { url, key, leaseSeconds: SHORT_LEASE_SECONDS, stay: STAY, print }
   print('danger part start : a process deletes the lock that it finds')
   await unconditionalDelete(danger)
   print('danger part finish')

@@ -2,14 +2,15 @@ import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
 import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box, Claim, Grant } from '../index.js'
+import { LastRun, RUNS, slotAt } from '../once.js'
+import { pause } from '../pause.js'
 import { collected, duration, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
-import { pause } from './pause.js'
-import { LastRun, RUNS, slotOf } from './slot.js'
 import type { Terminal } from './terminal.js'
+import { tellingWaits } from './waits.js'
 import { failureOf, teller, work, type Surroundings } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
@@ -21,6 +22,10 @@ interface RunOptions extends WorkFlags {
   skipIfBusy?: boolean
   holdAtLeast?: number
   oncePer?: string
+}
+
+interface RunSurroundings extends Surroundings {
+  readonly stderr: Terminal['stderr']
 }
 
 /** Adds `signalbox run`. */
@@ -62,7 +67,7 @@ export function addRun(program: Command, { stderr }: Terminal): void {
     using interrupt = new Interrupt()
     const status = await withBox(
       options.engine,
-      box => runUnder(box, command, options, { tell, interrupt: interrupt.signal }),
+      box => runUnder(box, command, options, { tell, interrupt: interrupt.signal, stderr }),
       { makes: true, label: labelOf(command) },
     )
     if (status !== EXIT.fine) throw new EndedWith(status)
@@ -74,7 +79,7 @@ async function runUnder(
   box: Box,
   command: readonly string[],
   options: RunOptions,
-  surroundings: Surroundings,
+  surroundings: RunSurroundings,
 ): Promise<number> {
   const { tell } = surroundings
   const started = systemClock.now()
@@ -96,15 +101,14 @@ async function runUnder(
 async function acquire(
   box: Box,
   { lock, shared = false, permits, wait, lease, skipIfBusy = false }: RunOptions,
-  { tell, interrupt }: Surroundings,
+  { tell, interrupt, stderr }: RunSurroundings,
 ): Promise<Grant | undefined> {
   const claims = lock.map((key): Claim =>
     permits ? { key, mode: 'permits', ...permits } : { key, mode: shared ? 'shared' : 'exclusive' },
   )
   try {
-    return await box
-      .lock(...claims)
-      .acquire({ wait: wait ?? (skipIfBusy ? 0 : undefined), lease, signal: interrupt })
+    const terms = { wait: wait ?? (skipIfBusy ? 0 : undefined), lease, signal: interrupt }
+    return await tellingWaits(box, lock, stderr, () => box.lock(...claims).acquire(terms))
   } catch (error) {
     interrupt.throwIfAborted()
     if (!skipIfBusy || !(error instanceof BusyError || error instanceof TimedOutError)) throw error
@@ -125,8 +129,8 @@ async function runOnce(
   { tell, interrupt }: Surroundings,
 ): Promise<number | undefined> {
   if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, tell)
-  const slot = slotOf(oncePer, Date.now())
-  const last = await LastRun.of(box.store(RUNS), lock)
+  const slot = await slotAt('--once-per', oncePer, Date.now())
+  const last = await LastRun.of(box.store(RUNS), [...new Set(lock)].sort().join(' '))
   if (last.covers(slot)) {
     tell('skipped', { reason: 'done', slot: slot.name })
     return undefined
@@ -142,7 +146,7 @@ async function runOnce(
 
 /** Keeps the grant for so many milliseconds, and gives it back. */
 async function hold(grant: Grant, left: number, { tell, interrupt }: Surroundings): Promise<void> {
-  await pause(left, AbortSignal.any([interrupt, grant.signal]))
+  await pause(left, systemClock, AbortSignal.any([interrupt, grant.signal]))
   try {
     await grant.release()
   } catch (error) {

@@ -6,7 +6,7 @@ export interface Terminal {
   /** For results, and nothing else. */
   readonly stdout: Output
   /** For complaints. */
-  readonly stderr: { write(text: string): unknown }
+  readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
   /** Aborts when the results have no reader any more, as after `head`. */
   readonly unread: AbortSignal
 }

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { systemClock } from '../clock.js'
 import type { LockReport, Party } from '../index.js'
 import { countOf, duration } from './arguments.js'
 import { columns } from './columns.js'
@@ -6,8 +7,8 @@ import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { jsonLine, reportsOf } from './ls.js'
 import { oneLine } from './one-line.js'
-import { pause } from './pause.js'
 import { shortDuration } from '../duration.js'
+import { pause } from '../pause.js'
 import type { Output, Terminal } from './terminal.js'
 
 interface TopOptions {
@@ -45,7 +46,7 @@ export function addTop(program: Command, { stdout, unread }: Terminal): void {
           else if (isScreen) stdout.write(screen(reports, stdout))
           else stdout.write(`${frame > 1 ? '\n' : ''}${overview(reports).join('')}`)
           if (frame >= most) return
-          await pause(every, over)
+          await pause(every, systemClock, over)
         }
       })
     })

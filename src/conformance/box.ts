@@ -1,9 +1,11 @@
 import { describe } from './checks.js'
 import { assert } from './assert.js'
+import { ClosedError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { inspecting } from './inspect.js'
 import { closing } from './close.js'
+import { locks, until } from './time.js'
 
 /** A box: its guarantees and its session, what it inspects, and how it closes. */
 export function box(fixture: EngineFixture): void {
@@ -18,6 +20,31 @@ export function box(fixture: EngineFixture): void {
     test('each has a session of its own', async boxes => {
       const all = await boxes.several(4)
       assert.equal(new Set(all.map(({ session }) => session)).size, 4)
+    })
+
+    test('ping is answered, leaves nothing behind, and is refused once the box is closed', async boxes => {
+      const [one, other] = await boxes.pair()
+      assert.atLeast(await one.ping(), 0)
+      await Promise.all([one.ping(), one.ping(), other.ping()])
+      assert.equal(one.state.status, 'ready')
+      await until('the locks of the pings are gone', async () => (await locks(other)).length === 0)
+      await one.close()
+      assert.has(one.state, { status: 'closed', reason: { code: 'CLOSED' } })
+      await assert.rejects(one.ping(), ClosedError)
+    })
+
+    test('its state tells of an outage, and that it is over', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const outage = new UnavailableError('an outage')
+      engine.meddle = () => Promise.reject(outage)
+      await assert.rejects(box.ping(), UnavailableError)
+      await assert.rejects(box.mutex('key').acquire(), UnavailableError)
+      assert.has(box.state, { status: 'reconnecting', reason: outage })
+      engine.restore()
+      // Without a call of another kind.
+      await until('the box is ready', () => box.state.status === 'ready')
+      assert.equal(box.state.reason, undefined)
+      await box.ping()
     })
 
     inspecting(fixture)

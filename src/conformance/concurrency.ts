@@ -7,6 +7,7 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
+import { CLAIM_WINDOW } from '../engine/index.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
@@ -90,9 +91,13 @@ export function concurrency(fixture: EngineFixture): void {
         place: 3,
         running: 1,
       })
+      const begun = performance.now()
       first.release()
       await Promise.all(all)
-      assert.deepEqual(order, ['other', 'one with priority', 'one', 'one more'])
+      // A process that stands still for the claim window loses its turn.
+      if (performance.now() - begun < CLAIM_WINDOW) assert.equal(order[0], 'other')
+      const ofOne = order.filter(name => name !== 'other')
+      assert.deepEqual(ofOne, ['one with priority', 'one', 'one more'])
     })
 
     test('a caller that gets no permit leaves no share in use', async boxes => {

@@ -141,7 +141,7 @@ export function deadHolders(fixture: EngineFixture): void {
       const waiting = other.mutex('b').acquire()
       await queued(one, 'b', 1)
       assert.equal(await one.revoke(dead.session), 3)
-      assert.below(await timed(() => waiting), 2000)
+      assert.below(await timed(() => waiting), 3500)
       assert.deepEqual((await locks(one)).map(({ key }) => key).sort(), ['b', 'd'])
       assert.equal(await one.revoke(dead.session), 0)
       held.assertHeld()
@@ -174,7 +174,8 @@ export function deadHolders(fixture: EngineFixture): void {
       async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('waited').acquire()
-        const child = boxes.program('holder', '3s')
+        const atOnce = fixture.guarantees.deadHolder === 'at once'
+        const child = boxes.program('holder', atOnce ? '30s' : '3s')
         await child.printed('holding')
         await queued(one, 'waited', 1)
         const freed = other.mutex('held').acquire()
@@ -183,9 +184,7 @@ export function deadHolders(fixture: EngineFixture): void {
         const killed = performance.now()
         child.kill('SIGKILL')
         await freed
-        if (fixture.guarantees.deadHolder === 'at once') {
-          assert.below(performance.now() - killed, 2000)
-        }
+        if (atOnce) assert.below(performance.now() - killed, 5000)
         await held.release()
         await behind
       },

@@ -3,7 +3,7 @@ import { assert } from './assert.js'
 import { DeadlockError, InvalidArgumentError, LostError, TimedOutError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, soFar } from './time.js'
+import { locks, pause, queued, soFar, until } from './time.js'
 
 /** Deadlocks of nested acquires within a box are reported. */
 export function deadlocks(fixture: EngineFixture): void {
@@ -140,7 +140,7 @@ export function deadlocks(fixture: EngineFixture): void {
       await write.run(async outer => {
         await outer.downgrade()
         const there = await other.readWriteLock('key').read.acquire()
-        await assert.rejects(write.acquire({ reentrant: true, wait: 50 }), DeadlockError)
+        await assert.rejects(write.acquire({ reentrant: true, wait: 5000 }), DeadlockError)
         await read.run(inner => inner.assertHeld(), { reentrant: true })
         await there.release()
       })
@@ -151,10 +151,11 @@ export function deadlocks(fixture: EngineFixture): void {
       const run = box.mutex('key').run(
         async () => {
           const inner = await box.mutex('key').acquire({ reentrant: true })
-          await pause(100)
+          await until('it is lost', () => inner.expiresIn() === 0)
           assert.throws(() => inner.assertHeld(), LostError)
         },
-        { lease: 50, renew: false },
+        // The inner grant has to be there before.
+        { lease: 2200, renew: false },
       )
       await assert.rejects(run, LostError)
     })
@@ -162,8 +163,10 @@ export function deadlocks(fixture: EngineFixture): void {
     test('without deadlock detection, a task that waits for itself times out', async boxes => {
       const box = await boxes.open({ detectDeadlocks: false })
       await box.mutex('key').run(async () => {
-        const asked = box.mutex('key').acquire({ wait: 100 })
-        assert.equal(await soFar(asked), 'pending')
+        const begun = performance.now()
+        const asked = box.mutex('key').acquire({ wait: 500 })
+        const state = await soFar(asked)
+        if (performance.now() - begun < 500) assert.equal(state, 'pending')
         await assert.rejects(asked, TimedOutError)
       })
     })

@@ -4,7 +4,7 @@ import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEven
 import { AbortedError, LostError, TimedOutError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { TOLD_BY_RENEWAL, locks, nothingHeld, pause, queued, until } from './time.js'
+import { LAPSING, TOLD_BY_RENEWAL, locks, nothingHeld, pause, queued, until } from './time.js'
 
 /** The channels of `node:diagnostics_channel`. */
 export function diagnostics(fixture: EngineFixture): void {
@@ -89,8 +89,8 @@ export function diagnostics(fixture: EngineFixture): void {
     test('every way to lose a grant is published once, with its token', async boxes => {
       const [one, other] = await boxes.pair()
       const lost = boxes.heard<LostEvent>('lock:lost', one)
-      const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
-      await pause(80)
+      const lapsing = await one.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
+      await until('it is lost', () => lost.length === 1)
       await lapsing.release().catch(() => undefined)
       assert.deepEqual(
         lost.map(({ keys }) => keys),
@@ -141,7 +141,7 @@ export function diagnostics(fixture: EngineFixture): void {
       await assert.rejects(failing.release(), UnavailableError)
       assert.deepEqual(told(), [1, 1, 0])
       engine.restore()
-      const lapsing = await box.mutex('lapsing').acquire({ lease: 40, renew: false })
+      const lapsing = await box.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
       await until('it is lost', () => ends[2]!.length === 1)
       await assert.rejects(lapsing.release(), LostError)
       assert.deepEqual(told(), [1, 1, 1])

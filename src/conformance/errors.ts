@@ -17,7 +17,7 @@ import {
 } from '../errors.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { TOLD_BY_RENEWAL, locks, nothingHeld, pause, queued } from './time.js'
+import { LAPSING, TOLD_BY_RENEWAL, locks, nothingHeld, queued, until } from './time.js'
 
 type ErrorClass = abstract new (...args: never[]) => SignalboxError
 
@@ -167,8 +167,8 @@ export function errors(fixture: EngineFixture): void {
 
     test('lost', async boxes => {
       const [one, other] = await boxes.pair()
-      const lapsing = await one.mutex('a', 'b').acquire({ lease: 30, renew: false })
-      await pause(60)
+      const lapsing = await one.mutex('a', 'b').acquire({ lease: LAPSING, renew: false })
+      await until('it is lost', () => lapsing.expiresIn() === 0)
       await expectError(lapsing.release(), LostError, 'LOST', 'a, b', one)
       await expectError(
         asPromise(() => lapsing.assertHeld()),

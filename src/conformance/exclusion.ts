@@ -6,7 +6,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising, Section } from './section.js'
-import { locks, nothingHeld, pause, queued, soFar, until } from './time.js'
+import { LAPSING, locks, nothingHeld, pause, queued, soFar, until } from './time.js'
 
 /** P1: while `assertHeld()` passes, no other caller of the same engine holds a conflicting grant. */
 export function exclusion(fixture: EngineFixture): void {
@@ -153,7 +153,7 @@ export function exclusion(fixture: EngineFixture): void {
           box.mutex('key').run(() => 'inside', { wait: 0 }),
           BusyError,
         )
-        assert.equal(await soFar(box.mutex('key').acquire({ wait: 200 })), 'pending')
+        assert.equal(await soFar(box.mutex('key').acquire({ wait: 5000 })), 'pending')
       }
       held.assertHeld()
       await held.release()
@@ -243,7 +243,7 @@ export function exclusion(fixture: EngineFixture): void {
     for (const from of ['another box', 'its own box'] as const) {
       test(`a holder has lost its grant before a caller of ${from} gets one`, async boxes => {
         const [one, other] = await boxes.pair()
-        const first = await one.mutex('key').acquire({ lease: 150, renew: false })
+        const first = await one.mutex('key').acquire({ lease: LAPSING, renew: false })
         const second = await (from === 'its own box' ? one : other).mutex('key').acquire()
         assert.throws(() => first.assertHeld(), LostError)
         second.assertHeld()

@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising } from './section.js'
-import { locks, queued } from './time.js'
+import { LAPSING, locks, queued } from './time.js'
 
 /** P2: tokens of one key strictly increase in grant order. */
 export function fencing(fixture: EngineFixture): void {
@@ -60,7 +60,7 @@ export function fencing(fixture: EngineFixture): void {
         tokens.push(grant.token)
         return grant.token
       }
-      const lapsing = await one.mutex('key').acquire({ lease: 30, renew: false })
+      const lapsing = await one.mutex('key').acquire({ lease: LAPSING, renew: false })
       tokens.push(lapsing.token)
       const token = await take(other)
       assert.equal(await one.forceRelease('key', token), true)

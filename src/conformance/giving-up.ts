@@ -80,12 +80,13 @@ export function givingUp(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const { signal } = new AbortController()
-      const asked = other.mutex('key').acquire({ wait: 900, signal })
+      const asked = other.mutex('key').acquire({ wait: 2800, signal })
+      const end = performance.now() + 2900
       await queued(other, 'key', 1)
       await held.release()
       const grant = await asked
       assert.hasLength(getEventListeners(signal, 'abort'), 0)
-      await pause(1000)
+      await pause(end - performance.now())
       grant.assertHeld()
       await grant.release()
     })
@@ -102,7 +103,7 @@ export function givingUp(fixture: EngineFixture): void {
       controller.abort()
       await assert.rejects(leaving, AbortedError)
       await held.release()
-      assert.below(await timed(() => staying), 2000)
+      assert.below(await timed(() => staying), 3500)
     })
 
     test('one of several waiters of a box can give up alone', async boxes => {
@@ -143,7 +144,7 @@ export function givingUp(fixture: EngineFixture): void {
         await releasing
         const error = await outcome
         if (error !== undefined) assert.isA(error, AbortedError)
-        const next = await one.mutex('key').acquire({ wait: 5000 })
+        const next = await one.mutex('key').acquire({ wait: 10_000 })
         await next.release()
       }
       await nothingHeld(one)
@@ -182,7 +183,7 @@ export function givingUp(fixture: EngineFixture): void {
       const held = await one.readWriteLock('key').read.acquire()
       const writing = other.readWriteLock('key').write.acquire({ wait: 50 })
       await assert.rejects(writing, TimedOutError)
-      assert.below(await timed(() => one.readWriteLock('key').read.acquire()), 2000)
+      assert.below(await timed(() => one.readWriteLock('key').read.acquire()), 3500)
       held.assertHeld()
     })
   })

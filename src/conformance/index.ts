@@ -19,6 +19,7 @@ import { givingUp } from './giving-up.js'
 import { keptIds } from './kept-ids.js'
 import { limits, noLimits } from './limits.js'
 import { lostHints } from './lost-hints.js'
+import { once } from './once.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
@@ -68,7 +69,10 @@ export function conformance(fixture: EngineFixture): Check[] {
       concurrency(fixture)
     } else noLimits(fixture)
     box(fixture)
-    if (keepsValues(fixture)) election(fixture)
+    if (keepsValues(fixture)) {
+      election(fixture)
+      once(fixture)
+    }
     diagnostics(fixture)
     ends(fixture)
     weaknesses(fixture)

@@ -3,7 +3,7 @@ import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued, soFar, until } from './time.js'
+import { LAPSING, locks, nothingHeld, pause, queued, soFar, timed, until } from './time.js'
 
 /** What `inspect` shows. It belongs to the checks of a box. */
 export function inspecting(fixture: EngineFixture): void {
@@ -115,20 +115,22 @@ export function inspecting(fixture: EngineFixture): void {
 
     test('an expired grant is not shown', async boxes => {
       const [one, other] = await boxes.pair()
-      const lapsing = await one.mutex('key').acquire({ lease: 40, renew: false })
+      const lapsing = await one.mutex('key').acquire({ lease: LAPSING, renew: false })
       await until('it is lost', () => lapsing.expiresIn() === 0)
-      await pause(5)
-      assert.deepEqual(await locks(other), [])
+      // For the engine, the lease ends later by as long as the request was on its way.
+      assert.below(await timed(() => nothingHeld(other)), 4000)
     })
 
     test('a silent holder is shown no longer than its lease', async boxes => {
       const other = await boxes.open()
       const [silent, engine] = await boxes.meddled()
-      await silent.mutex('key').acquire({ lease: 1000 })
+      const begun = performance.now()
+      await silent.mutex('key').acquire({ lease: LAPSING })
       await engine.freeze()
-      assert.hasLength((await locks(other))[0]!.holders, 1)
-      await pause(1100)
-      assert.deepEqual(await locks(other), [])
+      const shown = await locks(other)
+      if (performance.now() - begun < LAPSING) assert.hasLength(shown[0]?.holders, 1)
+      const took = await timed(() => nothingHeld(other))
+      assert.below(took, LAPSING + 4000)
     })
 
     test('a released lock is not shown any more', async boxes => {

@@ -108,7 +108,7 @@ switch (scene) {
   }
   case 'waiting': {
     const other = await open(url!)
-    await box.mutex('a').acquire({ lease: 300, renew: false })
+    await box.mutex('a').acquire({ lease: 1000, renew: false })
     void other
       .mutex('a')
       .acquire()

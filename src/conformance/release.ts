@@ -3,7 +3,7 @@ import { assert } from './assert.js'
 import { IndeterminateError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
+import { LAPSING, locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** P7: releasing, renewing or retrying a release never touches another grant. */
 export function release(fixture: EngineFixture): void {
@@ -12,7 +12,7 @@ export function release(fixture: EngineFixture): void {
 
     test('releasing a lost grant rejects with a LostError and does not affect the next holder', async boxes => {
       const [one, other, third] = await boxes.several(3)
-      const lost = await one!.mutex('key').acquire({ lease: 60, renew: false })
+      const lost = await one!.mutex('key').acquire({ lease: LAPSING, renew: false })
       const next = await other!.mutex('key').acquire()
       await assert.rejects(lost.release(), LostError)
       next.assertHeld()
@@ -61,7 +61,7 @@ export function release(fixture: EngineFixture): void {
     test('a late renewal does not restore a lost grant', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
-      const grant = await box.mutex('key').acquire({ lease: 1500 })
+      const grant = await box.mutex('key').acquire({ lease: 3300 })
       let sent: (() => Promise<unknown>) | undefined
       engine.meddle = (operation, carryOut) => {
         if (operation.type !== 'renew') return carryOut()
@@ -110,7 +110,7 @@ export function release(fixture: EngineFixture): void {
         return carryOut()
       }
       await assert.rejects(grant.release(), IndeterminateError)
-      await (await other.mutex('key').acquire({ wait: 5000 })).release()
+      await (await other.mutex('key').acquire({ wait: 10_000 })).release()
     })
 
     test('an operator can take a grant away by its token', async boxes => {
@@ -239,8 +239,8 @@ export function release(fixture: EngineFixture): void {
       await grant.downgrade()
       assert.notEqual(await other.readWriteLock('key').read.tryAcquire(), undefined)
       await grant.release()
-      const lapsing = await one.readWriteLock('lapsing').write.acquire({ lease: 30, renew: false })
-      await pause(60)
+      const lapsing = await one.readWriteLock('lapsing').write.acquire({ lease: LAPSING, renew: false })
+      await until('it is lost', () => lapsing.expiresIn() === 0)
       await assert.rejects(lapsing.downgrade(), LostError)
     })
   })

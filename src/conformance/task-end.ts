@@ -7,7 +7,7 @@ import { describe } from './checks.js'
 import { assert, rejection } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
-import { nothingHeld, until } from './time.js'
+import { LAPSING, nothingHeld, until } from './time.js'
 import { transactionEnd } from './transaction-end.js'
 
 /** The message of failing operations. */
@@ -24,8 +24,6 @@ interface Fault {
   readonly fails: readonly ('release' | 'renew')[]
 }
 
-/** The lease of a grant that is to be lost: milliseconds, longer than a loaded machine stalls. */
-const LOST = 1000
 /** The lease of a grant that is not to be lost: milliseconds. */
 const KEPT = 60_000
 
@@ -153,7 +151,8 @@ export function taskEnd(fixture: EngineFixture): void {
           grant.assertHeld()
           return 'charged'
         },
-        { lease: LOST },
+        // Longer than a process stalls: the task has to end within it.
+        { lease: 3000 },
       )
       assert.equal(await running, 'charged')
     })
@@ -179,7 +178,7 @@ export function taskEnd(fixture: EngineFixture): void {
           await until('the grant is lost', () => grant.signal.aborted)
           grant.assertHeld()
         },
-        { lease: 60, renew: false },
+        { lease: LAPSING, renew: false },
       )
       const error = await rejection(running)
       assert.isA(error, LostError)
@@ -250,7 +249,7 @@ export function taskEnd(fixture: EngineFixture): void {
             await until('the grant is lost', () => grant.signal.aborted)
             return 'of the inner task'
           },
-          { lease: 60, renew: false },
+          { lease: LAPSING, renew: false },
         ),
       )
       assert.has(await rejection(running), {
@@ -302,7 +301,7 @@ function callsOf(fixture: EngineFixture): ((box: Box, task: () => unknown) => Pr
 }
 
 function leaseOf({ loses }: Fault): number {
-  return loses ? LOST : KEPT
+  return loses ? LAPSING : KEPT
 }
 
 /** A task that goes on until its grant is lost, if the fault loses it. */

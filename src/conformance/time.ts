@@ -1,7 +1,11 @@
-import type { Box, LockReport } from '../index.js'
+import { CLAIM_WINDOW } from '../engine/index.js'
+import type { Box, Grant, LockReport } from '../index.js'
 
 /** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
-export const TOLD_BY_RENEWAL = 3000
+export const TOLD_BY_RENEWAL = 4500
+
+/** The lease of a grant that is to be lost: milliseconds, longer than a busy engine takes to answer. */
+export const LAPSING = 1000
 
 /** Waits for so many milliseconds, at least. */
 export function pause(duration: number): Promise<void> {
@@ -49,6 +53,41 @@ export async function timed(task: () => Promise<unknown>): Promise<number> {
   await task().finally(() => clearInterval(counting))
   count()
   return took
+}
+
+/**
+ * Watches how long this process or the engine stands still. Until then a check can't tell by time what is right.
+ * @returns ends the watch, and gives the longest time between two answers: milliseconds
+ */
+export function watchStandstills(box: Box): () => Promise<number> {
+  let longest = 0
+  let isOver = false
+  const watching = (async (): Promise<void> => {
+    let last = performance.now()
+    while (!isOver) {
+      await pause(10)
+      await box.ping().catch(() => (isOver = true))
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }
+  })()
+  return async () => {
+    isOver = true
+    await watching
+    return longest
+  }
+}
+
+/**
+ * Releases a grant, and waits for all that wait for it.
+ * @returns whether they were certainly served in order: a waiter that stands still for the claim window loses its turn
+ */
+export async function handOver(held: Grant, waiting: readonly Promise<unknown>[]): Promise<boolean> {
+  const begun = performance.now()
+  await held.release()
+  await Promise.all(waiting)
+  return performance.now() - begun < CLAIM_WINDOW
 }
 
 /** The state of a promise now. */

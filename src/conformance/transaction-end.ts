@@ -2,7 +2,7 @@ import { IndeterminateError, UnavailableError } from '../errors.js'
 import { assert, rejection } from './assert.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { until } from './time.js'
+import { LAPSING, until } from './time.js'
 
 const CUT = 'the line is cut'
 
@@ -31,7 +31,8 @@ export function transactionEnd(fixture: EngineFixture): void {
         engine.fail(['renew'], new UnavailableError(CUT))
         await until('the locks are lost', () => transaction.signal.aborted)
       },
-      { lease: 300 },
+      // The function has to begin within it.
+      { lease: 2300 },
     )
     assert.has(await rejection(running), { code: 'LOST', taskBegan: true, taskEnded: false })
     engine.restore()
@@ -88,7 +89,7 @@ export function transactionEnd(fixture: EngineFixture): void {
           await until('the grant is lost', () => grant.signal.aborted)
           return 'k'
         },
-        { lease: 60, renew: false },
+        { lease: LAPSING, renew: false },
       )
     const running = box.store('s').transaction(
       async () => [await lose()],

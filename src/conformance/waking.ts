@@ -5,7 +5,7 @@ import { HEARD_EVERY } from '../engine/index.js'
 import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
-import { pause, queued, soFar, timed } from './time.js'
+import { LAPSING, pause, queued, soFar, timed } from './time.js'
 
 /** Acquires a lock of a key. */
 type Ask = (box: Box, key: string, signal: AbortSignal) => Promise<Grant>
@@ -107,7 +107,7 @@ export function waking(fixture: EngineFixture): void {
 
     test('a waiter behind a short, renewed lease polls about once a lease', async boxes => {
       const holder = await boxes.open()
-      const held = await holder.mutex('key').acquire({ lease: 2400 })
+      const held = await holder.mutex('key').acquire({ lease: 4000 })
       const [box, engine] = await practised(boxes)
       const asked = box.mutex('key').acquire()
       await queued(box, 'key', 1)
@@ -167,7 +167,7 @@ export function waking(fixture: EngineFixture): void {
           await held.release()
           await asked
         })
-        assert.below(took, 2000)
+        assert.below(took, 3500)
       }
     })
 
@@ -179,12 +179,15 @@ export function waking(fixture: EngineFixture): void {
       const leaving = holder.readWriteLock('key').write.acquire({ signal: controller.signal })
       const left = assert.rejects(leaving)
       await queued(holder, 'key', 1)
+      const begun = performance.now()
       const reading = box.readWriteLock('key').read.acquire()
       await queued(box, 'key', 2)
       controller.abort()
       await left
       await reading
-      assert.equal(engine.count('poll'), 1)
+      const polls = engine.count('poll')
+      // A waiter that stands still for longer has to report that it lives, which is a poll, too.
+      if (performance.now() - begun < HEARD_EVERY / 2) assert.equal(polls, 1)
       held.assertHeld()
     })
 
@@ -200,12 +203,12 @@ export function waking(fixture: EngineFixture): void {
       const asked = box.mutex('key').acquire()
       await queued(holder, 'key', 1)
       await held.release()
-      assert.below(await timed(() => asked), 2000)
+      assert.below(await timed(() => asked), 3500)
     })
 
     test("a waiter that receives no hints gets the key when the holder's lease is over", async boxes => {
       const holder = await boxes.open()
-      await holder.mutex('key').acquire({ lease: 300, renew: false })
+      await holder.mutex('key').acquire({ lease: LAPSING, renew: false })
       const [box, engine] = await boxes.meddled()
       engine.hears = () => false
       const took = await timed(() => box.mutex('key').acquire())

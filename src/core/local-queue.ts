@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
 import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet } from '../engine/contract.js'
-import { UnavailableError, type LostError } from '../errors.js'
+import { AbortedError, TimedOutError, UnavailableError, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
@@ -308,7 +308,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Puts a caller at the end of the queue, then calls `goOn`. */
   #queueUp(request: AcquireRequest, goOn: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
-    return new Promise((resolve, reject) => {
+    const mayEnd = request.wait < Infinity || request.signal !== undefined
+    const waiting = new Promise<LocalGrant>((resolve, reject) => {
       const since = this.clock.now()
       const until = since + request.wait
       const waiter = new LockWaiter(request, since, resolve, reject, event)
@@ -317,10 +318,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       goOn()
       // A waiter that was served at once needs neither timer nor listener. For a waiter without a limit, the next poll
       // keeps the process alive. Behind a holder of this queue only that holder can bring it on.
-      if (!waiter.isQueued || (until === Infinity && !request.signal)) return
+      if (!waiter.isQueued || !mayEnd) return
       this.#waiters.limit(waiter, until, request.signal)
       this.#waiters.setTimer()
     })
+    return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
   /** Whether a caller that comes now has to ask the engine, because no local waiter or holder is before it. */
@@ -583,6 +585,19 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 }
 
 const RELEASED = Promise.resolve()
+
+/**
+ * Gives the errors that end a wait a stack that leads to the caller, which awaits this. They were made by a timer or a
+ * listener, whose stack leads nowhere.
+ */
+async function tracedToCaller<T>(waiting: Promise<T>): Promise<T> {
+  try {
+    return await waiting
+  } catch (error) {
+    if (error instanceof TimedOutError || error instanceof AbortedError) Error.captureStackTrace(error)
+    throw error
+  }
+}
 
 /** Calls `done` or `failed` with an answer, at once if it is there, and settles after that. */
 function settled<T>(

@@ -14,6 +14,7 @@ import type { Clock } from '../clock.js'
 import { channels, type LockEvent } from '../diagnostics.js'
 import { ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
+import { Health } from './health.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireRequest } from './lock-options.js'
@@ -28,9 +29,13 @@ const IDLE_QUEUES = 1024
 /** Reservation windows that end within so many milliseconds are served together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
+/** The lease of a ping: milliseconds. */
+const PING_LEASE = 5000
+
 /** One engine session, with its local queues, its lease keeper and its watchers. Passes the engine's hints to them. */
 export class Session implements Listener, QueueSession {
   readonly keeper: LeaseKeeper
+  readonly health: Health
   readonly deadlocks: DeadlockDetector | undefined
   /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
   ending: Error | undefined
@@ -58,6 +63,7 @@ export class Session implements Listener, QueueSession {
     detectDeadlocks: boolean,
   ) {
     this.keeper = new LeaseKeeper(engine, clock)
+    this.health = new Health(() => this.ping())
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(id, operation => this.send(operation), clock)
   }
@@ -172,7 +178,10 @@ export class Session implements Listener, QueueSession {
 
   /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
-    return this.ending ? Promise.reject(this.ending) : this.engine.submit(operation)
+    if (this.ending) return Promise.reject(this.ending)
+    const outcome = this.engine.submit(operation)
+    if (outcome instanceof Promise) this.health.watch(outcome)
+    return outcome
   }
 
   /** Sends an operation and ignores its outcome. If it fails, what it should have ended ends with its lease. */
@@ -197,6 +206,15 @@ export class Session implements Listener, QueueSession {
   /** Sends an operation and waits for the outcome. */
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     return this.send(operation)
+  }
+
+  /** Takes a lock that no other box asks for, and gives it back: only an engine that works can grant one. */
+  async ping(): Promise<void> {
+    const claims = [{ key: `signalbox-ping:${this.id}`, mode: 'exclusive' }] as const
+    const request = { id: this.nextRequest(), session: this.id, claims, label: undefined }
+    const status = await this.send({ type: 'enqueue', request, lease: PING_LEASE, wait: 0 })
+    if (status.state !== 'held') return
+    this.giveBack({ type: 'release', request, number: status.number }, PING_LEASE)
   }
 
   /** Calls `task` after each change of a store key, until the returned object's `stop` is called. */
@@ -239,6 +257,7 @@ export class Session implements Listener, QueueSession {
   ended(cause: Error): void {
     if (this.ending) return
     this.ending = cause
+    this.health.end(cause)
     this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
     this.#watchers.end()

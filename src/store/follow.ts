@@ -1,6 +1,6 @@
 import { onAbort } from '../abort-task.js'
 import type { Clock } from '../clock.js'
-import { IndeterminateError, UnavailableError } from '../errors.js'
+import { isOutage } from '../core/health.js'
 import { checkSignal } from '../options.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
@@ -60,10 +60,4 @@ export async function* follow<T>(
     watching.stop()
     letGo?.()
   }
-}
-
-/** Whether the engine can't be reached. An error that names a key tells that this key can't be read. */
-function isOutage(error: unknown): boolean {
-  const isOfEngine = error instanceof UnavailableError || error instanceof IndeterminateError
-  return isOfEngine && error.key === undefined
 }

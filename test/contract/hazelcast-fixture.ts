@@ -106,7 +106,7 @@ export const hazelcast: EngineFixture = {
       const waiting = other.mutex('key').acquire()
       await queued(other, 'key', 1)
       const later = map.tryLock('key', 10_000, 10_000)
-      await pause(50)
+      await pause(500)
       await held.release()
       expect(await later).toBe(true)
       expect(await soFar(waiting)).toBe('pending')

@@ -5,7 +5,7 @@ import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
-import { pause, queued, until } from '../../src/conformance/time.js'
+import { queued, until } from '../../src/conformance/time.js'
 import { postgresGuarantees } from '../../src/engines/postgres/guarantees.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { LostError, TimedOutError } from '../../src/errors.js'
@@ -19,6 +19,8 @@ import { behindProxy } from './behind-proxy.js'
 const HOUR = 3_600_000
 /** Renewals come too late to disturb what is shown meanwhile. */
 const LONG = { lease: '60s' } as const
+/** A waiter that polls has done so several times by then, one that reports that it lives has not: milliseconds. */
+const POLLED = 8000
 
 let shared: Promise<PostgresServer> | undefined
 
@@ -42,8 +44,7 @@ async function boundIsPolled(): Promise<void> {
   await queued(one, 'key', 1)
   await held.release()
   const looks = engine.count('poll')
-  await pause(1000)
-  expect(engine.count('poll') - looks).toBeGreaterThan(5)
+  await until('it polls', () => engine.count('poll') - looks > 5, POLLED)
   await client.query('commit')
   client.release()
   await (await asked).release()
@@ -143,15 +144,17 @@ async function grantNotReceived(): Promise<void> {
 
 /** The holder at the old primary goes on renewing while the standby that took its place has given the lock away. */
 async function splitBrain(): Promise<void> {
-  const lease = 900
+  // Two thirds of it are longer than a process stalls.
+  const lease = 3300
   await using servers = await startReplicated()
   await using one = await open(servers.primary.url)
   const held = await one.mutex('key').acquire({ lease })
   await servers.cut()
   await servers.standby.promote()
   await using other = await open(servers.standby.url)
-  const second = await other.mutex('key').acquire({ wait: '5s' })
-  await pause(2 * lease)
+  const second = await other.mutex('key').acquire({ wait: '15s' })
+  const left = held.expiresIn()
+  await until('it is renewed', () => held.expiresIn() > left)
   held.assertHeld()
   second.assertHeld()
 }
@@ -216,7 +219,7 @@ async function freedEarly(): Promise<void> {
   await using other = await open(server.url)
   const held = await one.mutex('key').acquire({ lease: '3s' })
   clock.set(HOUR)
-  const second = await other.mutex('key').acquire({ wait: '2s' })
+  const second = await other.mutex('key').acquire({ wait: '10s' })
   expect(second.token).toBeGreaterThan(held.token)
   // Its next renewal, at a third of the lease, tells the first.
   await until('it is told', () => held.signal.aborted)
@@ -263,8 +266,7 @@ export const postgres: EngineFixture = {
       const asked = other.mutex('key').acquire(LONG)
       await queued(one, 'key', 1)
       const looks = engine.count('poll')
-      await pause(1500)
-      expect(engine.count('poll') - looks).toBeGreaterThan(5)
+      await until('it polls', () => engine.count('poll') - looks > 5, POLLED)
       await held.release()
       await (await asked).release()
       expect(heard).not.toContain('wake')

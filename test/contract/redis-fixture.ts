@@ -12,7 +12,7 @@ import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
-import { pause, queued, until } from '../../src/conformance/time.js'
+import { queued, until } from '../../src/conformance/time.js'
 
 const HOUR = 3_600_000
 
@@ -79,19 +79,21 @@ async function forgottenGrant(): Promise<void> {
 
 /** The holder at the old master goes on renewing while the replica that took its place has given the lock away. */
 async function splitBrain(): Promise<void> {
-  const lease = 600
+  // Two thirds of it are as long as a process stalls.
+  const lease = 3000
   await using servers = await startReplicated()
   await using one = await open(servers.master.url)
   await using careful = await open(`${servers.master.url}?minReplicas=1`)
   const held = await one.mutex('key').acquire({ lease })
-  const safe = await careful.mutex('safe').acquire({ lease })
+  const safe = await careful.mutex('safe').acquire({ lease: 600 })
   await servers.cut()
   await servers.replica.command('REPLICAOF', 'NO', 'ONE')
   await using other = await open(servers.replica.url)
   const second = await other.mutex('key').acquire()
   await other.mutex('safe').acquire()
   expect(() => safe.assertHeld()).toThrow(LostError)
-  await pause(2 * lease)
+  const left = held.expiresIn()
+  await until('it is renewed', () => held.expiresIn() > left)
   held.assertHeld()
   second.assertHeld()
 }
@@ -156,9 +158,16 @@ export const redis: EngineFixture = {
       await queued(one, 'key', 1)
       // Between the release and the poll of the woken waiter, any client can take the key.
       engine.hears = () => false
+      let goOn = (): void => undefined
+      const taken = new Promise<void>(resolve => (goOn = resolve))
+      engine.meddle = async ({ type }, carryOut) => {
+        if (type === 'poll') await taken
+        return carryOut()
+      }
       await held.release()
       expect(await server.command('SET', 'key', 'foreign', 'NX', 'PX', 300)).toBe('OK')
       engine.hears = () => true
+      goOn()
       await (await asked).release()
     },
     async P11() {
@@ -168,10 +177,10 @@ export const redis: EngineFixture = {
       await using other = await open(server.url)
       const held = await one.mutex('key').acquire({ lease: '3s' })
       clock.set(HOUR)
-      const second = await other.mutex('key').acquire({ wait: '2s' })
+      const second = await other.mutex('key').acquire({ wait: '10s' })
       expect(second.token).toBeGreaterThan(held.token)
       // Its next renewal, at a third of the lease, tells the first.
-      await pause(1500)
+      await until('it is told', () => held.signal.aborted)
       expect(() => held.assertHeld()).toThrow(LostError)
       second.assertHeld()
     },

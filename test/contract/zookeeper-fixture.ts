@@ -34,7 +34,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
     },
     async start() {
       const { address } = await (shared ??= start())
-      const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=4s`
+      const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=6s`
       return { url, engine: () => openZooKeeper(url), close: () => undefined }
     },
     cuttable: ({ url }) => behindProxy(url, openZooKeeper),

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { SignalboxError, type Box, type BoxLimiter, type BoxLimiterOptions } from '../../src/index.js'
+import type { Box, BoxLimiter, BoxLimiterOptions } from '../../src/index.js'
 import { limitRequests, type Middleware } from '../../src/limits/http/index.js'
 import { soFar, until } from '../../src/conformance/time.js'
 import { codeOf } from '../support/redis/outcome.js'
@@ -27,17 +27,14 @@ const policies = {
 
 type Policy = keyof typeof policies
 
-/** A server with a path for each policy; what goes to `next` is answered 503 with the error's code. */
+/** A server with a path for each policy; what it gives is a status, and what an answer tells. */
 async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<string>> {
   const middlewares = new Map<string, Middleware>()
   for (const [name, options] of Object.entries(policies)) {
     middlewares.set(`/${name}`, limitRequests(box.limiter(name, options)))
   }
   const server = createServer((request, response) =>
-    middlewares.get(request.url!)!(request, response, error => {
-      if (error) response.statusCode = 503
-      response.end(error instanceof SignalboxError ? error.code : error ? 'defect' : 'welcome')
-    }),
+    middlewares.get(request.url!)!(request, response, error => response.end(error ? 'defect' : 'welcome')),
   )
   servers.push(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -45,14 +42,15 @@ async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<stri
   return async policy => {
     const answer = await fetch(`http://127.0.0.1:${port}/${policy}`)
     const told = answer.headers.get('ratelimit')?.replace(/;t=\d+/, '') ?? 'no limit told'
-    const body = answer.status === 429 ? 'refused' : await answer.text()
-    return `${answer.status} ${body}, ${told}`
+    const text = await answer.text()
+    const { code = 'refused' } = answer.ok ? { code: text } : (JSON.parse(text) as { code?: string })
+    return `${answer.status} ${code}, ${told}`
   }
 }
 
 /** The engine is away from here on: what requests to each path meet. */
 async function meetTheOutage(request: (policy: Policy) => Promise<string>): Promise<void> {
-  const unavailable = /^503 (UNAVAILABLE|INDETERMINATE), no limit told$/
+  const unavailable = /^(503 UNAVAILABLE|504 INDETERMINATE), no limit told$/
   const [error, closed, open, ...shared] = await Promise.all([
     request('error'),
     request('closed'),

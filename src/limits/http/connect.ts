@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   judge,
-  PROBLEM_TYPE,
-  REFUSED,
   type KeyedRequestLimiter,
   type RequestLimiter,
   type RequestOptions,
   type Verdict,
 } from './request-limit.js'
+import { isAdded } from './rate-limit-fields.js'
 
 /** Middleware as Express, Connect and many others take it. */
 export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
@@ -18,9 +17,10 @@ export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
 
 /**
  * Middleware that limits incoming requests. Every answer tells the limit in `RateLimit-Policy` and `RateLimit`; a
- * request above it is answered 429 with `Retry-After` and goes no further. What the limiter or `key` throws goes to
- * `next`. A permit is released when the answer has been sent or the connection has closed. While the engine of a box's
- * limiter can't be asked, its `onUnavailable` decides, and answers tell no limit.
+ * request above it is answered 429 with `Retry-After` and goes no further. A permit is released when the answer has been
+ * sent or the connection has closed. While the engine of a box's limiter can't be asked, its `onUnavailable` decides,
+ * and answers tell no limit. A request that meets an error of the limiter is answered as `problemOf` of
+ * `signalbox/http` says; what `key` throws goes to `next`.
  * @throws InvalidArgumentError
  */
 export function limitRequests<Request extends IncomingMessage = IncomingMessage>(
@@ -49,18 +49,16 @@ export function limitRequests<Request extends IncomingMessage>(
 }
 
 /** Whether the request may go on; else it is answered. */
-function admitted({ fields, permit, problem }: Verdict, response: ServerResponse): boolean {
-  // Another limit may have told its own already.
-  for (const [name, value] of fields) {
-    if (name === 'Retry-After') response.setHeader(name, value)
-    else response.appendHeader(name, value)
+function admitted({ fields, permit, status, problem }: Verdict, response: ServerResponse): boolean {
+  for (const field of fields) {
+    if (isAdded(field)) response.appendHeader(...field)
+    else response.setHeader(...field)
   }
   if (permit) {
     releaseAfter(response, permit)
     return true
   }
-  response.statusCode = REFUSED
-  response.setHeader('Content-Type', PROBLEM_TYPE)
+  response.statusCode = status
   response.end(problem)
   return false
 }

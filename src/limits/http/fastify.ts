@@ -1,13 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { releaseAfter } from './connect.js'
-import {
-  judge,
-  PROBLEM_TYPE,
-  REFUSED,
-  type KeyedRequestLimiter,
-  type RequestLimiter,
-  type RequestOptions,
-} from './request-limit.js'
+import { isAdded } from './rate-limit-fields.js'
+import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
 
 /** What is needed of Fastify's reply. */
 interface Reply {
@@ -23,8 +17,8 @@ export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<u
 
 /**
  * A hook that limits the requests of a Fastify server, of a plugin or of one route:
- * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what the limiter or
- * `key` throws goes to the server's error handler.
+ * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what `key`
+ * throws goes to the server's error handler.
  * @throws InvalidArgumentError
  */
 export function limitFastify<Request>(
@@ -43,17 +37,16 @@ export function limitFastify<Request>(
   return async (request, reply) => {
     const verdict = await judged(request)
     if (!verdict) return undefined
-    for (const [name, value] of verdict.fields) {
+    for (const field of verdict.fields) {
+      const [name, value] = field
       const told = reply.getHeader(name)
-      // Another limit may have told its own already.
-      reply.header(name, typeof told === 'string' && name !== 'Retry-After' ? `${told}, ${value}` : value)
+      reply.header(name, typeof told === 'string' && isAdded(field) ? `${told}, ${value}` : value)
     }
     if (verdict.permit) {
       releaseAfter(reply.raw, verdict.permit)
       return undefined
     }
-    reply.code(REFUSED)
-    reply.header('Content-Type', PROBLEM_TYPE)
+    reply.code(verdict.status)
     reply.send(verdict.problem)
     return reply
   }

@@ -1,10 +1,27 @@
+import { systemClock } from '../../clock.js'
+import { milliseconds, type Duration } from '../../duration.js'
 import { aboutTask, InvalidArgumentError, shown } from '../../errors.js'
-import { pauseAskedFor } from './pause.js'
+import { checkOptions, flag } from '../../options.js'
+import { whole } from '../limit-options.js'
+import { pauseAskedFor, tellsWhenToRetry } from './pause.js'
 
 /** What `limitFetch` needs of a limiter; all limiters of Signalbox and their keys have it. */
 export interface CallLimiter {
-  acquire(n?: number, options?: { signal?: AbortSignal }): Promise<CallPermit>
+  acquire(n?: number, options?: { signal?: AbortSignal; wait?: number }): Promise<CallPermit>
   pauseUntil(time: number): unknown
+}
+
+/** Options of `limitFetch`. */
+export interface LimitFetchOptions {
+  /** How often a call that the service refused is sent again; default 0. */
+  retries?: number | undefined
+  /**
+   * Whether calls of any method may be sent again; default false: those of GET, HEAD, OPTIONS, TRACE, PUT and DELETE
+   * may, which do the same when they arrive twice.
+   */
+  idempotent?: boolean | undefined
+  /** How long one call waits for its permits, all of its tries together; default: as long as it takes. */
+  wait?: Duration | undefined
 }
 
 type Input = Parameters<typeof fetch>[0]
@@ -14,42 +31,91 @@ interface CallPermit {
   refund(): unknown
 }
 
+const MOST_RETRIES = 100
+const WAIT_BOUNDS = { least: 0, most: Infinity }
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
 /**
  * A `fetch` whose calls each wait for a permit of the limiter, and that learns from the service's answers. A
  * `Retry-After` of an answer 429 or 503, and a quota that is used up by `RateLimit`, `RateLimit-Remaining` or
- * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, a day at the most. Answers are passed
- * on as they are, a 429, too; nothing is sent again.
+ * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, a day at the most.
  *
- * The permit is released when the head of the answer is there. A call whose signal aborts while it waits was never
- * sent: it is rejected with the signal's reason, as by `fetch`, and counts for nothing. Redirects that `fetch` follows
+ * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service takes calls
+ * again. When no permit comes within what is left of `wait`, and when the body is a stream, which can be sent only
+ * once, the caller gets the refusal.
+ *
+ * ```ts
+ * const callPartner = limitFetch(fetch, partner, { retries: 3, wait: '30s' })
+ * ```
+ *
+ * The permit is released when the head of the answer is there. A call whose signal aborts while it waits is rejected
+ * with the signal's reason, as by `fetch`; if it was never sent, it counts for nothing. Redirects that `fetch` follows
  * by itself are calls that the limiter does not see: give `redirect: 'manual'` where they count.
  * @throws InvalidArgumentError. The returned function throws what `fetch` throws, and what the limiter's `acquire`
  * throws, with a `taskBegan` of false: the call was not sent.
  */
-export function limitFetch<Fetch extends typeof fetch>(send: Fetch, limiter: CallLimiter): Fetch {
+export function limitFetch<Fetch extends typeof fetch>(
+  send: Fetch,
+  limiter: CallLimiter,
+  options: LimitFetchOptions = {},
+): Fetch {
   if (typeof send !== 'function') throw new InvalidArgumentError(`fetch takes a function, not ${shown(send)}`)
   if (typeof limiter?.acquire !== 'function') {
     throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
   }
+  checkOptions(options, ['retries', 'idempotent', 'wait'])
+  const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MOST_RETRIES)
+  const anyMethod = flag('idempotent', options.idempotent, false)
+  const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
+
   const limited = async (input: Input, init?: RequestInit): Promise<Response> => {
     const signal = signalOf(input, init)
-    const permit = await acquired(limiter, signal)
-    // The limiter has given the permit, and the caller gave up before it could go on.
-    if (signal?.aborted) {
-      await permit.refund()
-      throw signal.reason
-    }
-    try {
-      const response = await send(input, init)
-      const now = Date.now()
-      const pause = pauseAskedFor(response.status, response.headers, now)
-      if (pause > 0) await paused(limiter, now + pause)
-      return response
-    } finally {
-      await permit.release()
+    const until = wait === undefined ? undefined : systemClock.now() + wait
+    const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
+    let permit = await acquired(limiter, signal, wait)
+    for (let tries = 1; ; tries++) {
+      // The limiter has given the permit, and the caller gave up before it could go on.
+      if (signal?.aborted) {
+        await permit.refund()
+        throw signal.reason
+      }
+      const isLast = tries > mostRetries
+      let response: Response
+      try {
+        // A request's body can be read once, so a copy of it is sent while another try may follow.
+        response = await send(!isLast && input instanceof Request ? input.clone() : input, init)
+        const now = Date.now()
+        const pause = pauseAskedFor(response.status, response.headers, now)
+        const isPaused = pause === 0 || (await paused(limiter, now + pause))
+        if (isLast || !isPaused || !tellsWhenToRetry(response.status, response.headers, now)) return response
+      } finally {
+        await permit.release()
+      }
+      const left = until === undefined ? undefined : Math.max(until - systemClock.now(), 0)
+      const next = await acquired(limiter, signal, left).catch(() => undefined)
+      if (!next && !signal?.aborted) return response
+      // Its connection is free again for the next try.
+      await response.body?.cancel()
+      if (!next) throw signal!.reason
+      permit = next
     }
   }
   return limited as Fetch
+}
+
+/** Whether a call may be sent twice, and can be. */
+function canRepeat(input: Input, init: RequestInit | undefined, anyMethod: boolean): boolean {
+  const isRequest = input instanceof Request
+  const method = init?.method ?? (isRequest ? input.method : 'GET')
+  if (!anyMethod && !IDEMPOTENT.has(method.toUpperCase())) return false
+  const { body } = init ?? {}
+  return (
+    typeof body !== 'object' ||
+    body === null ||
+    body instanceof ArrayBuffer ||
+    ArrayBuffer.isView(body) ||
+    [Blob, FormData, URLSearchParams].some(kind => body instanceof kind)
+  )
 }
 
 function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | undefined {
@@ -58,20 +124,30 @@ function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | un
   return input instanceof Request ? input.signal : undefined
 }
 
-async function acquired(limiter: CallLimiter, signal: AbortSignal | undefined): Promise<CallPermit> {
+/** A permit for a call that has not been sent yet, or not again. */
+async function acquired(
+  limiter: CallLimiter,
+  signal: AbortSignal | undefined,
+  wait: number | undefined,
+): Promise<CallPermit> {
   try {
-    return await limiter.acquire(1, signal ? { signal } : {})
+    return await limiter.acquire(1, { ...(signal && { signal }), ...(wait !== undefined && { wait }) })
   } catch (error) {
     signal?.throwIfAborted()
     throw aboutTask(error, false)
   }
 }
 
-/** Pauses the limiter. The service has answered: a pause that could not be told to others must not lose its answer. */
-async function paused(limiter: CallLimiter, until: number): Promise<void> {
+/**
+ * Pauses the limiter, and says whether it did. The service has answered: a pause that could not be told to others must
+ * not lose its answer.
+ */
+async function paused(limiter: CallLimiter, until: number): Promise<boolean> {
   try {
     await limiter.pauseUntil(until)
+    return true
   } catch {
     // The next answer will ask for it again.
+    return false
   }
 }

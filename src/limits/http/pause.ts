@@ -27,12 +27,20 @@ interface Quota {
  * @param now milliseconds since 1970.
  */
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
-  const refused = status === TOO_MANY_REQUESTS || status === UNAVAILABLE
-  const retry = refused ? retryAfter(headers, now) : undefined
+  const retry = isRefusal(status) ? retryAfter(headers, now) : undefined
   const usedUp = quotas(headers, now).filter(({ remaining }) => remaining <= 0)
   // A refusal with a time to come again is complete; otherwise every quota that is used up has to come back.
   const pause = retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
   return Math.min(pause, LONGEST_PAUSE)
+}
+
+/** Whether an answer is a refusal that says when the caller may come again. */
+export function tellsWhenToRetry(status: number, headers: HeaderFields, now: number): boolean {
+  return isRefusal(status) && retryAfter(headers, now) !== undefined
+}
+
+function isRefusal(status: number): boolean {
+  return status === TOO_MANY_REQUESTS || status === UNAVAILABLE
 }
 
 /** Milliseconds; undefined when the header is absent or says nothing. */

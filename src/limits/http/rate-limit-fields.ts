@@ -15,6 +15,11 @@ export function rateLimitFields(name: string, limits: readonly LimitReport[]): r
   ]
 }
 
+/** Whether a field adds to one of the same name, which another limit may have told: others replace it. */
+export function isAdded([name]: Field): boolean {
+  return name.startsWith('RateLimit')
+}
+
 /** Whole seconds, never too few. @param milliseconds a time to wait. */
 export function seconds(milliseconds: number): number {
   return Math.ceil(milliseconds / 1000)

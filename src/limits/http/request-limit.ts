@@ -1,4 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { PROBLEM_TYPE, problemOf } from '../../http/problem.js'
 import { checkOptions } from '../../options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimitReport } from '../rules/window.js'
@@ -42,6 +43,8 @@ export interface Verdict {
   readonly fields: readonly Field[]
   /** To be released when the answer has been sent; undefined when the request is refused. */
   readonly permit: RequestPermit | undefined
+  /** The status of the refusal. */
+  readonly status: number
   /** The body of the refusal, `application/problem+json`. */
   readonly problem: string
 }
@@ -49,8 +52,7 @@ export interface Verdict {
 /** Decides about each request; undefined when it is not limited. */
 export type Judge<Request> = (request: Request) => Promise<Verdict | undefined>
 
-export const REFUSED = 429
-export const PROBLEM_TYPE = 'application/problem+json'
+const REFUSED = 429
 
 /** The problem type of the IETF's draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
@@ -81,15 +83,27 @@ export function judge<Request>(
 }
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
-  const { permit, explanation } = await limiter.decide()
+  try {
+    return verdictOf(await limiter.decide(), name)
+  } catch (error) {
+    const problem = problemOf(error)
+    if (!problem) throw error
+    const { status, headers, document } = problem
+    return { fields: Object.entries(headers), permit: undefined, status, problem: JSON.stringify(document) }
+  }
+}
+
+function verdictOf({ permit, explanation }: RequestDecision, name: string): Verdict {
   if (permit) {
-    return { fields: explanation ? rateLimitFields(name, explanation.limits) : [], permit, problem: '' }
+    const fields = explanation ? rateLimitFields(name, explanation.limits) : []
+    return { fields, permit, status: 0, problem: '' }
   }
   const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
   const fields = explanation ? rateLimitFields(name, refusedBy(explanation, retry)) : []
   return {
-    fields: [...fields, ['Retry-After', String(retry)]],
+    fields: [...fields, ['Retry-After', String(retry)], ['Content-Type', PROBLEM_TYPE]],
     permit: undefined,
+    status: REFUSED,
     problem: problem(name, explanation),
   }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { countOf, duration, permitsOf, rateOf, versionOf } from '../../../src/cli/arguments.js'
-import { slotOf } from '../../../src/cli/slot.js'
 
 test('durations, permits, rates, versions and counts are read, and what is none is refused', () => {
   expect(duration('5s')).toBe(5000)
@@ -19,15 +18,4 @@ test('durations, permits, rates, versions and counts are read, and what is none 
   ]
   for (const [read, texts] of refused) for (const text of texts) expect(() => read(text), text).toThrow()
   expect(() => duration('5')).toThrow('It takes a time with its unit, as 250ms, 5s, 2m, 1h or 1d.')
-})
-
-test('a slot is a period of the wall clock in UTC, or a name', () => {
-  const now = Date.UTC(2026, 2, 4, 17, 59, 59, 999)
-  expect(slotOf('1h', now)).toEqual({
-    name: '1h from 2026-03-04T17:00:00.000Z',
-    begins: Date.UTC(2026, 2, 4, 17),
-  })
-  expect(slotOf('1d', now).begins).toBe(Date.UTC(2026, 2, 4))
-  expect(slotOf('1h', now + 1).begins).toBe(Date.UTC(2026, 2, 4, 18))
-  expect(slotOf('2026-03-04', now)).toEqual({ name: '2026-03-04', begins: undefined })
 })

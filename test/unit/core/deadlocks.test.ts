@@ -93,12 +93,13 @@ describe('the locks of a task', () => {
 describe('tasks that wait for each other', () => {
   test('a cycle over different kinds of locks is found', async () => {
     const { read } = box.readWriteLock('lock')
+    const firstAsks = pause(10)
     const first = read.run(async () => {
-      await pause(10)
+      await firstAsks
       return box.semaphore('permits', { permits: 2 }).run(() => 'through', { permits: 2 })
     })
     const second = box.semaphore('permits', { permits: 2 }).run(async () => {
-      await pause(20)
+      await firstAsks.then(() => pause(10))
       return box.mutex('lock', 'more').run(() => 'through')
     })
     await expect(second).rejects.toThrow(DeadlockError)
@@ -106,19 +107,22 @@ describe('tasks that wait for each other', () => {
   })
 
   test('a cycle through a third task that only waits is found', async () => {
-    // The third waits for both, in line before the second.
+    // The third waits for both, in line before the second. One after the other, also when the process stands still.
+    const thirdAsks = pause(5)
+    const secondAsks = thirdAsks.then(() => pause(15))
+    const firstAsks = secondAsks.then(() => pause(10))
     const first = box.mutex('a').run(async () => {
-      await pause(30)
+      await firstAsks
       return box.mutex('b').run(() => 'through')
     })
     const second = box.mutex('c').run(async () => {
-      await pause(20)
+      await secondAsks
       return box.mutex('b').run(async () => {
         await pause(30)
         return 'through'
       })
     })
-    const third = pause(5).then(() => box.mutex('a', 'b').run(() => 'through'))
+    const third = thirdAsks.then(() => box.mutex('a', 'b').run(() => 'through'))
     // The second waits for b behind the third, who waits for a: held by the first, who then asks for b, too.
     const outcomes = await Promise.allSettled([first, second, third])
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])

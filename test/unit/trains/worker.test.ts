@@ -417,7 +417,7 @@ describe('chains', () => {
         },
         placeOf: item => item[1],
       },
-      { together: 1, run: 1, atOnce: 10, patience: 300 },
+      { together: 1, run: 1, atOnce: 10, patience: 2300 },
     )
     for (const item of ['a1', 'b1', 'c2', 'd3']) chains.add(item[0]!, item)
     await turn()

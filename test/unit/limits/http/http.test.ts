@@ -4,11 +4,16 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import Fastify from 'fastify'
 import { parseList } from 'structured-headers'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { open } from '../../../../src/index.js'
-import { limitFastify, limitFetch, limitRequests } from '../../../../src/limits/http/index.js'
+import {
+  limitFastify,
+  limitFetch,
+  limitRequests,
+  type LimitFetchOptions,
+} from '../../../../src/limits/http/index.js'
 import { limiter, VirtualClock } from '../../../../src/limits/index.js'
-import { pass } from '../passing.js'
+import { pass, settled } from '../passing.js'
 
 const servers: Server[] = []
 
@@ -110,9 +115,93 @@ describe('limitFetch', () => {
     expect(await limited('http://127.0.0.1/')).toBe(answer)
   })
 
+  /** A limited fetch whose service refuses so many calls first, and the bodies that it was sent. */
+  function refusing(
+    refusals: number,
+    options: LimitFetchOptions,
+    headers: Record<string, string> = { 'Retry-After': '0' },
+  ) {
+    const sent: string[] = []
+    const send = async (...call: Parameters<typeof fetch>): Promise<Response> => {
+      sent.push(await new Request(...call).text())
+      return sent.length > refusals
+        ? new Response('served')
+        : new Response('refused', { status: 429, headers })
+    }
+    const limited: typeof fetch = limitFetch(send, limiter(quick), options)
+    return { sent, limited }
+  }
+
+  const url = 'http://service/'
+
+  test('a call that was refused is sent again, as often as it may be', async () => {
+    const enough = refusing(2, { retries: 2 })
+    const request = new Request(url, { method: 'PUT', body: 'order' })
+    expect(await (await enough.limited(request)).text()).toBe('served')
+    expect(enough.sent).toEqual(['order', 'order', 'order'])
+    const tooFew = refusing(2, { retries: 1 })
+    expect(await (await tooFew.limited(url)).text()).toBe('refused')
+    expect(tooFew.sent).toHaveLength(2)
+  })
+
+  test('it is sent again when the service takes calls again, and no call before', async () => {
+    const { sent, limited } = refusing(1, { retries: 1 }, { 'Retry-After': '1' })
+    const since = performance.now()
+    const first = limited(url, { method: 'DELETE' })
+    await vi.waitFor(() => expect(sent).toHaveLength(1), { timeout: 5000 })
+    expect((await limited(url)).status).toBe(200)
+    expect((await first).status).toBe(200)
+    // Timers of another clock are a little early.
+    expect(performance.now() - since).toBeGreaterThan(990)
+    expect(sent).toHaveLength(3)
+  })
+
+  const once = new ReadableStream({ start: controller => controller.close() })
+
+  test.each<[string, RequestInit, LimitFetchOptions, Record<string, string>?]>([
+    ['by default', {}, {}],
+    ['by a method that may do twice what comes twice', { method: 'POST', body: 'order' }, { retries: 1 }],
+    ['with a body that is a stream', { method: 'PUT', body: once, duplex: 'half' }, { retries: 1 }],
+    ['whose refusal does not say when to come again', {}, { retries: 1 }, {}],
+  ])('a call %s is sent once', async (_, init, options, headers) => {
+    const { sent, limited } = refusing(1, options, headers)
+    expect((await limited(url, init)).status).toBe(429)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('a call of any method is sent again when the caller says so', async () => {
+    const { sent, limited } = refusing(1, { retries: 1, idempotent: true })
+    expect((await limited(url, { method: 'POST', body: new URLSearchParams({ a: '1' }) })).status).toBe(200)
+    expect(sent).toEqual(['a=1', 'a=1'])
+  })
+
+  test('the caller gets the refusal when its wait is over, and its own reason when it gives up', async () => {
+    const bounded = refusing(1, { retries: 1, wait: 30 }, { 'Retry-After': '3600' })
+    expect(await (await bounded.limited(url)).text()).toBe('refused')
+    expect(bounded.sent).toHaveLength(1)
+    const { sent, limited } = refusing(1, { retries: 1 }, { 'Retry-After': '3600' })
+    const reason = new Error('changed my mind')
+    const abort = new AbortController()
+    const call = limited(url, { signal: abort.signal })
+    await vi.waitFor(() => expect(sent).toHaveLength(1), { timeout: 5000 })
+    await settled()
+    abort.abort(reason)
+    await expect(call).rejects.toBe(reason)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('a call waits for its first permit no longer than it is to', async () => {
+    const limited = limitFetch(fetch, limiter({ limit: 1, per: '1h', concurrency: 1 }), { wait: 0 })
+    const url = await listening((_request, response) => response.end())
+    expect((await limited(url)).status).toBe(200)
+    await expect(limited(url)).rejects.toMatchObject({ taskBegan: false })
+  })
+
   test('bad input is refused', () => {
     expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch takes a function')
     expect(() => limitFetch(fetch, {} as never)).toThrow('limiter takes a limiter')
+    expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries takes a whole number')
+    expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('no option "retry"')
   })
 })
 
@@ -236,14 +325,37 @@ describe('limitRequests', () => {
     expect((await fetch(url)).status).toBe(200)
   })
 
-  test('what the limiter throws goes to next', async () => {
+  test('an error of the limiter is answered as a problem, and one of the key goes to next', async () => {
     const own = limiter(quick)
     await own.close()
-    const limited = limitRequests(own)
-    const url = await listening((request, response) =>
-      limited(request, response, error => response.end((error as Error).name)),
+    const app = express()
+    app.use('/closed', limitRequests(own))
+    const key = (): string => {
+      throw new Error('no such user')
+    }
+    app.use('/key', limitRequests(limiter(quick), { key }))
+    app.use(
+      ((error, _request, response, _next) => void response.end(error.message)) as express.ErrorRequestHandler,
     )
-    expect(await (await fetch(url)).text()).toBe('ClosedError')
+    const url = await listening(app)
+    const closed = await fetch(`${url}/closed`)
+    expect([closed.status, closed.headers.get('content-type'), closed.headers.get('retry-after')]).toEqual([
+      503,
+      'application/problem+json',
+      '1',
+    ])
+    expect(await closed.json()).toMatchObject({ status: 503, code: 'CLOSED' })
+    expect(await (await fetch(`${url}/key`)).text()).toBe('no such user')
+    const server = Fastify()
+    server.addHook('onRequest', limitFastify(own))
+    server.get('/', () => 'welcome')
+    const answer = await server.inject('/')
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([
+      503,
+      'application/problem+json; charset=utf-8',
+    ])
+    expect(answer.json()).toMatchObject({ code: 'CLOSED' })
+    await server.close()
   })
 
   test('bad input is refused', () => {

@@ -1,0 +1,63 @@
+import { IndeterminateError, UnavailableError } from '../errors.js'
+
+/** What is known of a box's engine. */
+export interface BoxState {
+  /**
+   * `ready`: the engine answered when it was asked last. `reconnecting`: it did not. `closed`: the box was closed, or the
+   * engine has ended its session.
+   */
+  readonly status: 'ready' | 'reconnecting' | 'closed'
+  readonly since: Date
+  /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
+  readonly reason: Error | undefined
+}
+
+/** Keeps what the answers of an engine tell about it. */
+export class Health {
+  readonly #ask: () => Promise<unknown>
+  #isAsked = false
+  #state: BoxState = { status: 'ready', since: new Date(), reason: undefined }
+  readonly #answered = (): void => {
+    if (this.#state.status === 'reconnecting') this.#become('ready', undefined)
+  }
+  readonly #failed = (error: unknown): void => {
+    if (!isOutage(error)) return this.#answered()
+    if (this.#state.status !== 'ready') return
+    this.#become('reconnecting', error)
+  }
+
+  /** @param ask asks the engine for an answer of any kind, which is also given to {@link watch}. */
+  constructor(ask: () => Promise<unknown>) {
+    this.#ask = ask
+  }
+
+  /** As of the last answer. After a failure the engine is asked again, so that a reader finds out when it is back. */
+  get state(): BoxState {
+    if (this.#state.status === 'reconnecting' && !this.#isAsked) {
+      this.#isAsked = true
+      void this.#ask()
+        .catch(() => undefined)
+        .finally(() => (this.#isAsked = false))
+    }
+    return this.#state
+  }
+
+  /** Learns from an answer. */
+  watch(answer: Promise<unknown>): void {
+    void answer.then(this.#answered, this.#failed)
+  }
+
+  end(cause: Error): void {
+    this.#become('closed', cause)
+  }
+
+  #become(status: BoxState['status'], reason: Error | undefined): void {
+    this.#state = { status, since: new Date(), reason }
+  }
+}
+
+/** Whether an engine can't be reached. An error that names a key tells that this key can't be read. */
+export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
+  const isOfEngine = error instanceof UnavailableError || error instanceof IndeterminateError
+  return isOfEngine && error.key === undefined
+}

@@ -1,0 +1,1 @@
+export { problemOf, type Problem, type ProblemDocument } from './problem.js'

@@ -1,0 +1,80 @@
+import { SignalboxError, type ErrorCode } from '../errors.js'
+
+/** A problem document of RFC 9457. It tells nothing of the engine, which is no business of the client. */
+export interface ProblemDocument {
+  readonly type: 'about:blank'
+  /** The name of the status. */
+  readonly title: string
+  readonly status: number
+  readonly detail: string
+  readonly code: ErrorCode
+  /** Whether the work was begun: see `SignalboxError.taskBegan`. Absent where that is not known. */
+  readonly taskBegan?: boolean
+}
+
+/** An answer to a request that met an error of Signalbox. */
+export interface Problem {
+  readonly status: number
+  /** By name. `Retry-After` where trying again may help. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly document: ProblemDocument
+}
+
+/** The media type of a problem document. */
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** When to try again: seconds. */
+const RETRY_AFTER = '1'
+
+const TITLES = {
+  409: 'Conflict',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+} as const
+
+interface Meaning {
+  readonly status: keyof typeof TITLES
+  readonly detail: string
+  readonly retry?: true
+}
+
+const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
+  BUSY: { status: 409, detail: 'Another caller is at it.', retry: true },
+  TIMED_OUT: { status: 503, detail: 'Its turn did not come in time.', retry: true },
+  ABORTED: { status: 503, detail: 'The wait was aborted.' },
+  UNAVAILABLE: { status: 503, detail: 'A service behind this one is out of reach.', retry: true },
+  INDETERMINATE: { status: 504, detail: 'A service behind this one did not answer; it may have been done.' },
+  LOST: { status: 500, detail: 'It was no longer the only one at work; it may have been done.' },
+  CONFLICT: { status: 409, detail: 'Another caller has changed it meanwhile.', retry: true },
+  CLOSED: { status: 503, detail: 'This server is closing.', retry: true },
+  DEADLOCK: { status: 500, detail: 'It would wait for itself.' },
+  INVALID_ARGUMENT: { status: 500, detail: 'The server is at fault.' },
+}
+
+/**
+ * What to answer to a request that met an error: for error handlers. Undefined for what is no error of Signalbox.
+ *
+ * ```ts
+ * const problem = problemOf(error)
+ * if (!problem) throw error
+ * response.writeHead(problem.status, problem.headers).end(JSON.stringify(problem.document))
+ * ```
+ */
+export function problemOf(error: unknown): Problem | undefined {
+  if (!(error instanceof SignalboxError)) return undefined
+  const { code, taskBegan } = error
+  const { status, detail, retry } = MEANINGS[code]
+  return {
+    status,
+    headers: { 'Content-Type': PROBLEM_TYPE, ...(retry && { 'Retry-After': RETRY_AFTER }) },
+    document: {
+      type: 'about:blank',
+      title: TITLES[status],
+      status,
+      detail,
+      code,
+      ...(taskBegan !== undefined && { taskBegan }),
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { wallOf, type Clock } from './clock.js'
+import type { Grant } from './core/grant.js'
+import type { Lock } from './core/lock.js'
+import type { LockOptions } from './core/lock-options.js'
+import { milliseconds } from './duration.js'
+import { aboutTask, InvalidArgumentError, shown } from './errors.js'
+import { checkOptions } from './options.js'
+import type { Store, StoreEntry } from './store/store.js'
+
+/** The periods between the times of a cron pattern. */
+export interface CronSlots {
+  /** A pattern as croner reads it, such as `'0 3 * * *'`. */
+  cron: string
+  /** The time zone of the pattern, such as `'Europe/Vienna'`; default `'UTC'`. */
+  timezone?: string | undefined
+}
+
+/**
+ * For what a task is done once. A duration such as `'1d'`: for each such period of the wall clock, counted in UTC from
+ * 1970 on. A cron pattern: for each period from one of its times to the next. Any other text is itself the name of one
+ * slot, such as that of a release.
+ */
+export type Slots = string | CronSlots
+
+/** What became of a task that is done once for a slot. */
+export type Once<T> =
+  /** It was done now. */
+  | { readonly ran: true; readonly slot: string; readonly result: T }
+  /** It had been done for this slot, or for a later one. */
+  | { readonly ran: false; readonly slot: string; readonly result?: undefined }
+
+/** One slot: a period of the wall clock, or whatever has this name. */
+export interface Slot {
+  readonly name: string
+  /** When a period begins: milliseconds since 1970. A later one makes all earlier ones void. */
+  readonly begins: number | undefined
+}
+
+/** A store key for each name, with the slot that was done last. */
+export const RUNS = 'signalbox-runs'
+
+const PERIOD = /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/
+const SECOND = 1000
+
+/**
+ * The slot at this moment.
+ * @param option what messages call it.
+ * @param now milliseconds since 1970.
+ * @throws InvalidArgumentError
+ */
+export async function slotAt(option: string, slots: Slots, now: number): Promise<Slot> {
+  if (typeof slots === 'object' && slots !== null) return period(slots.cron, await lastOf(slots, now))
+  if (typeof slots !== 'string' || slots === '') {
+    throw new InvalidArgumentError(`${option} takes a text or { cron }, not ${shown(slots)}`)
+  }
+  if (!PERIOD.test(slots)) return { name: slots, begins: undefined }
+  const length = milliseconds(option, slots, { least: 1, most: Infinity })
+  return period(slots, Math.floor(now / length) * length)
+}
+
+function period(text: string, begins: number): Slot {
+  return { name: `${text} from ${new Date(begins).toISOString()}`, begins }
+}
+
+/** The last time of a pattern, now included. */
+async function lastOf(slots: CronSlots, now: number): Promise<number> {
+  checkOptions(slots, ['cron', 'timezone'])
+  const { cron, timezone = 'UTC' } = slots
+  // The times of a pattern are whole seconds, and a time before the next second is asked for.
+  const before = new Date(Math.floor(now / SECOND) * SECOND + SECOND)
+  const { Cron } = await import('croner')
+  let last: Date | undefined
+  try {
+    last = new Cron(cron, { timezone, paused: true }).previousRuns(1, before)[0]
+  } catch (error) {
+    throw new InvalidArgumentError(
+      `cron takes a pattern and a time zone, not ${shown(cron)} in ${shown(timezone)}`,
+      {
+        cause: error,
+      },
+    )
+  }
+  if (!last) throw new InvalidArgumentError(`the pattern ${shown(cron)} has no time in the past`)
+  return last.getTime()
+}
+
+/** What was done last under a name. */
+export class LastRun {
+  readonly #store: Store
+  readonly #key: string
+  readonly #entry: StoreEntry<Slot> | undefined
+
+  private constructor(store: Store, key: string, entry: StoreEntry<Slot> | undefined) {
+    this.#store = store
+    this.#key = key
+    this.#entry = entry
+  }
+
+  /** Reads it. The lock of the name has to be held. @throws as `Store.get` */
+  static async of(store: Store, name: string): Promise<LastRun> {
+    return new LastRun(store, name, await store.get<Slot>(name))
+  }
+
+  /** Whether it was for this slot, or for a later one. */
+  covers({ name, begins }: Slot): boolean {
+    const last = this.#entry?.value
+    if (!last) return false
+    if (begins !== undefined && last.begins !== undefined) return last.begins >= begins
+    return last.name === name
+  }
+
+  /**
+   * Writes down that it was done for this slot, unless another process has written since.
+   * @throws as `Store.compareAndSet`
+   */
+  async done(slot: Slot): Promise<void> {
+    await this.#store.compareAndSet(this.#key, this.#entry?.version ?? 0, slot)
+  }
+}
+
+/** What a task is done once with. */
+export interface OnceParts {
+  readonly lock: Lock
+  readonly runs: Store
+  readonly clock: Clock
+}
+
+/** See `Box.oncePer`. */
+export async function oncePer<T>(
+  { lock, runs, clock }: OnceParts,
+  name: string,
+  slots: Slots,
+  task: (grant: Grant) => T | Promise<T>,
+  options: LockOptions | undefined,
+): Promise<Once<T>> {
+  const now = wallOf(clock)
+  // What an error says of it: undefined while the task runs, whose errors are its own.
+  let began: boolean | undefined = false
+  try {
+    if (typeof task !== 'function')
+      throw new InvalidArgumentError(`oncePer takes a function, not ${shown(task)}`)
+    // Refuses what is wrong before it waits.
+    await slotAt('slots', slots, now())
+    return await lock.run(async grant => {
+      const slot = await slotAt('slots', slots, now())
+      const last = await LastRun.of(runs, name)
+      if (last.covers(slot)) return { ran: false, slot: slot.name }
+      grant.assertHeld()
+      began = undefined
+      const result = await task(grant)
+      began = true
+      await last.done(slot)
+      began = undefined
+      return { ran: true, slot: slot.name, result }
+    }, options)
+  } catch (error) {
+    throw began === undefined ? error : aboutTask(error, began)
+  }
+}

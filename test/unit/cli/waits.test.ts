@@ -1,0 +1,24 @@
+import { hostname } from 'node:os'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { tellingWaits } from '../../../src/cli/waits.js'
+import { open } from '../../../src/index.js'
+
+test('a person at a terminal is told which holder keeps a command waiting, a script is not', async () => {
+  const box = await open('memory:')
+  onTestFinished(() => box.close())
+  const held = await box.mutex('nightly').acquire({ label: 'billing' })
+  const told: string[] = []
+  const waiting = [true, false].map(isTTY => {
+    const stderr = { isTTY, write: (text: string) => told.push(`${isTTY ? '' : 'script: '}${text}`) }
+    return tellingWaits(box, ['free', 'nightly'], stderr, () => box.mutex('free', 'nightly').acquire())
+  })
+  await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 5000 })
+  expect(told[0]).toMatch(
+    new RegExp(
+      `^signalbox: waiting for nightly, held by billing on ${hostname()} \\(pid ${process.pid}\\) for \\d\\.\\ds\\n$`,
+    ),
+  )
+  await held.release()
+  for (const grant of waiting) await (await grant).release()
+  expect(told).toHaveLength(1)
+})
