@@ -1,0 +1,117 @@
+/**
+ * A service that runs as several processes: it takes payments, calls a partner that allows 20 calls a second, makes a
+ * report once a slot, and has one leader. Locks and limits are in Redis, invoices in PostgreSQL.
+ *
+ * Settings are environment variables: `REDIS_URL`, `DATABASE_URL`, `PARTNER_URL`, and `PORT`, `REPORT_EVERY`, which
+ * have defaults.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import express, { type ErrorRequestHandler } from 'express'
+import pg from 'pg'
+import { open } from 'signalbox'
+import { problemOf } from 'signalbox/http'
+import { limitFetch } from 'signalbox/limits/http'
+
+const { REDIS_URL, DATABASE_URL, PARTNER_URL, PORT = '8080', REPORT_EVERY = '1d' } = process.env
+if (!REDIS_URL || !DATABASE_URL || !PARTNER_URL)
+  throw new Error('REDIS_URL, DATABASE_URL or PARTNER_URL is missing')
+const charges = new URL('/charges', PARTNER_URL)
+
+const db = new pg.Pool({ connectionString: DATABASE_URL })
+// A server that restarts cuts idle connections; the pool makes others.
+db.on('error', error => console.error(error.message))
+const box = await open(REDIS_URL, { label: 'payments', wait: '30s' })
+const stop = new AbortController()
+
+const partner = box.limiter('partner', { limit: 20, per: '1s', jitter: '100ms' })
+// The partner knows a charge by its key, so sending it again is safe.
+const callPartner = limitFetch(fetch, partner, { retries: 3, idempotent: true, wait: '5s' })
+
+/** Charges an invoice once, whichever processes are asked to, and how often. */
+async function pay(invoice: string): Promise<void> {
+  await box.mutex(`invoice:${invoice}`).run(
+    async grant => {
+      const { rows } = await db.query<{ paid: boolean }>('select paid from invoice where id = $1', [invoice])
+      if (!rows[0]) throw new Error(`there is no invoice ${invoice}`)
+      if (rows[0].paid) return
+      const headers = { 'Idempotency-Key': invoice }
+      const charged = await callPartner(charges, {
+        method: 'POST',
+        headers,
+        signal: grant.signal,
+      })
+      if (!charged.ok) throw new Error(`the partner answered ${charged.status}`)
+      // A holder that was stopped for longer than its lease comes too late: a later one has a greater token.
+      const token = String(grant.token)
+      const sql = 'update invoice set paid = true, fence = $2 where id = $1 and not paid and fence <= $2'
+      const { rowCount } = await db.query(sql, [invoice, token])
+      if (rowCount === 0) throw new Error('a later holder was quicker')
+    },
+    { wait: '2s', lease: '2s' },
+  )
+}
+
+async function report(): Promise<void> {
+  await db.query('insert into report (paid) select count(*) from invoice where paid')
+}
+
+/** Makes the report of each slot; all processes look, and one makes it. */
+async function reportAgainAndAgain(): Promise<void> {
+  while (!stop.signal.aborted) {
+    await box.oncePer('report', REPORT_EVERY, report, { signal: stop.signal }).catch(complain)
+    await sleep(250, undefined, { signal: stop.signal }).catch(() => undefined)
+  }
+}
+
+/** One process at a time says that it leads. */
+async function lead(): Promise<void> {
+  await box.election('clerk').lead(
+    async grant => {
+      const over = AbortSignal.any([grant.signal, stop.signal])
+      while (!over.aborted) {
+        await db.query('insert into term (token, pid) values ($1, $2)', [String(grant.token), process.pid])
+        await sleep(100, undefined, { signal: over }).catch(() => undefined)
+      }
+    },
+    { again: complain, lease: '2s', signal: stop.signal },
+  )
+}
+
+function complain(error: unknown): void {
+  if (!stop.signal.aborted) console.error(error instanceof Error ? error.message : error)
+}
+
+const problems: ErrorRequestHandler = (error, _request, response, next) => {
+  complain(error)
+  const problem = problemOf(error)
+  if (problem) response.writeHead(problem.status, problem.headers).end(JSON.stringify(problem.document))
+  else next(error)
+}
+
+const app = express()
+app.post('/invoices/:id/payment', async (request, response) => {
+  await pay(request.params.id)
+  response.json({ paid: true })
+})
+app.get('/alive', (_request, response) => void response.end())
+app.get('/ready', async (_request, response) => {
+  const isReady = await box.ping().then(
+    () => true,
+    () => false,
+  )
+  response.status(isReady ? 200 : 503).json(box.state)
+})
+app.use(problems)
+
+const server = app.listen(Number(PORT), () => console.log(`listens on ${PORT}`))
+const jobs = [reportAgainAndAgain(), lead().catch(complain)]
+
+async function end(): Promise<void> {
+  server.close()
+  stop.abort()
+  await Promise.all(jobs)
+  await box.close({ drain: '10s' })
+  await db.end()
+}
+
+process.once('SIGTERM', () => void end())
