@@ -38,6 +38,9 @@ export interface BoxOptions {
   detectDeadlocks?: boolean | undefined
 }
 
+/** The names of these options. */
+export const BOX_OPTIONS = ['label', 'detectDeadlocks'] as const
+
 /** A holder of a key, or a waiter for it. */
 export interface Party {
   readonly session: string
@@ -94,7 +97,7 @@ export class Box implements AsyncDisposable {
    * @throws InvalidArgumentError, UnavailableError
    */
   static async join(engine: Engine, clock: Clock, options: BoxOptions = {}): Promise<Box> {
-    checkOptions(options, ['label', 'detectDeadlocks'])
+    checkOptions(options, BOX_OPTIONS)
     const { label } = options
     if (label !== undefined) checkKey('label', label)
     const detectDeadlocks = flag('detectDeadlocks', options.detectDeadlocks, true)

@@ -31,6 +31,11 @@ export function milliseconds(option: string, value: unknown, bounds: DurationBou
   return parsed
 }
 
+/** Whether a text is a duration, within whatever bounds. */
+export function isDuration(text: string): boolean {
+  return TEXT.test(text)
+}
+
 function parse(text: string): number {
   const match = TEXT.exec(text)
   return match ? Number(match[1]) * MILLISECONDS[match[2]!]! : NaN

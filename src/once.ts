@@ -2,7 +2,7 @@ import { wallOf, type Clock } from './clock.js'
 import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
-import { milliseconds } from './duration.js'
+import { isDuration, milliseconds } from './duration.js'
 import { aboutTask, InvalidArgumentError, shown } from './errors.js'
 import { checkOptions } from './options.js'
 import type { Store, StoreEntry } from './store/store.js'
@@ -39,7 +39,6 @@ export interface Slot {
 /** A store key for each name, with the slot that was done last. */
 export const RUNS = 'signalbox-runs'
 
-const PERIOD = /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/
 const SECOND = 1000
 
 /**
@@ -53,7 +52,7 @@ export async function slotAt(option: string, slots: Slots, now: number): Promise
   if (typeof slots !== 'string' || slots === '') {
     throw new InvalidArgumentError(`${option} takes a text or { cron }, not ${shown(slots)}`)
   }
-  if (!PERIOD.test(slots)) return { name: slots, begins: undefined }
+  if (!isDuration(slots)) return { name: slots, begins: undefined }
   const length = milliseconds(option, slots, { least: 1, most: Infinity })
   return period(slots, Math.floor(now / length) * length)
 }
@@ -75,9 +74,7 @@ async function lastOf(slots: CronSlots, now: number): Promise<number> {
   } catch (error) {
     throw new InvalidArgumentError(
       `cron takes a pattern and a time zone, not ${shown(cron)} in ${shown(timezone)}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
   if (!last) throw new InvalidArgumentError(`the pattern ${shown(cron)} has no time in the past`)

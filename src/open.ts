@@ -1,4 +1,4 @@
-import { Box, type BoxOptions } from './box.js'
+import { Box, BOX_OPTIONS, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Engine } from './engine/contract.js'
@@ -31,16 +31,14 @@ const TRY_AGAIN = 250
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
  * - `postgres://user:password@host:5432/database?schema=signalbox` for all processes on the same database that name the
- *   same schema, which is made when it is missing. The query also takes parameters of the client package `pg`, such as
- *   `sslmode`;
+ *   same schema, which is made when it is missing. The query also takes parameters of the client package `pg`:
+ *   `?host=/run/postgresql` is the folder of a socket; `?sslmode=verify-full` connects over TLS, for which `sslrootcert`,
+ *   `sslcert` and `sslkey` are files;
  * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
  *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
  *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
  * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
- *   named, that name the same `?map=signalbox`, whose keys are locked;
- * - `postgres://user:password@host:5432/database` for all processes on the same database that name the same
- *   `?schema=signalbox`. `?host=/run/postgresql` is the folder of a socket; `?sslmode=verify-full` connects over TLS, for
- *   which `sslrootcert`, `sslcert` and `sslkey` are files.
+ *   named, that name the same `?map=signalbox`, whose keys are locked.
  *
  * Instead of a URL, options open a box on existing Redis clients: `open({ redis: client, prefix: 'app:' })` or
  * `open({ redisQuorum: [client, client, client] })`; on PostgreSQL by a client of `pg`, of `postgres` or a PGlite:
@@ -52,7 +50,7 @@ const TRY_AGAIN = 250
  * within `wait` or a package that it needs is missing.
  */
 export async function open(source: string | Given | GivenEngine, options: OpenOptions = {}): Promise<Box> {
-  checkOptions(options, ['label', 'detectDeadlocks', 'wait'])
+  checkOptions(options, [...BOX_OPTIONS, 'wait'])
   const { wait = 0, ...ofBox } = options
   const until = systemClock.now() + milliseconds('wait', wait, { least: 0, most: Infinity })
   for (;;) {

@@ -2,6 +2,7 @@ import { systemClock } from '../clock.js'
 import { shortDuration } from '../duration.js'
 import type { Box, Party } from '../index.js'
 import { pause } from '../pause.js'
+import { waitsOf, type Wait } from './blocking.js'
 import { reportsOf } from './ls.js'
 import { oneLine } from './one-line.js'
 import type { Terminal } from './terminal.js'
@@ -38,21 +39,22 @@ async function tell(
   await pause(PATIENCE, systemClock, over)
   while (!over.aborted) {
     // The task itself tells of an engine that can't be asked.
-    const [found] = await holdersOf(box, keys).catch(() => [])
+    const found = await blockerOf(box, keys).catch(() => undefined)
     if (over.aborted) return
-    if (found && found.holder.token !== told) {
-      told = found.holder.token
-      stderr.write(`signalbox: waiting for ${oneLine(found.key)}, ${heldBy(found.holder)}\n`)
+    if (found && found.blocker.token !== told) {
+      told = found.blocker.token
+      stderr.write(`signalbox: waiting for ${oneLine(found.key)}, ${heldBy(found.blocker)}\n`)
     }
     await pause(LOOK, systemClock, over)
   }
 }
 
-async function holdersOf(box: Box, keys: readonly string[]): Promise<{ key: string; holder: Party }[]> {
-  const found = await Promise.all(
-    keys.map(async key => (await reportsOf(box, key)).find(report => report.key === key)),
+/** A holder that keeps this box from one of the keys. */
+async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | undefined> {
+  const reports = await Promise.all(keys.map(key => reportsOf(box, key)))
+  return waitsOf(reports.flat()).find(
+    ({ key, waiter, holds }) => holds && waiter.session === box.session && keys.includes(key),
   )
-  return found.flatMap(report => report?.holders.map(holder => ({ key: report.key, holder })) ?? [])
 }
 
 function heldBy({ label, host, pid, age }: Party): string {

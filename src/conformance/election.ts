@@ -7,7 +7,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { CLAIM_WINDOW } from '../engine/index.js'
 import { rising } from './section.js'
-import { pause, queued, soFar, TOLD_BY_RENEWAL, until } from './time.js'
+import { assertServed, pause, queued, soFar, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** The lease of a leader that is to be lost: milliseconds, longer than a loaded machine stalls during a campaign. */
 const TERM = 1000
@@ -65,7 +65,7 @@ export function election(fixture: EngineFixture): void {
       const candidates = [all[1]!.session, all[2]!.session]
       // A candidate that stands still for the claim window loses its turn.
       const isInOrder = performance.now() - begun < CLAIM_WINDOW
-      assert.deepEqual(isInOrder ? leaders : leaders.sort(), isInOrder ? candidates : candidates.sort())
+      assertServed(leaders, candidates, isInOrder)
       assert.equal(rising(tokens), true)
     })
 

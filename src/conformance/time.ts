@@ -1,5 +1,6 @@
 import { CLAIM_WINDOW } from '../engine/index.js'
 import type { Box, Grant, LockReport } from '../index.js'
+import { assert } from './assert.js'
 
 /** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
 export const TOLD_BY_RENEWAL = 4500
@@ -88,6 +89,16 @@ export async function handOver(held: Grant, waiting: readonly Promise<unknown>[]
   await held.release()
   await Promise.all(waiting)
   return performance.now() - begun < CLAIM_WINDOW
+}
+
+/** Asserts that these were served, and in this order where that is certain. */
+export function assertServed(
+  served: readonly string[],
+  expected: readonly string[],
+  isInOrder: boolean,
+): void {
+  if (isInOrder) assert.deepEqual(served, expected)
+  else assert.deepEqual([...served].sort(), [...expected].sort())
 }
 
 /** The state of a promise now. */

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { SignalboxError, type ErrorCode } from '../errors.js'
 
 /** A problem document of RFC 9457. It tells nothing of the engine, which is no business of the client. */
@@ -26,15 +27,8 @@ export const PROBLEM_TYPE = 'application/problem+json'
 /** When to try again: seconds. */
 const RETRY_AFTER = '1'
 
-const TITLES = {
-  409: 'Conflict',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-  504: 'Gateway Timeout',
-} as const
-
 interface Meaning {
-  readonly status: keyof typeof TITLES
+  readonly status: number
   readonly detail: string
   readonly retry?: true
 }
@@ -70,7 +64,7 @@ export function problemOf(error: unknown): Problem | undefined {
     headers: { 'Content-Type': PROBLEM_TYPE, ...(retry && { 'Retry-After': RETRY_AFTER }) },
     document: {
       type: 'about:blank',
-      title: TITLES[status],
+      title: STATUS_CODES[status]!,
       status,
       detail,
       code,

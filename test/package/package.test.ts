@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readAllBlocks, readme } from '../docs/pages.js'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram, type Output } from '../support/run-program.js'
 
@@ -17,6 +18,12 @@ interface Tarball {
   readonly filename: string
   readonly size: number
   readonly files: readonly { readonly path: string }[]
+}
+
+/** What the README says that a `tsconfig.json` needs. */
+function readmeCompilerOptions(): object {
+  const { code } = readAllBlocks().find(({ page, language }) => page === readme && language === 'json')!
+  return (JSON.parse(code) as { compilerOptions: object }).compilerOptions
 }
 
 let folder: string
@@ -162,10 +169,7 @@ describe('installed into an empty project', () => {
     write('tsconfig.json', [
       JSON.stringify({
         compilerOptions: {
-          target: 'ES2022',
-          lib: ['ES2023', 'ESNext.Disposable'],
-          types: ['node'],
-          module: 'NodeNext',
+          ...readmeCompilerOptions(),
           strict: true,
           exactOptionalPropertyTypes: true,
           noUncheckedIndexedAccess: true,

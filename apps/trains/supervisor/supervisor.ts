@@ -273,6 +273,8 @@ export class Supervisor {
     slot.process = undefined
     slot.session = undefined
     slot.ready = false
+    // Its turn is another one's meanwhile.
+    this.#sendAll()
     if (session !== undefined && !(slot.draining && slot.inFlight === 0)) await this.#revoke(session)
     if (slot.draining) {
       this.#changed()

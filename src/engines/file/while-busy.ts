@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.js'
+import { pause } from '../../pause.js'
 import { SqliteError } from './driver.js'
 import { PATIENCE } from './failures.js'
 
@@ -17,7 +18,7 @@ export async function retryWhileBusy(clock: Clock, attempt: () => void): Promise
       return
     } catch (error) {
       if (!(error instanceof SqliteError && error.code === 'BUSY') || clock.now() >= until) throw error
-      await new Promise(resolve => clock.after(PAUSE, () => resolve(undefined), true))
+      await pause(PAUSE, clock)
     }
   }
 }

@@ -49,17 +49,17 @@ export function limitRequests<Request extends IncomingMessage>(
 }
 
 /** Whether the request may go on; else it is answered. */
-function admitted({ fields, permit, status, problem }: Verdict, response: ServerResponse): boolean {
-  for (const field of fields) {
+function admitted(verdict: Verdict, response: ServerResponse): boolean {
+  for (const field of verdict.fields) {
     if (isAdded(field)) response.appendHeader(...field)
     else response.setHeader(...field)
   }
-  if (permit) {
-    releaseAfter(response, permit)
+  if (verdict.permit) {
+    releaseAfter(response, verdict.permit)
     return true
   }
-  response.statusCode = status
-  response.end(problem)
+  response.statusCode = verdict.status
+  response.end(verdict.problem)
   return false
 }
 

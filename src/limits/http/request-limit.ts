@@ -37,15 +37,18 @@ export interface RequestOptions<Request> {
   name?: string | undefined
 }
 
-/** The decision about a request. */
-export interface Verdict {
-  /** Header fields to add to the answer. */
-  readonly fields: readonly Field[]
-  /** To be released when the answer has been sent; undefined when the request is refused. */
-  readonly permit: RequestPermit | undefined
-  /** The status of the refusal. */
+/** The decision about a request, with header fields to add to the answer. */
+export type Verdict = { readonly fields: readonly Field[] } & (Admission | Refusal)
+
+interface Admission {
+  /** To be released when the answer has been sent. */
+  readonly permit: RequestPermit
+}
+
+interface Refusal {
+  readonly permit?: undefined
   readonly status: number
-  /** The body of the refusal, `application/problem+json`. */
+  /** The body, `application/problem+json`. */
   readonly problem: string
 }
 
@@ -89,20 +92,18 @@ async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> 
     const problem = problemOf(error)
     if (!problem) throw error
     const { status, headers, document } = problem
-    return { fields: Object.entries(headers), permit: undefined, status, problem: JSON.stringify(document) }
+    return { fields: Object.entries(headers), status, problem: JSON.stringify(document) }
   }
 }
 
 function verdictOf({ permit, explanation }: RequestDecision, name: string): Verdict {
   if (permit) {
-    const fields = explanation ? rateLimitFields(name, explanation.limits) : []
-    return { fields, permit, status: 0, problem: '' }
+    return { fields: explanation ? rateLimitFields(name, explanation.limits) : [], permit }
   }
   const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
   const fields = explanation ? rateLimitFields(name, refusedBy(explanation, retry)) : []
   return {
     fields: [...fields, ['Retry-After', String(retry)], ['Content-Type', PROBLEM_TYPE]],
-    permit: undefined,
     status: REFUSED,
     problem: problem(name, explanation),
   }

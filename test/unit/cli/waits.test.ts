@@ -4,9 +4,11 @@ import { tellingWaits } from '../../../src/cli/waits.js'
 import { open } from '../../../src/index.js'
 
 test('a person at a terminal is told which holder keeps a command waiting, a script is not', async () => {
-  const box = await open('memory:')
-  onTestFinished(() => box.close())
-  const held = await box.mutex('nightly').acquire({ label: 'billing' })
+  const [box, other] = [await open('memory:waits'), await open('memory:waits')]
+  onTestFinished(async () => {
+    await Promise.all([box.close(), other.close()])
+  })
+  const held = await other.mutex('nightly').acquire({ label: 'billing' })
   const told: string[] = []
   const waiting = [true, false].map(isTTY => {
     const stderr = { isTTY, write: (text: string) => told.push(`${isTTY ? '' : 'script: '}${text}`) }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
@@ -268,6 +268,34 @@ describe('a worker that dies', () => {
     expect(run.supervisor.perWorker.map(({ replaced }) => replaced)).toEqual([0, 1, 0])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
+  })
+
+  test('leaves its turn to another one until it is replaced', async () => {
+    const messages = traffic(20, 30)
+    const workers = new FakeWorkers(new SharedState())
+    let start: (() => void) | undefined
+    const startWorker: StartWorker = events => {
+      const process = workers.start(events)
+      if (workers.processes.length <= 2) return process
+      const send: typeof process.send = message => {
+        // The first message starts it.
+        if (start) process.send(message)
+        else start = () => process.send(message)
+      }
+      return { ...process, send }
+    }
+    const run = supervise(messages, { processes: 2, atOnce: 1, workers, startWorker })
+    await run.supervisor.start()
+    const delivered = run.supervisor.deliver(batched(messages))
+    for (let turns = 0; turns < 3; turns++) await turn()
+    expect(run.supervisor.perWorker[1]!.messages).toBe(0)
+    workers.processes[0]!.kill()
+    await vi.waitFor(() => expect(run.supervisor.perWorker[1]!.messages).toBeGreaterThan(0))
+    await vi.waitFor(() => expect(start).toBeDefined())
+    expect(run.supervisor.isReady(1)).toBe(false)
+    start!()
+    await delivered
+    expect(run.order).toEqual(upTo(messages.length))
   })
 
   test('again and again ends the run with its last words', async () => {

@@ -1,4 +1,5 @@
 import { UnavailableError } from '../../../errors.js'
+import { pause } from '../../../pause.js'
 import { ClusterNodes, type ClusterAccess } from './cluster-nodes.js'
 import { ClusterSubscriptions } from './cluster-subscriptions.js'
 import { ClusterTopology } from './cluster-topology.js'
@@ -74,7 +75,7 @@ export class ClusterLink implements RedisLink {
         if (redirection === undefined || redirections >= MOST_REDIRECTIONS || clock.now() >= deadline)
           throw error
         if (redirection.kind === 'TRYAGAIN') {
-          await new Promise<void>(resolve => clock.after(TRY_AGAIN, resolve, true))
+          await pause(TRY_AGAIN, clock)
           continue
         }
         const { kind, slot } = redirection

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
+import { pause } from '../../../pause.js'
 import type { Patience, Reply } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, GivenServer } from './given-client.js'
@@ -78,7 +79,7 @@ export async function untilReady(
   for (let { status } = client; status !== 'ready'; status = client.status) {
     if (status === 'idle') client.wake()
     if (status === 'closed' || clock.now() > deadline) throw notReady(name, status)
-    await new Promise<void>(resolve => clock.after(LOOK, resolve, true))
+    await pause(LOOK, clock)
   }
 }
 
