@@ -38,6 +38,8 @@ const bundle = await rolldown({
   // Packages and modules of Node stay imports; the helpers for newer syntax are no package that a user has.
   external: /^(?!@oxc-project\/)[\w@]/,
   transform: { target: 'es2022' },
+  // No comments that name modules.
+  experimental: { attachDebugInfo: 'none' },
   plugins: [
     {
       name: 'comments-of-lua',

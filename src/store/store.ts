@@ -63,6 +63,7 @@ export class Store {
   /**
    * @param isTold whether writes are told on their channel.
    * @throws InvalidArgumentError when the name or an option is unfit.
+   * @internal
    */
   constructor(session: Session, name: string, options: StoreOptions = {}, isTold = true) {
     checkKey('store', name)
