@@ -129,7 +129,7 @@ export class Box implements AsyncDisposable {
 
   /**
    * Asks the engine for a lock that no other box wants, and gives it back: for readiness probes. Resolves with the
-   * milliseconds until the answer.
+   * milliseconds that took.
    * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async ping(): Promise<number> {

@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { inspecting } from './inspect.js'
 import { closing } from './close.js'
-import { locks, until } from './time.js'
+import { locks, nothingHeld, pause, until } from './time.js'
 
 /** A box: its guarantees and its session, what it inspects, and how it closes. */
 export function box(fixture: EngineFixture): void {
@@ -27,10 +27,22 @@ export function box(fixture: EngineFixture): void {
       assert.atLeast(await one.ping(), 0)
       await Promise.all([one.ping(), one.ping(), other.ping()])
       assert.equal(one.state.status, 'ready')
-      await until('the locks of the pings are gone', async () => (await locks(other)).length === 0)
+      assert.deepEqual(await locks(other), [])
       await one.close()
       assert.has(one.state, { status: 'closed', reason: { code: 'CLOSED' } })
       await assert.rejects(one.ping(), ClosedError)
+    })
+
+    test('a ping ends when its lock is released, or with the reason why it is not', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const outage = new UnavailableError('an outage')
+      engine.meddle = ({ type }, carryOut) => (type === 'release' ? pause(100).then(carryOut) : carryOut())
+      await box.ping()
+      assert.deepEqual(await locks(box), [])
+      engine.fail(['release'], outage)
+      await assert.rejects(box.ping(), UnavailableError)
+      engine.restore()
+      await nothingHeld(box)
     })
 
     test('its state tells of an outage, and that it is over', async boxes => {

@@ -214,7 +214,14 @@ export class Session implements Listener, QueueSession {
     const request = { id: this.nextRequest(), session: this.id, claims, label: undefined }
     const status = await this.send({ type: 'enqueue', request, lease: PING_LEASE, wait: 0 })
     if (status.state !== 'held') return
-    this.giveBack({ type: 'release', request, number: status.number }, PING_LEASE)
+    const release: Release = { type: 'release', request, number: status.number }
+    try {
+      // A ping that is over leaves no lock that a reader could see.
+      await this.send(release)
+    } catch (error) {
+      this.giveBack(release, PING_LEASE)
+      throw error
+    }
   }
 
   /** Calls `task` after each change of a store key, until the returned object's `stop` is called. */
