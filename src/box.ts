@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { randomBytes } from 'node:crypto'
 import type { Clock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
-import type { Engine, SessionInfo, RequestReport } from './engine/contract.js'
+import type { Engine, RequestReport } from './engine/contract.js'
 import { InvalidArgumentError, shown } from './errors.js'
 import { groupedBy } from './grouped.js'
 import type { Guarantees } from './guarantees.js'
@@ -67,6 +67,12 @@ export interface LockReport {
   readonly waiters: readonly Party[]
 }
 
+/** Options of {@link Box.inspect}. */
+export interface InspectOptions {
+  /** Only the key itself, not those that begin with it; default false. Some engines look through all keys for these. */
+  exact?: boolean | undefined
+}
+
 /** Options of closing a box. */
 export interface CloseOptions {
   /**
@@ -80,16 +86,14 @@ export interface CloseOptions {
 export class Box implements AsyncDisposable {
   readonly #session: Session
   readonly #engine: Engine
-  readonly #member: SessionInfo
   /** Made for the first limiter. */
   #limiters: BoxLimiters | undefined
   #closing: Promise<void> | undefined
 
   /** Boxes come from `open`. */
-  private constructor(session: Session, engine: Engine, member: SessionInfo) {
+  private constructor(session: Session) {
     this.#session = session
-    this.#engine = engine
-    this.#member = member
+    this.#engine = session.engine
   }
 
   /**
@@ -104,9 +108,9 @@ export class Box implements AsyncDisposable {
     // On a command line a dash at the beginning would make it an option.
     const id = randomBytes(9).toString('base64url').replace(/^-/, '_')
     const member = { session: id, host: hostname(), pid: process.pid, label }
-    const session = new Session(id, engine, clock, detectDeadlocks)
+    const session = new Session(member, engine, clock, detectDeadlocks)
     await engine.join(member, session)
-    return new Box(session, engine, member)
+    return new Box(session)
   }
 
   /** What the engine promises, and how it weakens which promises. */
@@ -162,7 +166,7 @@ export class Box implements AsyncDisposable {
   /** One leader among many. @throws InvalidArgumentError */
   election(name: string): Election {
     checkKey('name', name)
-    return election(this.#session, this.#member, name)
+    return election(this.#session, name)
   }
 
   /**
@@ -229,9 +233,12 @@ export class Box implements AsyncDisposable {
    * The keys in use that begin with `prefix`, with holders and waiters, all as of the same moment.
    * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
-  async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
+  async *inspect(prefix = '', options: InspectOptions = {}): AsyncGenerator<LockReport, void, void> {
     if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
-    const requests = await this.#session.submit({ type: 'inspect', prefix })
+    checkOptions(options, ['exact'])
+    const exact = flag('exact', options.exact, false)
+    if (exact) checkKey('prefix', prefix)
+    const requests = await this.#session.submit({ type: 'inspect', prefix, exact })
     const own = this.#session.keeper.inUse()
     const turnOf = ({ key, number }: RequestReport): number => own.get(grantName(key, number))?.turn ?? 0
     for (const [key, all] of groupedBy(requests, request => request.key)) {

@@ -78,24 +78,15 @@ export interface Election {
   observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
 }
 
-/** What a box publishes about itself when it leads. */
-export interface Candidate {
-  readonly host: string
-  readonly pid: number
-  readonly label: string | undefined
-}
-
 /** An election is a mutex whose holder stores that it leads. */
 class MutexElection implements Election {
   readonly #session: Session
-  readonly #candidate: Candidate
   readonly #name: string
   readonly #mutex: Lock
   readonly #terms: Store
 
-  constructor(session: Session, candidate: Candidate, name: string) {
+  constructor(session: Session, name: string) {
     this.#session = session
-    this.#candidate = candidate
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
     // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
@@ -178,18 +169,18 @@ class MutexElection implements Election {
     if (!stored) return undefined
     const { session, host, pid, label } = stored
     const token = BigInt(stored.token)
-    const requests = await this.#session.submit({ type: 'inspect', prefix: electionKey(this.#name) })
-    const leads = requests.some(
-      ({ key, phase, number }) =>
-        key === electionKey(this.#name) && phase === 'held' && number === numberOf(token),
-    )
+    const requests = await this.#session.submit({
+      type: 'inspect',
+      prefix: electionKey(this.#name),
+      exact: true,
+    })
+    const leads = requests.some(({ phase, number }) => phase === 'held' && number === numberOf(token))
     return leads ? { session, host, pid, label, token } : undefined
   }
 
   /** Stores the term, unless a later one is stored already. */
   async #announce(grant: Grant, label: string | undefined): Promise<void> {
-    const { host, pid, label: ofBox } = this.#candidate
-    const session = this.#session.id
+    const { session, host, pid, label: ofBox } = this.#session.member
     const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
     for (;;) {
       const entry = await this.#terms.get<StoredLeader>(this.#name)
@@ -273,6 +264,6 @@ function electionKey(name: string): string {
 }
 
 /** @throws InvalidArgumentError when the name is invalid. */
-export function election(session: Session, candidate: Candidate, name: string): Election {
-  return new MutexElection(session, candidate, name)
+export function election(session: Session, name: string): Election {
+  return new MutexElection(session, name)
 }

@@ -46,9 +46,30 @@ export class BusyError extends SignalboxError {
   readonly code = 'BUSY'
 }
 
+/** A holder that has kept a caller waiting. */
+export interface Holder {
+  /** The id of its box. */
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  /** Milliseconds since it asked for the lock. Undefined where another caller may hold the lock by now. */
+  readonly age: number | undefined
+}
+
 /** The wait is over and nothing was granted; nothing of the request is left behind. */
 export class TimedOutError extends SignalboxError {
   readonly code = 'TIMED_OUT'
+  /**
+   * The holder of a lock, where it is known without another question to the engine: over memory, files, PostgreSQL and
+   * Redis, and where this process holds the lock itself.
+   */
+  readonly holder: Holder | undefined
+
+  constructor(message: string, context?: ErrorContext, holder?: Holder) {
+    super(message, context)
+    this.holder = holder
+  }
 }
 
 /** The caller's `signal` aborted; `cause` is its reason, and nothing of the request is left behind. */

@@ -1,5 +1,5 @@
 export { open, type OpenOptions } from './open.js'
-export type { Box, BoxOptions, CloseOptions, LockReport, Party } from './box.js'
+export type { Box, BoxOptions, CloseOptions, InspectOptions, LockReport, Party } from './box.js'
 export { diagnose } from './diagnose.js'
 export type { Duration } from './duration.js'
 export type { Diagnosis, Finding } from './engine/diagnosis.js'
@@ -22,6 +22,7 @@ export {
   UnavailableError,
   type ErrorCode,
   type ErrorContext,
+  type Holder,
   type Snapshot,
 } from './errors.js'
 export type { Guarantees, PromiseId, Weakness } from './guarantees.js'

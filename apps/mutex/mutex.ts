@@ -64,9 +64,8 @@ export class Mutex implements AsyncDisposable {
   async #holder(): Promise<string> {
     const { box } = this.#parts
     try {
-      for await (const { key, holders } of box.inspect(this.key)) {
-        if (key === this.key && holders.length > 0) return holders[0]!.label ?? 'unknown'
-      }
+      for await (const { holders } of box.inspect(this.key, { exact: true }))
+        if (holders.length > 0) return holders[0]!.label ?? 'unknown'
       return 'none'
     } catch {
       return 'unknown'

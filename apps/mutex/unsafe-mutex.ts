@@ -7,9 +7,9 @@ import type { Box } from 'signalbox'
  */
 export async function deleteUnconditionally(box: Box, mutex: string): Promise<string> {
   let deleted = 'none'
-  for await (const { key, holders } of box.inspect(mutex)) {
+  for await (const { key, holders } of box.inspect(mutex, { exact: true })) {
     const holder = holders[0]
-    if (key !== mutex || holder?.token === undefined) continue
+    if (holder?.token === undefined) continue
     if (await box.forceRelease(key, holder.token)) deleted = holder.label ?? 'unknown'
   }
   return deleted

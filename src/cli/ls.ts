@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Box, Claim, LockReport, Party } from '../index.js'
+import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { oneLine } from './one-line.js'
@@ -25,10 +25,10 @@ export function addLs(program: Command, stdout: Terminal['stdout']): void {
     })
 }
 
-/** All keys in use that begin with `prefix`, as they are in one moment. @throws as `Box.inspect` */
-export async function reportsOf(box: Box, prefix?: string): Promise<LockReport[]> {
+/** The keys in use that begin with `prefix`, as they are in one moment. @throws as `Box.inspect` */
+export async function reportsOf(box: Box, prefix?: string, options?: InspectOptions): Promise<LockReport[]> {
   const all: LockReport[] = []
-  for await (const report of box.inspect(prefix)) all.push(report)
+  for await (const report of box.inspect(prefix, options)) all.push(report)
   return all
 }
 

@@ -51,13 +51,12 @@ async function tell(
 
 /** A holder that keeps this box from one of the keys. */
 async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | undefined> {
-  const reports = await Promise.all(keys.map(key => reportsOf(box, key)))
-  return waitsOf(reports.flat()).find(
-    ({ key, waiter, holds }) => holds && waiter.session === box.session && keys.includes(key),
-  )
+  const reports = await Promise.all(keys.map(key => reportsOf(box, key, { exact: true })))
+  return waitsOf(reports.flat()).find(({ waiter, holds }) => holds && waiter.session === box.session)
 }
 
-function heldBy({ label, host, pid, age }: Party): string {
+function heldBy({ label, host, pid, age, session }: Party): string {
+  if (session === '') return 'held by a client of another library'
   const place = label === undefined ? host : `${oneLine(label)} on ${host}`
-  return `held by ${place} (pid ${pid}) for ${shortDuration(age)}`
+  return `held by ${place} (pid ${pid}), which asked for it ${shortDuration(age)} ago`
 }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe } from './checks.js'
 import { assert, rejection } from './assert.js'
 import type { Box } from '../index.js'
@@ -79,6 +80,27 @@ export function errors(fixture: EngineFixture): void {
         const waiting = other.store('s', options).transaction(['k'], () => 1, { wait: 20 })
         await expectError(waiting, TimedOutError, 'TIMED_OUT', undefined, other)
       }
+    })
+
+    test('a waiter that timed out is told truly of the holder', async boxes => {
+      const one = await boxes.open({ label: 'the box' })
+      const other = await boxes.open()
+      await one.mutex('key').acquire({ label: 'billing' })
+      const holder = { session: one.session, host: hostname(), pid: process.pid, label: 'billing' }
+      const timedOut = async (box: Box): Promise<TimedOutError> =>
+        (await rejection(box.mutex('key').acquire({ wait: 200 }))) as TimedOutError
+      // Of the holder in another box only some engines tell.
+      const told = await timedOut(other)
+      assert.isA(told, TimedOutError)
+      if (told.holder) {
+        assert.has(told.holder, holder)
+        assert.above(told.holder.age, 150)
+        assert.match(
+          told.message,
+          /; it is held by "billing" on \S+ \(pid \d+\), which asked for it \d\S+ ago$/,
+        )
+      }
+      assert.has(await timedOut(one), { holder })
     })
 
     test("aborted, with the signal's reason as its cause", async boxes => {

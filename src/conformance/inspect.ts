@@ -83,6 +83,46 @@ export function inspecting(fixture: EngineFixture): void {
       assert.hasLength(await found(), 8)
     })
 
+    test('`exact` selects the key alone', async boxes => {
+      const [one, other] = await boxes.pair()
+      for (const key of ['a', 'a/b', 'aa', 'b']) await one.mutex(key).acquire()
+      await one.mutex('set 1', 'set 2').acquire()
+      await one.readWriteLock('read').read.acquire()
+      const waiting = other.mutex('a').acquire()
+      await queued(one, 'a', 1)
+      const found = async (key: string) =>
+        (await locks(other, key, { exact: true })).map(report => [report.key, report.holders.length])
+      assert.deepEqual(await found('a'), [['a', 1]])
+      assert.deepEqual(await found('a/'), [])
+      assert.deepEqual(await found('set 2'), [['set 2', 1]])
+      assert.deepEqual(await found('read'), [['read', 1]])
+      assert.deepEqual(await found('never locked'), [])
+      await one.close()
+      await (await waiting).release()
+    })
+
+    test('a lock is locked while `tryAcquire` would get nothing', async boxes => {
+      const [one, other] = await boxes.pair()
+      const { read, write } = other.readWriteLock('rw')
+      const two = other.semaphore('permits', { permits: 2 })
+      const both = other.mutex('key', 'rw')
+      const all = () => Promise.all([other.mutex('key'), read, write, two, both].map(lock => lock.isLocked()))
+      assert.deepEqual(await all(), [false, false, false, false, false])
+      const reader = await one.readWriteLock('rw').read.acquire()
+      const permit = await one.semaphore('permits', { permits: 2 }).acquire()
+      assert.deepEqual(await all(), [false, false, true, false, true])
+      const key = await one.mutex('key').acquire()
+      const permits = await one.semaphore('permits', { permits: 2 }).acquire()
+      assert.deepEqual(await all(), [true, false, true, true, true])
+      // A writer that waits keeps further readers out.
+      const writer = one.readWriteLock('rw').write.acquire()
+      await queued(other, 'rw', 1)
+      assert.deepEqual(await all(), [true, true, true, true, true])
+      for (const grant of [reader, permit, key, permits]) await grant.release()
+      await (await writer).release()
+      assert.deepEqual(await all(), [false, false, false, false, false])
+    })
+
     test('keys may hold any characters', async boxes => {
       const one = await boxes.open()
       const keys = [

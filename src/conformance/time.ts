@@ -1,5 +1,5 @@
 import { CLAIM_WINDOW } from '../engine/index.js'
-import type { Box, Grant, LockReport } from '../index.js'
+import type { Box, Grant, InspectOptions, LockReport } from '../index.js'
 import { assert } from './assert.js'
 
 /** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
@@ -111,9 +111,9 @@ export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfil
 }
 
 /** The holders and waiters of each key. */
-export async function locks(box: Box, prefix?: string): Promise<LockReport[]> {
+export async function locks(box: Box, prefix?: string, options?: InspectOptions): Promise<LockReport[]> {
   const reports: LockReport[] = []
-  for await (const report of box.inspect(prefix)) reports.push(report)
+  for await (const report of box.inspect(prefix, options)) reports.push(report)
   return reports
 }
 
@@ -125,7 +125,7 @@ export async function nothingHeld(box: Box, prefix?: string): Promise<void> {
 /** Waits until so many requests wait in the engine for a key. */
 export async function queued(box: Box, key: string, count: number): Promise<void> {
   await until(`${count} wait for ${key}`, async () => {
-    const report = (await locks(box, key)).find(one => one.key === key)
+    const [report] = await locks(box, key, { exact: true })
     return (report?.waiters.length ?? 0) === count
   })
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
-import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet } from '../engine/contract.js'
-import { AbortedError, TimedOutError, UnavailableError, type LostError } from '../errors.js'
+import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet, SessionInfo } from '../engine/contract.js'
+import { AbortedError, TimedOutError, UnavailableError, type Holder, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
@@ -27,6 +27,8 @@ const SHORTEST_WAIT = 1
 /** What a local queue needs of its session. */
 export interface QueueSession extends RequestSession {
   readonly id: string
+  /** The process that it belongs to. */
+  readonly member: SessionInfo
   readonly engine: Engine
   readonly keeper: LeaseKeeper
   /** Set once nothing more can be asked. */
@@ -64,6 +66,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #pending: PendingRequest | undefined
   /** How many leases of this queue are in use. */
   #leases = 0
+  /** The newest of all that it has had. */
+  #latest: Lease | undefined
   /** How many of them were downgraded, and so admit others beside them. */
   #downgraded = 0
   /** A lease that its last user released and that is kept for the next local caller. */
@@ -403,6 +407,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.isAlone = status.isAlone ?? false
     lease.countTurnsFrom(0, now)
     this.keeper.add(lease)
+    this.#latest = lease
     return lease
   }
 
@@ -553,7 +558,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   #timedOut(waiter: LockWaiter): void {
-    this.#leave(waiter, this.errors.timedOut(waiter.request.wait))
+    this.#leave(waiter, this.errors.timedOut(waiter.request.wait, this.#holder()))
+  }
+
+  /** The holder that keeps the waiters waiting, as far as it is known here. */
+  #holder(): Holder | undefined {
+    if (this.#pending) return this.#pending.holder()
+    const { member } = this.#session
+    const label = this.#latest?.request.label ?? member.label
+    return this.#leases > 0 ? { ...member, label, age: undefined } : undefined
   }
 
   /** Takes one waiter out. With the last one the queue's request is withdrawn, too. */

@@ -7,7 +7,9 @@ import {
   SignalboxError,
   TimedOutError,
   shown,
+  type Holder,
 } from '../errors.js'
+import { shortDuration } from '../duration.js'
 
 /** The errors about the locks of one claim set. */
 export class LockErrors {
@@ -30,9 +32,14 @@ export class LockErrors {
     return new BusyError(`${this.#title} is busy`, this.context)
   }
 
-  /** @param wait milliseconds. */
-  timedOut(wait: number): TimedOutError {
-    return new TimedOutError(`${this.#title} was not to be had within ${wait} ms`, this.context)
+  /** @param wait milliseconds. @param holder the one that is known to hold it, if any. */
+  timedOut(wait: number, holder?: Holder): TimedOutError {
+    const holds = holder ? `; ${holding(holder)}` : ''
+    return new TimedOutError(
+      `${this.#title} was not to be had within ${wait} ms${holds}`,
+      this.context,
+      holder,
+    )
   }
 
   aborted(signal: AbortSignal): AbortedError {
@@ -90,4 +97,11 @@ export class LockErrors {
   get #title(): string {
     return `${this.#noun} ${this.#key} on ${this.#engine}`
   }
+}
+
+function holding({ label, host, pid, age }: Holder): string {
+  const who = `${label === undefined ? '' : `${shown(label)} on `}${host} (pid ${pid})`
+  return age === undefined
+    ? `the last holder known is ${who}`
+    : `it is held by ${who}, which asked for it ${shortDuration(age)} ago`
 }

@@ -1,4 +1,5 @@
 import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
+import { Ahead } from '../engine/claim.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
@@ -12,6 +13,12 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   tryAcquire(options?: Omit<O, 'wait' | 'signal'>): Promise<G | undefined>
+  /**
+   * Whether `tryAcquire` would get nothing now, because of a holder or a waiter in any process. Another caller may take
+   * or release the lock before this one reads the answer.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   */
+  isLocked(): Promise<boolean>
   /**
    * Returns the grant as soon as it is this caller's turn: first come, first served.
    * @throws TimedOutError when `wait` is over (BusyError for a wait of 0), AbortedError, DeadlockError,
@@ -49,6 +56,16 @@ export class ClaimLock implements Lock<WriteGrant> {
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  async isLocked(): Promise<boolean> {
+    const isTaken = this.#set.claims.map(async claim => {
+      const requests = await this.#session.submit({ type: 'inspect', prefix: claim.key, exact: true })
+      const ahead = new Ahead()
+      for (const other of requests) ahead.add(other.claim)
+      return !ahead.admits(claim)
+    })
+    return (await Promise.all(isTaken)).includes(true)
   }
 
   acquire(options?: LockOptions): Promise<WriteGrant> {

@@ -12,7 +12,7 @@ import {
   type Release,
   type RequestStatus,
 } from '../engine/contract.js'
-import { UnavailableError } from '../errors.js'
+import { UnavailableError, type Holder } from '../errors.js'
 import type { LockErrors } from './lock-errors.js'
 
 /** The pause after a poll that found the engine out of reach: milliseconds. */
@@ -24,6 +24,7 @@ const SHORTEST_PAUSE = 5
 export type Answer = RequestStatus | null | undefined
 
 export type HeldStatus = RequestStatus & { readonly state: 'held' }
+type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 
 /** What a pending request needs of its session. */
 export interface RequestSession {
@@ -72,6 +73,8 @@ export class PendingRequest {
   #timer: Timer | undefined
   /** Set once its queue has no use for it any more. */
   #isOver = false
+  /** What the engine last said of its place in the queue, and when that came: clock time. */
+  #standing: { readonly status: QueuedStatus; readonly at: number } | undefined
 
   /**
    * @param lease of the grant that is asked for: milliseconds.
@@ -111,7 +114,7 @@ export class PendingRequest {
       case 'held':
         return this.#owner.granted(this, status)
       case 'queued':
-        return this.#queued(status.lookAgain)
+        return this.#queued(status)
       case 'mismatch':
         return this.#owner.failAll(errors.mismatch(status.key, status.max))
       case 'gone':
@@ -131,6 +134,17 @@ export class PendingRequest {
     // An engine that was certainly not reached has nothing of a new request.
     if (this.#placeUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
     if (!this.#isOver) this.#owner.failAll(this.#owner.errors.failed(error))
+  }
+
+  /** The holder that the engine last named, if any. */
+  holder(): Holder | undefined {
+    const { status, at } = this.#standing ?? {}
+    if (!status?.holder) return undefined
+    const { session, host, pid, label, age } = status.holder
+    // Right behind the only holder it is woken as soon as that one is gone.
+    const isHolder = this.request.claims.length === 1 && status.place <= 1
+    const ageNow = isHolder ? age + this.#session.clock.now() - at! : undefined
+    return { session, host, pid, label, age: ageNow }
   }
 
   /** The engine may have reserved the keys for it. */
@@ -170,8 +184,9 @@ export class PendingRequest {
     this.follow(this.#session.send({ type: 'poll', request, lease, wait, read: this.#owner.wantedRead() }))
   }
 
-  #queued(lookAgain: number): void {
+  #queued(status: QueuedStatus): void {
     this.state = 'queued'
+    this.#standing = { status, at: this.#session.clock.now() }
     this.#placeUntil = this.sentAt + placeLife(this)
     if (!this.#owner.waiting) {
       // All callers gave up before the answer arrived.
@@ -180,7 +195,7 @@ export class PendingRequest {
     }
     if (this.#isWoken) return this.#poll()
     // fault: a waiter does not tell that it lives
-    const pause = Math.min(lookAgain, this.#untilHeard())
+    const pause = Math.min(status.lookAgain, this.#untilHeard())
     this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
   }
 

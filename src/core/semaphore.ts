@@ -18,7 +18,10 @@ export interface PermitOptions extends LockOptions {
   permits?: number | undefined
 }
 
-/** A number of permits that callers acquire and release. Several callers can hold some at the same time. */
+/**
+ * A number of permits that callers acquire and release. Several callers can hold some at the same time. It is locked
+ * when no permit is free.
+ */
 export type Semaphore = Lock<Grant, PermitOptions>
 
 /** A semaphore is the same lock with a claim on permits. */
@@ -38,6 +41,10 @@ class PermitsLock implements Semaphore {
   async tryAcquire(options?: PermitOptions): Promise<Grant | undefined> {
     const [lock, rest] = this.#split(options)
     return lock.tryAcquire(rest)
+  }
+
+  isLocked(): Promise<boolean> {
+    return this.#one.isLocked()
   }
 
   async acquire(options?: PermitOptions): Promise<Grant> {

@@ -8,6 +8,7 @@ import {
   type Operation,
   type OutcomeOf,
   type Release,
+  type SessionInfo,
 } from '../engine/contract.js'
 import { giveBack } from '../engine/give-back.js'
 import type { Clock } from '../clock.js'
@@ -34,6 +35,7 @@ const PING_LEASE = 5000
 
 /** One engine session, with its local queues, its lease keeper and its watchers. Passes the engine's hints to them. */
 export class Session implements Listener, QueueSession {
+  readonly id: string
   readonly keeper: LeaseKeeper
   readonly health: Health
   readonly deadlocks: DeadlockDetector | undefined
@@ -57,15 +59,16 @@ export class Session implements Listener, QueueSession {
 
   /** @param detectDeadlocks whether tasks are followed, so that a task that would wait for itself gets an error. */
   constructor(
-    readonly id: string,
+    readonly member: SessionInfo,
     readonly engine: Engine,
     readonly clock: Clock,
     detectDeadlocks: boolean,
   ) {
+    this.id = member.session
     this.keeper = new LeaseKeeper(engine, clock)
     this.health = new Health(() => this.ping())
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
-    this.#watchers = new Watchers(id, operation => this.send(operation), clock)
+    this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
   }
 
   /** A request id that no other request ever had. */

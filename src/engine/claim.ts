@@ -31,3 +31,25 @@ export function conflict(a: Claim, b: Claim): boolean {
   if (a.mode === 'permits' && b.mode === 'permits') return a.permits + b.permits > a.max
   return a.mode !== 'shared' || b.mode !== 'shared'
 }
+
+/** The claims before a place in a queue, as far as they matter to the requests behind. */
+export class Ahead {
+  #first: Claim | undefined
+  #permits = 0
+
+  admits(claim: Claim): boolean {
+    if (!this.#first) return true
+    if (claim.mode === 'permits' && this.#first.mode === 'permits')
+      // fault: there is one permit too many
+      return this.#permits + claim.permits <= claim.max
+    // fault: a writer comes in beside readers
+    return !conflict(this.#first, claim)
+  }
+
+  /** Adds a claim behind those before it. After one that was not admitted the modes differ, and none is admitted. */
+  add(claim: Claim): void {
+    if (!this.#first) this.#first = claim
+    else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }
+    if (claim.mode === 'permits') this.#permits += claim.permits
+  }
+}

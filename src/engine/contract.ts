@@ -118,6 +118,8 @@ export interface Expire {
 export interface Inspect {
   readonly type: 'inspect'
   readonly prefix: string
+  /** Of the key `prefix` alone. An engine looks for no others then, because there may be millions. */
+  readonly exact?: boolean | undefined
 }
 
 /** Reads several values in one step. */
@@ -214,6 +216,8 @@ export type RequestStatus =
       readonly lookAgain: number
       /** All sessions with a request before it on any of its keys, for engines that can prove a session dead. */
       readonly behind: readonly string[]
+      /** A holder that it waits for, where the engine knows one without looking further. */
+      readonly holder?: HolderReport | undefined
     }
   /** Not granted, and nothing is left behind. */
   | { readonly state: 'busy' }
@@ -262,6 +266,9 @@ export interface RequestReport {
   /** Milliseconds until it expires unless it is renewed. */
   readonly expiresIn: number
 }
+
+/** A holder as a waiter behind it is told of it. */
+export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'label' | 'age'>
 
 export interface Outcomes {
   enqueue: RequestStatus

@@ -6,6 +6,8 @@ import {
   type Enqueue,
   type ExtendOrYield,
   type Granted,
+  type HolderReport,
+  type Inspect,
   type LockOperation,
   type OutcomeOf,
   type Patience,
@@ -13,7 +15,7 @@ import {
   type RequestReport,
   type RequestStatus,
 } from './contract.js'
-import { conflict, type Claim } from './claim.js'
+import { Ahead, type Claim } from './claim.js'
 
 /** A request's place in the queue of one key. */
 export interface Entry {
@@ -138,7 +140,7 @@ export class LockTable {
         this.#serve(operation.keys, now)
         return undefined
       case 'inspect':
-        return this.#inspect(operation.prefix, now)
+        return this.#inspect(operation, now)
     }
   }
 
@@ -289,10 +291,11 @@ export class LockTable {
     return requests.length
   }
 
-  #inspect(prefix: string, now: number): RequestReport[] {
-    return this.#state.keys(prefix).flatMap(key => {
+  #inspect({ prefix, exact = false }: Inspect, now: number): RequestReport[] {
+    const keys = exact ? [prefix] : this.#state.keys(prefix)
+    return keys.flatMap(key => {
       // Requests that have expired stay until another request needs their place, but they hold nothing.
-      const live = [...this.#state.queue(key)!].filter(({ request }) => now < request.expires)
+      const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < request.expires)
       return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request
         const member = this.#state.member(session)
@@ -412,6 +415,7 @@ export class LockTable {
   #standing(request: Request, patience: Patience, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
+    let holder: Request | undefined
     const behind = new Set<string>()
     for (const { key } of request.claims) {
       let inFront = 0
@@ -420,6 +424,7 @@ export class LockTable {
         if (other === request) break
         // No request ever enters before it, so no other session's death can matter to it later.
         behind.add(other.session)
+        if (other.phase === 'held') holder ??= other
         if (isSilent(other, now)) continue
         queued ||= inFront++ > 0 && other.phase === 'waiting'
         // Several requests may hold the key, and the end of any of them may make room.
@@ -434,7 +439,21 @@ export class LockTable {
     const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(patience))
     const granting = request.phase === 'reserved' ? 0 : soonest
     const lookAgain = this.#isBound(request) ? LOOK_FOR_END : granting
-    return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
+    return {
+      state: 'queued',
+      id: request.id,
+      place,
+      lookAgain: Math.max(lookAgain, 0),
+      behind: [...behind],
+      holder: holder && this.#holderReport(holder, now),
+    }
+  }
+
+  /** Undefined where its process is not known. */
+  #holderReport({ session, label, since }: Request, now: number): HolderReport | undefined {
+    const member = this.#state.member(session)
+    if (!member) return undefined
+    return { session, host: member.host, pid: member.pid, label: label ?? member.label, age: now - since }
   }
 
   /** The number of permits that the key is in use with, when the claim names another one. */
@@ -457,28 +476,6 @@ function isSilent({ phase, expires }: Request, now: number): boolean {
 function isOver({ phase, expires, lease }: Request, now: number): boolean {
   // In an outage no waiter can be heard. Waiters that try again within this time keep their order.
   return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_LIFE, 0) : 0)
-}
-
-/** The claims before a place in a queue, as far as they matter to the requests behind. */
-class Ahead {
-  #first: Claim | undefined
-  #permits = 0
-
-  admits(claim: Claim): boolean {
-    if (!this.#first) return true
-    if (claim.mode === 'permits' && this.#first.mode === 'permits')
-      // fault: there is one permit too many
-      return this.#permits + claim.permits <= claim.max
-    // fault: a writer comes in beside readers
-    return !conflict(this.#first, claim)
-  }
-
-  /** Adds a claim behind those before it. After one that was not admitted the modes differ, and none is admitted. */
-  add(claim: Claim): void {
-    if (!this.#first) this.#first = claim
-    else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }
-    if (claim.mode === 'permits') this.#permits += claim.permits
-  }
 }
 
 function keysOf(request: Request): string[] {

@@ -47,8 +47,8 @@ export class SignalboxLocks implements Locks {
   async waiters(key: string): Promise<readonly string[]> {
     const labels: string[] = []
     try {
-      for await (const report of this.#box.inspect(key))
-        if (report.key === key) labels.push(...report.waiters.flatMap(({ label }) => label ?? []))
+      for await (const { waiters } of this.#box.inspect(key, { exact: true }))
+        labels.push(...waiters.flatMap(({ label }) => label ?? []))
     } catch (error) {
       if (!(error instanceof SignalboxError) || !OUTAGES.has(error.code)) throw error
     }

@@ -213,14 +213,14 @@ export class Changes {
     this.#state.forgetAbsent()
     for (const { purpose } of jobs) {
       if (purpose.type === 'revoke') await this.#find(LOCKS, JSON.stringify(purpose.session))
-      if (purpose.type === 'inspect') await this.#find(LOCKS, '')
+      if (purpose.type === 'inspect' && !purpose.exact) await this.#find(LOCKS, '')
     }
     const names = new Set<string>()
     const read = new Set<string>()
     const marks = new Set<string>()
     for (const { purpose } of jobs) {
       for (const name of namesFor(purpose)) {
-        if (purpose.type === 'read') read.add(name)
+        if (purpose.type === 'read' || purpose.type === 'inspect') read.add(name)
         else if (!this.#rows.get(name)) names.add(name)
       }
       if (purpose.type === 'read') for (const id of purpose.ids) marks.add(markOf(id))

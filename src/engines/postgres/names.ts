@@ -33,6 +33,8 @@ export function namesFor(purpose: Purpose): string[] {
       return [...names, ...values(purpose.read?.keys ?? [])]
     case 'expire':
       return purpose.keys.map(key => rowName('lock', key))
+    case 'inspect':
+      return purpose.exact ? [rowName('lock', purpose.prefix)] : []
     case 'forceRelease':
       return [rowName('lock', purpose.key)]
     case 'read':

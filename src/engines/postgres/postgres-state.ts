@@ -309,6 +309,8 @@ export class PostgresState implements EngineState {
 
   /** The entries for a key. */
   #queue(key: string): Entry[] {
+    const name = rowName('lock', key)
+    if (this.#absent.has(name) && !this.#rows.get(name)) return []
     const row = this.#touched(this.#row('lock', key))
     let queue = this.#queues.get(key)
     if (!queue) {

@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { ForceRelease, RequestReport, Revoke } from '../../engine/contract.js'
+import type { ForceRelease, Inspect, RequestReport, Revoke } from '../../engine/contract.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
 import type { HeldLayout } from './held-layout.js'
@@ -9,6 +9,11 @@ import type { ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
 
 const SCAN_COUNT = '1000'
+/** What PTTL answers for a key that is not there, and for one that stays. */
+const MISSING = -2
+const NO_EXPIRY = -1
+/** What the text of a held key begins with, also where it has several holders. */
+const OWN_TEXT = 'signalbox/1 '
 
 /** A request as `inspect` shows it, with what tells it from all others. */
 export interface IdentifiedReport extends RequestReport {
@@ -25,12 +30,17 @@ export interface OperatorParts {
   readonly calls: ScriptCalls
 }
 
-/** A key that is held by an exclusive grant. */
+/** A key that is held, and what it tells of its holder. */
 interface HeldKey {
   readonly key: string
-  readonly held: HeldText
-  readonly expiresIn: number
+  readonly id: string
+  readonly number: number
+  readonly details: string
   readonly age: number
+  /** Infinity for a client of another library that has set no expiry. */
+  readonly expiresIn: number
+  /** Whether such a client holds it. */
+  readonly isForeign: boolean
 }
 
 /** Looks at the requests of all sessions, and takes them away. Methods reject as the link does. */
@@ -42,36 +52,42 @@ export class Operator {
   }
 
   /**
-   * All requests for keys that begin with `prefix`, with their ids, each key's in order: those with a record from their
-   * groups, and grants that are known by their held keys only.
+   * The requests that are asked for, with their ids, each key's in order: those with a record from their groups, and
+   * grants that are known by their held keys only.
    */
-  async reports(prefix: string): Promise<readonly IdentifiedReport[]> {
+  async reports({ prefix, exact = false }: Inspect): Promise<readonly IdentifiedReport[]> {
+    const { layout, names } = this.#parts
+    const groups = exact ? [names.group(prefix)] : await this.#groups()
     const reports: ScriptReport[] = []
-    for (const group of await this.#groups()) reports.push(...(await this.#reports(group)))
+    for (const group of groups) reports.push(...(await this.#reports(group)))
     const recorded = new Set(
       reports.filter(({ phase }) => phase === 'held').map(({ id, key }) => `${id} ${key}`),
     )
-    const light = (await this.#heldKeys(prefix)).filter(({ key, held }) => !recorded.has(`${held.id} ${key}`))
-    const held = light.map(({ key, held: text, expiresIn, age }) => ({
-      id: text.id,
+    const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
+    // Where any key may be meant, one with another text is no lock. Where one lock is meant, another client holds it.
+    const known = (await this.#heldKeys(heldNames)).filter(({ isForeign }) => exact || !isForeign)
+    const light = known.filter(({ key, id }) => !recorded.has(`${id} ${key}`))
+    const held = light.map(({ key, id, details, number, age, expiresIn }) => ({
+      id,
       order: '',
       key,
-      ...whoIs(text.id, text.details),
+      ...whoIs(id, details),
       claim: { key, mode: 'exclusive' as const },
       phase: 'held' as const,
-      number: text.number,
+      number,
       age,
       expiresIn,
     }))
     const others = reports
-      .filter(({ key }) => key.startsWith(prefix))
+      .filter(({ key }) => (exact ? key === prefix : key.startsWith(prefix)))
       .map(({ details, ...report }) => ({ ...report, ...whoIs(report.id, details) }))
     return [...held, ...others].sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
   async forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     const { names } = this.#parts
-    const held = await this.#heldText(names.held(key))
+    const text = await this.#text(names.held(key))
+    const held = text === undefined ? undefined : HeldText.of(text)
     const group = names.group(key)
     if (held) {
       if (held.number !== number) return false
@@ -90,7 +106,8 @@ export class Operator {
 
   /** @returns how many requests were taken away. */
   async revoke({ session }: Revoke): Promise<number> {
-    const its = (await this.reports('')).filter(report => report.session === session)
+    const all = await this.reports({ type: 'inspect', prefix: '' })
+    const its = all.filter(report => report.session === session)
     const taken = [...groupedBy(its, ({ id }) => id)].map(([id, reports]) => {
       const claims = reports.map(({ claim }) => claim)
       return this.#take(this.#parts.names.group(claims[0]!.key), id, 0, claims)
@@ -115,29 +132,41 @@ export class Operator {
     return found.map(name => names.groupOfRequests(name))
   }
 
-  /** The keys held by exclusive grants of Signalbox. */
-  async #heldKeys(start: string): Promise<HeldKey[]> {
-    const { layout, link, names } = this.#parts
+  /**
+   * Those of these names that one holder has: an exclusive grant, or what another program has put there.
+   * @param heldNames of the keys that are there while a lock is held.
+   */
+  async #heldKeys(heldNames: readonly string[]): Promise<HeldKey[]> {
+    const { link, names } = this.#parts
     const [seconds, micros] = (await link.command('', ['TIME'])) as readonly string[]
     const now = Number(seconds) * 1000 + Number(micros) / 1000
-    const scanned = await this.#scan(names.heldPattern(start), layout.type)
     const found = await Promise.all(
-      scanned.map(async (name): Promise<HeldKey[]> => {
+      heldNames.map(async (name): Promise<HeldKey[]> => {
         const key = names.keyOfHeld(name)
         if (key === undefined) return []
-        const [held, left] = await Promise.all([this.#heldText(name), link.command(name, ['PTTL', name])])
-        if (!held || Number(left) <= 0) return []
-        return [{ key, held, expiresIn: Number(left), age: Math.max(0, now - held.since) }]
+        const [text, answer] = await Promise.all([this.#text(name), link.command(name, ['PTTL', name])])
+        const left = Number(answer)
+        const held = text === undefined ? undefined : HeldText.of(text)
+        if (held) {
+          if (left <= 0) return []
+          const { id, number, details, since } = held
+          return [
+            { key, id, number, details, age: Math.max(0, now - since), expiresIn: left, isForeign: false },
+          ]
+        }
+        if (left === MISSING || text?.startsWith(OWN_TEXT)) return []
+        const expiresIn = left === NO_EXPIRY ? Infinity : left
+        return [{ key, id: `?${key}`, number: 0, details: '', age: 0, expiresIn, isForeign: true }]
       }),
     )
     return found.flat()
   }
 
-  /** What a held key says, if an exclusive grant of Signalbox holds it. */
-  async #heldText(name: string): Promise<HeldText | undefined> {
+  /** The text of a held key; undefined for one of another form, and where there is none. */
+  async #text(name: string): Promise<string | undefined> {
     const { layout, link } = this.#parts
     const text = await link.command(name, layout.reading(name))
-    return typeof text === 'string' ? HeldText.of(text) : undefined
+    return typeof text === 'string' ? text : undefined
   }
 
   async #scan(pattern: string, type: string): Promise<string[]> {

@@ -9,6 +9,7 @@ import type {
 } from '../../engine/contract.js'
 import type { ScriptOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
+import { whoIs } from './held-text.js'
 
 /** An operation that failed alone within its call. */
 export class OperationFailure {
@@ -92,12 +93,15 @@ function claimOf(key: string, mode: string, permits: number, max: number): Claim
 
 function statusOf(id: string, answer: Reply): RequestStatus {
   if (typeof answer === 'number') return { state: 'held', id, number: answer }
-  const [state, first, second] = list(answer)
+  const [state, first, second, holder, details, age] = list(answer)
   switch (state) {
     case 'held':
       return { state, id, number: Number(first), read: readOutcome(second!) }
-    case 'queued':
-      return { state, id, place: Number(first), lookAgain: Number(second), behind: [] }
+    case 'queued': {
+      const queued = { state, id, place: Number(first), lookAgain: Number(second), behind: [] } as const
+      if (holder === undefined) return queued
+      return { ...queued, holder: { ...whoIs(text(holder), text(details)), age: Number(age) } }
+    }
     case 'mismatch':
       return { state, key: text(first), max: Number(second) }
     case 'busy':

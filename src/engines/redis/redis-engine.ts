@@ -131,8 +131,8 @@ export class RedisEngine implements Engine {
   }
 
   /** As {@link Operator.reports}. Rejects as {@link submit} does. */
-  async reports(prefix: string): Promise<readonly IdentifiedReport[]> {
-    return this.#attempt(() => this.#operator.reports(prefix))
+  async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
+    return this.#attempt(() => this.#operator.reports(inspect))
   }
 
   /** Hears hints from when the promise settles, before anything waits. Rejects as {@link submit} does. */
@@ -177,8 +177,8 @@ export class RedisEngine implements Engine {
     return undefined
   }
 
-  async #inspect({ prefix }: Inspect): Promise<readonly RequestReport[]> {
-    const reports = await this.reports(prefix)
+  async #inspect(inspect: Inspect): Promise<readonly RequestReport[]> {
+    const reports = await this.reports(inspect)
     return reports.map(({ id: _, order: __, ...report }) => report)
   }
 

@@ -1,4 +1,4 @@
-import type { ForceRelease, RequestReport } from '../../engine/contract.js'
+import type { ForceRelease, Inspect, RequestReport } from '../../engine/contract.js'
 import { groupedBy } from '../../grouped.js'
 import type { BoxSession } from './box-session.js'
 import { NoNodeError, type ZooKeeper } from './client/index.js'
@@ -35,10 +35,11 @@ export class Admin {
     this.#paths = paths
   }
 
-  /** The holders and waiters of keys that begin with `prefix`. */
-  inspect(prefix: string): Promise<readonly RequestReport[]> {
+  inspect({ prefix, exact = false }: Inspect): Promise<readonly RequestReport[]> {
     return this.#session.run(async client => {
-      const nodes = await this.#nodesOf(client, await this.#keys(client, prefix))
+      if (exact) await client.sync(this.#paths.locks)
+      const keys = exact ? [prefix] : await this.#keys(client, prefix)
+      const nodes = await this.#nodesOf(client, keys)
       // A request over several keys is granted when it is free on all of them.
       const all = await this.#withOthers(client, nodes)
       const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())

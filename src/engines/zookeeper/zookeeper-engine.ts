@@ -117,7 +117,7 @@ export class ZooKeeperEngine implements Engine {
         // The server keeps the order, and nothing is ever reserved by one session for another.
         return undefined
       case 'inspect':
-        return admin.inspect(operation.prefix)
+        return admin.inspect(operation)
       case 'forceRelease':
         return admin.forceRelease(operation)
       case 'revoke':

@@ -222,6 +222,7 @@ const COUNTED: ReadonlySet<string> = new Set([
   'versions',
   'behind',
   'lookAgain',
+  'age',
   'isAlone',
 ])
 

@@ -1,4 +1,4 @@
-import type { Listener, SessionInfo, Operation, OutcomeOf } from '../../../src/engine/contract.js'
+import type { Inspect, Listener, SessionInfo, Operation, OutcomeOf } from '../../../src/engine/contract.js'
 import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
@@ -61,8 +61,8 @@ export class DistantVoter implements VotingEngine {
     return this.#way().then(() => this.#engine.listen())
   }
 
-  reports(prefix: string): Promise<readonly IdentifiedReport[]> {
-    return this.#engine.reports(prefix)
+  reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
+    return this.#engine.reports(inspect)
   }
 
   raise(least: number): Promise<void> {

@@ -17,7 +17,7 @@ test('a person at a terminal is told which holder keeps a command waiting, a scr
   await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 5000 })
   expect(told[0]).toMatch(
     new RegExp(
-      `^signalbox: waiting for nightly, held by billing on ${hostname()} \\(pid ${process.pid}\\) for \\d\\.\\ds\\n$`,
+      `^signalbox: waiting for nightly, held by billing on ${hostname()} \\(pid ${process.pid}\\), which asked for it \\d\\.\\ds ago\\n$`,
     ),
   )
   await held.release()

@@ -159,11 +159,12 @@ end
 
 local function standing(request, patience)
   if request.phase == 'held' then return request.number end
-  local nearest, foreign, first = math.huge, false, true
+  local nearest, foreign, first, holder = math.huge, false, true, nil
   for _, claim in ipairs(request.claims) do
     local ahead, queued = 0, false
     for other in queue(claim.key) do
       if other.id == request.id then break end
+      if other.phase == 'held' and not begins(other.id, FOREIGN) then holder = holder or other end
       if not silent(other) then
         if ahead > 0 and other.phase == 'waiting' then queued = true end
         ahead = ahead + 1
@@ -183,7 +184,8 @@ local function standing(request, patience)
     if foreign then again = math.min(again, first and ${FOREIGN_LOOK} or before * ${CLAIM_WINDOW}) end
     if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
-  return { 'queued', before, math.ceil(again) }
+  if not holder then return { 'queued', before, math.ceil(again) } end
+  return { 'queued', before, math.ceil(again), holder.id, holder.details, now - holder.since }
 end
 
 -- Grants a request with these claims. Its record may know only those of them that another request met. One without a

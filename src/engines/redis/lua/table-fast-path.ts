@@ -177,7 +177,11 @@ while position <= LAST and not spoilt do
         local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
         local nearest = (kind == 'extendOrYield' and second or first).expires - now
         local again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, hear))
-        answers[#answers + 1] = { 'queued', before, math.ceil(again) }
+        local status = { 'queued', before, math.ceil(again) }
+        if kind == 'enqueue' and first.phase == 'held' then
+          status[4], status[5], status[6] = first.id, first.details, now - first.since
+        end
+        answers[#answers + 1] = status
       else answers[#answers + 1] = 1 end
     end
   end

@@ -107,7 +107,7 @@ export class QuorumEngine implements Engine {
       case 'forceRelease':
         return this.#operator.forceRelease(operation)
       case 'inspect':
-        return this.#operator.inspect(operation.prefix)
+        return this.#operator.inspect(operation)
       case 'read':
       case 'commit':
       case 'watch':

@@ -1,4 +1,4 @@
-import type { ForceRelease, RequestReport, Revoke } from '../../../engine/contract.js'
+import type { ForceRelease, Inspect, RequestReport, Revoke } from '../../../engine/contract.js'
 import { groupedBy } from '../../../grouped.js'
 import type { IdentifiedReport } from '../operator.js'
 import type { Answers, Electorate } from './electorate.js'
@@ -15,8 +15,8 @@ export class QuorumOperator {
     this.#electorate = electorate
   }
 
-  async inspect(prefix: string): Promise<readonly RequestReport[]> {
-    const merged = mergedReports(await this.#reports(prefix))
+  async inspect(inspect: Inspect): Promise<readonly RequestReport[]> {
+    const merged = mergedReports(await this.#reports(inspect))
     return merged.map(({ id: _, order: __, ...report }) => report)
   }
 
@@ -26,7 +26,8 @@ export class QuorumOperator {
    */
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
-    let reports = await this.#reports('')
+    const inspect: Inspect = { type: 'inspect', prefix: key, exact: true }
+    let reports = await this.#reports(inspect)
     const found = mergedReports(reports).find(
       report => report.key === key && report.phase === 'held' && report.number === number,
     )
@@ -42,7 +43,7 @@ export class QuorumOperator {
       )
       if (votes.every(vote => vote === undefined)) return isReleased
       isReleased = (await this.#releaseVotes(key, votes)) || isReleased
-      reports = await this.#reports('')
+      reports = await this.#reports(inspect)
     }
   }
 
@@ -65,11 +66,11 @@ export class QuorumOperator {
   }
 
   /** By the index of the server. */
-  async #reports(prefix: string): Promise<Reports> {
+  async #reports(inspect: Inspect): Promise<Reports> {
     const { voters } = this.#electorate
     const reports = new Array<readonly IdentifiedReport[] | undefined>(voters.length).fill(undefined)
     const asked = voters.map(async (voter, index) => {
-      reports[index] = await voter.reports(prefix)
+      reports[index] = await voter.reports(inspect)
     })
     const failed = ({ failures }: Answers<void>): Error => this.#electorate.unreachable(failures)
     await this.#electorate.outcome(asked, this.#allInReach, failed)

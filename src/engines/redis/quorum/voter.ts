@@ -1,6 +1,13 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
-import type { Listener, LockRequest, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
+import type {
+  Inspect,
+  Listener,
+  LockRequest,
+  SessionInfo,
+  Operation,
+  OutcomeOf,
+} from '../../../engine/contract.js'
 import { giveBack } from '../../../engine/give-back.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { Ballot } from '../ballot.js'
@@ -13,7 +20,7 @@ export interface VotingEngine {
   join(member: SessionInfo, listener: Listener): Promise<void>
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
   listen(): Promise<void>
-  reports(prefix: string): Promise<readonly IdentifiedReport[]>
+  reports(inspect: Inspect): Promise<readonly IdentifiedReport[]>
   raise(least: number): Promise<void>
   leave(): Promise<void>
 }
@@ -106,9 +113,9 @@ export class Voter {
     return this.#listening
   }
 
-  /** All requests for keys that begin with `prefix`, with leases as their callers count them. */
-  async reports(prefix: string): Promise<readonly IdentifiedReport[]> {
-    const reports = await this.#once(engine => engine.reports(prefix))
+  /** The requests that are asked for, with leases as their callers count them. */
+  async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
+    const reports = await this.#once(engine => engine.reports(inspect))
     return reports.map(report => ({ ...report, expiresIn: leaseHere(report.expiresIn) }))
   }
 

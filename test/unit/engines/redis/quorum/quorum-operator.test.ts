@@ -30,7 +30,7 @@ function inspected(first: readonly IdentifiedReport[], ...others: readonly (read
   const late = new Promise<void>(resolve => (answer = resolve)).then(() => first)
   const voters = [late, ...others].map(reports => ({ reports: async () => reports }) as unknown as Voter)
   const electorate = new Electorate('quorum', voters, new NumberClock(), clock)
-  const shown = new QuorumOperator(electorate).inspect('')
+  const shown = new QuorumOperator(electorate).inspect({ type: 'inspect', prefix: '' })
   return { clock, answer, shown: shown.then(all => all.map(({ session, phase }) => `${session} ${phase}`)) }
 }
 
