@@ -18,7 +18,7 @@ export interface Attempt {
 /** The pauses between rounds: milliseconds. */
 const FIRST_PAUSE = 20
 const LONGEST_PAUSE = 1000
-/** One server has so long to welcome a client, in the first round and at the least: milliseconds. */
+/** One server has so long to welcome a client, until one was silent for as long, and at the least: milliseconds. */
 const FIRST_PATIENCE = 1000
 const LEAST_PATIENCE = 100
 /** One server gets this part of the time that is left, so that there is time to report what was wrong. */
@@ -34,7 +34,9 @@ export async function connectToAny(
   attempt: Attempt,
 ): Promise<Connection | undefined> {
   const { signal } = attempt
+  let longest = FIRST_PATIENCE
   for (let round = 1; ; round *= 2) {
+    let isTooShort = false
     const addresses = await addressesOf(hosts).catch((error: unknown) => {
       attempt.failed(error)
       return []
@@ -43,13 +45,17 @@ export async function connectToAny(
       if (signal.aborted) return undefined
       // A server without a leader accepts connections and says nothing, while another one may have found its leader.
       const left = attempt.until() - systemClock.now()
-      const patience = Math.max(Math.min(left * PATIENT_FOR, round * FIRST_PATIENCE), LEAST_PATIENCE)
+      const patience = Math.max(Math.min(left * PATIENT_FOR, longest), LEAST_PATIENCE)
+      const begun = systemClock.now()
       try {
         return await Connection.open(address, attempt.hello(), patience, options)
       } catch (error) {
         attempt.failed(error)
+        // A server that refuses at once, as before it is up, is no reason to wait longer for one that is silent.
+        isTooShort ||= systemClock.now() - begun >= patience
       }
     }
+    if (isTooShort) longest *= 2
     // The random part keeps clients apart that come back together after an outage.
     const duration = Math.min(round * FIRST_PAUSE, LONGEST_PAUSE) * (0.5 + Math.random())
     await pause(duration, undefined, { ref: false, signal }).catch(() => undefined)
