@@ -15,6 +15,8 @@ describe('a mistake in the sources is found', () => {
       for (let seed = 1; !found && seed <= SCHEDULES; seed++)
         found = (await simulate(seed, sources)).violation
       expect(found, `${SCHEDULES} schedules went by`).toBeDefined()
+      // A mistake that is no program breaks every promise.
+      expect(found!.message).not.toMatch(/ReferenceError|SyntaxError/)
       expect(fault.breaks, found!.message).toContain(found!.promise)
     } finally {
       remove()

@@ -71,7 +71,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a waiter does not tell that it lives',
-    wrong: 'const pause = Math.max(lookAgain, 20_000)',
+    wrong: 'const pause = Math.max(status.lookAgain, 20_000)',
     breaks: ['P4', 'P5', 'P9'],
   },
   {
