@@ -182,6 +182,31 @@ describe('installed into an empty project', () => {
     expect((await node('strict.mjs')).stdout).toBe('true undefined\n')
   })
 
+  // The first with `await using`, the first that lets CommonJS require an ES module, and the newest of each major.
+  test.each(['5.2', '5.8', '5.9', '6', '7'])(
+    'works with TypeScript %s and the tsconfig of the README',
+    async version => {
+      const compiler = join(folder, `typescript-${version}`)
+      mkdirSync(compiler)
+      writeFileSync(join(compiler, 'package.json'), '{ "private": true }')
+      const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+      await runProgram('npm', ['install', ...options, `typescript@${version}`], { cwd: compiler, timeLimit })
+      link('@types/node')
+      const use = [
+        `await using box = await open('memory:')`,
+        `console.log(await box.mutex('a').run(async () => 'held'))`,
+      ]
+      write('esm.mts', [`import { open } from 'signalbox'`, ...use])
+      write('common.cts', [`import { open } from 'signalbox'`, `void (async () => {`, ...use, `})()`])
+      const files = version === '5.2' ? ['esm.mts'] : ['esm.mts', 'common.cts']
+      write('tsconfig.json', [
+        JSON.stringify({ compilerOptions: { ...readmeCompilerOptions(), strict: true }, files }),
+      ])
+      await node(join(compiler, 'node_modules/typescript/bin/tsc'), '-p', '.')
+      for (const file of files) expect((await node(file.replace('ts', 'js'))).stdout).toBe('held\n')
+    },
+  )
+
   test('has the command signalbox', async () => {
     const command = join(project, 'node_modules/.bin/signalbox')
     expect((await runProgram(command, ['--version'], { cwd: project, timeLimit })).stdout).toBe(
@@ -235,6 +260,7 @@ describe('installed into an empty project', () => {
   /** Makes a package of the checkout available to the project, instead of fetching it again. */
   function link(name: string): void {
     const path = join(project, 'node_modules', name)
+    if (existsSync(path)) return
     mkdirSync(dirname(path), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), path)
   }
