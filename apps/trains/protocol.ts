@@ -43,6 +43,8 @@ export type FromWorker =
   | Acknowledgement
   /** Sent once while it holds, when so many messages are committed and not acknowledged. */
   | { readonly kind: 'holding'; readonly committed: number }
+  /** All is done and acknowledged, and the worker ends. `peakMemory`: see PeakMemory. */
+  | { readonly kind: 'drained'; readonly peakMemory: number }
   /** The worker can't go on, and ends. */
   | { readonly kind: 'failed'; readonly reason: string }
 

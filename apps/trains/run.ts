@@ -11,6 +11,7 @@ import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
 import { MessageRegistry } from './messages/registry.js'
 import type { Settings } from './options.js'
+import { PeakMemory } from './peak-memory.js'
 import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
 import type { WorkerSettings } from './protocol.js'
 import { compareLocations, countsOf } from './report/comparison.js'
@@ -67,6 +68,7 @@ export class Run {
   /** All locations that any message names, also those where nothing must have happened. */
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
+  readonly #memory = new PeakMemory()
   #done = 0
   #saving: Promise<void> | undefined
 
@@ -277,6 +279,7 @@ export class Run {
       differences: differences.slice(0, NAMED),
       locations: Object.fromEntries(locations),
       perWorker: this.#supervisor.perWorker,
+      peakMemory: this.#memory.end(),
     }
   }
 }

@@ -3,6 +3,7 @@ import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
 import { Outages } from './outages.js'
+import { PeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { RunStore } from './run-store.js'
 import { LIMITS, openTracker, type Tracker } from './tracker.js'
@@ -17,6 +18,7 @@ interface Running {
   readonly closeLog: () => void
 }
 
+const memory = new PeakMemory()
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
@@ -36,6 +38,7 @@ async function drain({ worker, tracker, closeLog }: Running): Promise<void> {
   await worker.drain()
   await tracker.close()
   closeLog()
+  send({ kind: 'drained', peakMemory: memory.end() })
   process.disconnect()
 }
 

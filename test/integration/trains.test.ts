@@ -1,11 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DAY, faultless, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
-import { spoiledFeed } from '../support/trains/spoiled-feed.js'
-import { zipArchive } from '../support/trains/zip-archive.js'
+import { DAY, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
 
 let folder: string
 
@@ -23,16 +21,6 @@ function trains(argv: readonly string[], options?: Parameters<typeof runTracker>
 }
 
 describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
-  test('ends with the serial result although workers are killed', async () => {
-    const { status, report } = await trains(['--processes', '4', '--days', '3', '--kill', '6'])
-    expect(report).toMatchObject({ ...faultless(3), processes: 4, days: 3, rejected: 0 })
-    expect(report.kills).toHaveLength(6)
-    expect(report.redelivered).toBeGreaterThan(0)
-    const located = Object.values(report.locations)
-    expect(located.reduce((sum, { arrived }) => sum + arrived, 0)).toBe(3 * DAY.moved)
-    expect(status).toBe(0)
-  })
-
   test('ends with a wrong result without locks and version checks', async () => {
     const { status, report, output } = await trains(['--processes', '4', '--days', '2', '--unsafe-no-locks'])
     expect(report.matchesSerial).toBe(false)
@@ -72,27 +60,6 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(report.locations).toMatchObject({ X: { created: 1, departed: 1 }, Y: { arrived: 1 } })
     expect(output).toMatch(/is lost: 1\n.*line 2: .*fly.*\n$/)
     expect(status).toBe(5)
-  })
-
-  test('loses nothing of a spoiled feed in a zip archive, as an independent count says', async () => {
-    const feed = spoiledFeed()
-    writeFileSync(join(folder, 'feed.zip'), zipArchive(feed.files))
-    const argv = [
-      '--gtfs',
-      join(folder, 'feed.zip'),
-      '--days',
-      '1',
-      '--processes',
-      '2',
-      '--kill',
-      '2',
-      '--strict',
-    ]
-    const { status, report } = await trains(argv)
-    expect(report.locations).toEqual(feed.counts)
-    expect(report).toMatchObject({ ...faultless(1), rejected: 0 })
-    expect(Object.fromEntries(report.mendings.map(({ kind, lines }) => [kind, lines]))).toEqual(feed.faults)
-    expect(status).toBe(0)
   })
 
   test('refuses to run beside another run on its engine, and leaves that one alone', async () => {

@@ -14,12 +14,7 @@ import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { intercepted } from '../support/hazelcast/intercepted.js'
-import {
-  startHazelcast,
-  startHazelcastCluster,
-  TEST_CLUSTER,
-  type HazelcastServer,
-} from '../support/servers/hazelcast.js'
+import { startHazelcastCluster, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
@@ -168,17 +163,6 @@ test('trains on three members that are killed in turn and join again: nothing lo
   expect(report).toMatchObject(faultless(10))
   expect(report.kills).toHaveLength(20)
   expect(killed).toBeGreaterThanOrEqual(members.length)
-})
-
-test('trains on one member, which is not killed because it has all data: nothing lost, counters right', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  await using member = await startHazelcast()
-  const url = `hazelcast://${member.address}/${TEST_CLUSTER}?map=trains`
-  const { status, output, report } = await runTracker(folder, url, NAMED_RUN, { limit: LONGEST_RUN })
-  expect(status, output).toBe(0)
-  expect(report).toMatchObject(faultless(10))
-  expect(report.kills).toHaveLength(20)
 })
 
 test('a box that is opened while a member ends is open in time', async () => {

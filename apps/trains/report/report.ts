@@ -44,6 +44,8 @@ export interface Report extends FindingsSummary {
   readonly differences: readonly Difference[]
   readonly locations: Readonly<Record<string, LocationCounts>>
   readonly perWorker: readonly WorkerTotals[]
+  /** The most memory that the supervisor used: bytes. It does not grow with the number of messages. */
+  readonly peakMemory: number
 }
 
 /** The exit status of the command. */

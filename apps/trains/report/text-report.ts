@@ -53,12 +53,20 @@ function totals(report: Report, deadLetters: string): readonly string[] {
       `${count(report.ignored)} ignored, ${count(report.rejected)} rejected, ${count(report.deadLettered)} dead-lettered`,
     `${count(Math.round(report.perSecond))} messages/s in ${durations.format(report.seconds)} s; ` +
       `waited for locks: p50 ${wait(report.lockWaitMs.p50)}, p99 ${wait(report.lockWaitMs.p99)}`,
+    memory(report),
   ]
   if (report.resumedAfter > 0) {
     lines.push(`${count(report.resumedAfter)} of the messages were done by the run that was resumed`)
   }
   if (report.deadLettered > 0) lines.push(`dead letters are in ${deadLetters}`)
   return lines
+}
+
+function memory({ peakMemory, perWorker }: Report): string {
+  const workers = perWorker.flatMap(worker => worker.peakMemory ?? [])
+  const megabytes = (bytes: number) => `up to ${numbers.format(Math.round(bytes / 1e6))} MB`
+  const worker = workers.length === 0 ? '' : `, of a worker ${megabytes(Math.max(...workers))}`
+  return `memory of the supervisor ${megabytes(peakMemory)}${worker}`
 }
 
 function kills(report: Report): readonly string[] {

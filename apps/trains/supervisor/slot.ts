@@ -30,6 +30,8 @@ export class Slot {
   done = 0
   /** How often a process of it was replaced. */
   replaced = 0
+  /** The most memory that its last process used: bytes; undefined until that has done all its work. */
+  peakMemory: number | undefined
   /** Why a process of it could not go on, as it said last. */
   lastFailure: string | undefined
   /** Processes that have died by themselves since the last acknowledgement. */

@@ -64,6 +64,8 @@ export interface WorkerTotals {
   readonly messages: number
   /** How often its process died and was replaced. */
   readonly replaced: number
+  /** The most memory that its last process used: bytes; null where that died before it was to end. */
+  readonly peakMemory: number | null
 }
 
 /**
@@ -110,7 +112,12 @@ export class Supervisor {
   }
 
   get perWorker(): readonly WorkerTotals[] {
-    return this.#slots.map(({ number, done, replaced }) => ({ worker: number, messages: done, replaced }))
+    return this.#slots.map(({ number, done, replaced, peakMemory = null }) => ({
+      worker: number,
+      messages: done,
+      replaced,
+      peakMemory,
+    }))
   }
 
   /** Whether a worker takes messages. @param worker its number. */
@@ -213,6 +220,9 @@ export class Supervisor {
         break
       case 'holding':
         this.#parts.kills.strike(slot, this.#acknowledged, message.committed)
+        break
+      case 'drained':
+        slot.peakMemory = message.peakMemory
         break
       case 'failed':
         this.#parts.log.error('worker failed', { worker: slot.number, reason: message.reason })

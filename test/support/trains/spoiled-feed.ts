@@ -3,46 +3,105 @@ import { fileURLToPath } from 'node:url'
 
 const bundled = fileURLToPath(new URL('../../../apps/trains/data/caltrain-gtfs', import.meta.url))
 
+/** What happens at a place in a day. */
+type Counts = Record<'created' | 'deleted' | 'arrived' | 'departed', number>
+
+/** Columns of stop_times.txt. */
+const [TRIP, ARRIVAL, DEPARTURE, STOP, SEQUENCE] = [0, 1, 2, 3, 4] as const
+
+/** The stop that stops.txt lacks. */
+const ABSENT = '70011'
+
+/** Ways to spoil the third line of a trip so that it is rejected, by the kind that the report calls it. */
+const LOST_LINES: Readonly<Record<string, (row: string[]) => void>> = {
+  columns: row => row.push('more'),
+  'unknown trip': row => (row[TRIP] = 'none'),
+  stop_id: row => (row[STOP] = ''),
+  stop_sequence: row => (row[SEQUENCE] = 'third'),
+  arrival_time: row => (row[ARRIVAL] = 'at noon'),
+  departure_time: row => (row[DEPARTURE] = '7:60:00'),
+  'departure before arrival': row => (row[DEPARTURE] = '00:00:00'),
+  'repeated place': row => (row[SEQUENCE] = '1'),
+  backwards: row => row.splice(ARRIVAL, 2, '00:00:00', '00:00:00'),
+}
+
 /**
- * The bundled timetable with faults that can be mended: stray quotes in a column that is not read, a stop that stops.txt
- * lacks, and last stops without a time. The counts of one day are added up here from its lines alone.
+ * The bundled timetable with faults of every kind, those that are mended and those that lose a line. The counts of one
+ * day are added up here from its lines alone.
  */
 export function spoiledFeed() {
   const stops = rowsOf('stops.txt')
+  const trips = rowsOf('trips.txt')
   const times = rowsOf('stop_times.txt')
-  const absent = '70011'
-  const counts: Record<string, Record<'created' | 'deleted' | 'arrived' | 'departed', number>> = {}
-  const at = (stop: string) => (counts[stop] ??= { created: 0, deleted: 0, arrived: 0, departed: 0 })
-  let withoutTime = 0
-  for (const trip of new Set(times.slice(1).map(([id]) => id))) {
-    const its = times.filter(([id]) => id === trip).sort((a, b) => Number(a[4]) - Number(b[4]))
-    const places = its.map(([, , , stop]) => stop!)
-    at(places[0]!).created++
-    for (const stop of places.slice(0, -1)) at(stop).departed++
-    for (const stop of places.slice(1)) at(stop).arrived++
-    at(places.at(-1)!).deleted++
-    if (its.length < 3) continue
-    withoutTime++
-    its.at(-1)!.splice(1, 2, '', '')
+  const counts: Record<string, Counts> = {}
+  const mended = { quotes: 0, 'repeated stop': 0, 'unknown stop': 0, 'ends without a time': 0 }
+  const rejected: Record<string, number> = {}
+  const lose = (kind: string, lines = 1) => (rejected[kind] = (rejected[kind] ?? 0) + lines)
+
+  const ways = Object.entries(LOST_LINES)
+  let long = 0
+  for (const trip of new Set(times.slice(1).map(row => row[TRIP]!))) {
+    const its = times.filter(row => row[TRIP] === trip).sort((a, b) => +a[SEQUENCE]! - +b[SEQUENCE]!)
+    if (its.length < 6) {
+      mended['unknown stop'] += absentAmong(its)
+      count(counts, its)
+      continue
+    }
+    const [kind, spoil] = ways[long++] ?? []
+    if (spoil) {
+      const [lost] = its.splice(2, 1)
+      spoil(lost!)
+      lose(kind!)
+    }
+    mended['unknown stop'] += absentAmong(its)
+    if (long === ways.length + 1) {
+      for (const row of its) row.splice(ARRIVAL, 2, '', '')
+      lose('no time', its.length)
+    } else if (long === ways.length + 2) {
+      for (const row of its.slice(1)) row.splice(ARRIVAL, 2, '', '')
+      lose('one time', its.length - 1)
+      count(counts, its.slice(0, 1))
+    } else {
+      its.at(-1)!.splice(ARRIVAL, 2, '', '')
+      mended['ends without a time']++
+      count(counts, its)
+    }
   }
-  const described = stops
-    .filter(([id]) => id !== absent)
-    .map(([id, ...rest], index) => [id, index === 0 ? 'stop_desc' : '5" above the "rails', ...rest])
-  const text = (rows: readonly (readonly (string | undefined)[])[]) =>
-    Buffer.from(rows.map(row => row.join()).join('\n'))
+
+  // Lines that are repeated, and a trip without a line in stop_times.txt.
+  trips.push(trips[1]!, trips[1]!.with(2, 'nowhere'))
+  lose('repeated trip')
+  lose('no stops')
+  const described = [...stops.filter(([id]) => id !== ABSENT), stops.at(-1)!].map(([id, ...rest], index) => [
+    id,
+    index === 0 ? 'stop_desc' : '5" above the "rails',
+    ...rest,
+  ])
+  mended.quotes = described.length - 1
+  mended['repeated stop'] = 1
   return {
-    files: new Map([
-      ['stops.txt', text(described)],
-      ['trips.txt', readFileSync(`${bundled}/trips.txt`)],
-      ['stop_times.txt', text(times)],
-    ]),
+    files: new Map(
+      Object.entries({ 'stops.txt': described, 'trips.txt': trips, 'stop_times.txt': times }).map(
+        ([file, rows]) => [file, Buffer.from(rows.map(row => row.join()).join('\n'))],
+      ),
+    ),
     counts,
-    faults: {
-      quotes: described.length - 1,
-      'unknown stop': times.filter(([, , , stop]) => stop === absent).length,
-      'ends without a time': withoutTime,
-    },
+    mended,
+    rejected,
   }
+}
+
+function absentAmong(rows: readonly string[][]): number {
+  return rows.filter(row => row[STOP] === ABSENT).length
+}
+
+/** Counts what a train does that makes these stops. */
+function count(counts: Record<string, Counts>, rows: readonly string[][]): void {
+  const at = (row: string[]) => (counts[row[STOP]!] ??= { created: 0, deleted: 0, arrived: 0, departed: 0 })
+  at(rows[0]!).created++
+  for (const row of rows.slice(0, -1)) at(row).departed++
+  for (const row of rows.slice(1)) at(row).arrived++
+  at(rows.at(-1)!).deleted++
 }
 
 /** No line of these files has a quote. */

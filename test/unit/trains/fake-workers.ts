@@ -77,7 +77,10 @@ export class FakeWorkers {
           worker?.hold(message.holding)
           break
         case 'drain':
-          void worker?.drain().then(() => end('ended with status 0'))
+          void worker?.drain().then(() => {
+            send({ kind: 'drained', peakMemory: 1000 * (this.processes.indexOf(it) + 1) })
+            end('ended with status 0')
+          })
           break
       }
     })

@@ -56,7 +56,11 @@ const report: Report = {
   matchesSerial: true,
   differences: [],
   locations: { A: counts(1000, 0, 2000, 3000), B: counts(0, 300, 9000, 8000), C: counts(0, 0, 0, 0) },
-  perWorker: [{ worker: 1, messages: 12_345, replaced: 0 }],
+  perWorker: [
+    { worker: 1, messages: 12_345, replaced: 0, peakMemory: 98_765_432 },
+    { worker: 2, messages: 0, replaced: 1, peakMemory: null },
+  ],
+  peakMemory: 1_234_567_890,
 }
 
 describe('the report as text', () => {
@@ -72,6 +76,7 @@ describe('the report as text', () => {
       '12,345 messages by 4 processes on file:./dir: 1,000 created, 11,000 moved, 300 deleted, 45 ignored, ' +
         '0 rejected, 0 dead-lettered',
       '24,690 messages/s in 0.5 s; waited for locks: p50 1.23 ms, p99 none',
+      'memory of the supervisor up to 1,235 MB, of a worker up to 99 MB',
       '',
       'Every location is as the serial result says.',
       '',

@@ -266,6 +266,9 @@ describe('a worker that dies', () => {
     expect(run.supervisor.redelivered).toBeGreaterThan(0)
     expect(run.killing.done).toEqual([])
     expect(run.supervisor.perWorker.map(({ replaced }) => replaced)).toEqual([0, 1, 0])
+    await run.supervisor.finish()
+    // As the fake processes say: the fourth one replaced the second.
+    expect(run.supervisor.perWorker.map(({ peakMemory }) => peakMemory)).toEqual([1000, 4000, 3000])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
   })
