@@ -1,12 +1,8 @@
-import { startHazelcast } from '../../test/support/servers/hazelcast.js'
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { byHand } from '../lockers/hazelcast-by-hand.js'
 import { lockContext } from '../lockers/hazelcast-lock-context.js'
-import { hazelcastUrl } from '../lockers/hazelcast-server.js'
 import { signalboxHazelcast } from '../lockers/signalbox-server.js'
-import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
-import { hazelcastPort } from './straight-port.js'
 
 function field(goal: Goal): Parameters<typeof sequential>[0] {
   const faster: Comparison = { measure: 'opsPerSecond', of: 'signalbox', to: byHand.name, goal }
@@ -37,45 +33,10 @@ function manyProcesses(): Work {
   }
 }
 
-/** A member for each run of the train tracker. */
-const onMember: MakeState = async () => {
-  const server = await startHazelcast()
-  return { engine: hazelcastUrl(server.address), clear: () => server.kill() }
-}
-
-function trains(processes: number): Work {
-  const ours = tracker(processes, onMember, 'signalbox')
-  const port = hazelcastPort(processes)
-  return {
-    part: 'hazelcast',
-    name: `messages of the train tracker with ${processes} ${processes === 1 ? 'process' : 'processes'}`,
-    seconds: RUN_SECONDS,
-    mostRounds: 3,
-    subjects: [ours, port],
-    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: port.name, goal: { atLeast: 5 } }],
-  }
-}
-
-/** The tracker with a second process beside the first: it is to be faster for that. */
-function moreProcesses(): Work {
-  const [one, two] = [tracker(1, onMember), tracker(2, onMember)]
-  return {
-    part: 'hazelcast',
-    name: 'messages of the train tracker, by the number of processes',
-    seconds: RUN_SECONDS,
-    mostRounds: 3,
-    subjects: [one, two],
-    comparisons: [{ measure: 'opsPerSecond', of: two.name, to: one.name, goal: { atLeast: 1 } }],
-  }
-}
-
-/** Locks and transactions on one Hazelcast member. */
+/** Locks on one Hazelcast member. */
 export const hazelcastWorks: readonly Work[] = [
   sequential(field({ atLeast: 1 })),
   distinctKeys(field({ atLeast: 1 }), 64),
   oneProcess(),
   manyProcesses(),
-  trains(1),
-  trains(2),
-  moreProcesses(),
 ]

@@ -1,8 +1,7 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { advisory, advisoryWithin, polledAdvisory, rowLock } from '../lockers/postgres-peers.js'
-import { IDLE_BOXES, startDurablePostgres } from '../lockers/postgres-server.js'
+import { IDLE_BOXES } from '../lockers/postgres-server.js'
 import { crowdedPostgres, signalboxPostgres } from '../lockers/signalbox-server.js'
-import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { postgresPermits } from './permits.js'
 
@@ -13,13 +12,7 @@ function against(measure: Comparison['measure'], goal: Goal): Comparison[] {
   return peers.map(({ name }) => ({ measure, of: 'signalbox', to: name, goal }))
 }
 
-/** A server for each run of the train tracker. Values wait for its disk. */
-const onServer: MakeState = async () => {
-  const server = await startDurablePostgres()
-  return { engine: server.url, clear: () => server.kill() }
-}
-
-/** Locks, permits and transactions on one PostgreSQL server. */
+/** Locks and permits on one PostgreSQL server. */
 export const postgresWorks: readonly Work[] = [
   sequential({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 0.8 }) }),
   distinctKeys({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 2 }) }, 64),
@@ -49,13 +42,4 @@ export const postgresWorks: readonly Work[] = [
     name: `one key wanted by 4 processes with 4 tasks each, beside ${IDLE_BOXES} idle boxes or none`,
   },
   postgresPermits,
-  {
-    part: 'postgres',
-    name: 'messages of the train tracker with 4 processes',
-    seconds: RUN_SECONDS,
-    mostRounds: 3,
-    subjects: [tracker(4, onServer, 'signalbox')],
-    comparisons: [],
-    targets: [{ measure: 'opsPerSecond', of: 'signalbox', goal: { atLeast: 8000 } }],
-  },
 ]

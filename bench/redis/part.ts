@@ -1,10 +1,7 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
-import { startRedis } from '../../test/support/servers/redis.js'
 import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
 import { rFairLock, rLock } from '../lockers/redisson.js'
-import { redisPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-server.js'
-import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
 const npm = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
@@ -30,13 +27,7 @@ const waitsLess = [
   ...against('worst wait', [rLock, rFairLock]),
 ]
 
-/** A server for each run of the train tracker. */
-const onServer: MakeState = async () => {
-  const server = await startRedis()
-  return { engine: server.url, clear: () => server.stop() }
-}
-
-/** Locks and transactions on one Redis server. */
+/** Locks on one Redis server. */
 export const redisWorks: readonly Work[] = [
   sequential({ part: 'redis', libraries: free, comparisons: faster({ npm: { atLeast: 1 } }) }),
   distinctKeys({ part: 'redis', libraries: free, comparisons: faster({ npm: { atLeast: 2.5 } }) }, 64),
@@ -61,13 +52,5 @@ export const redisWorks: readonly Work[] = [
       { processes: 4, tasks: 4 },
     ),
     targets: [{ measure: 'worst wait to median', of: 'signalbox', goal: { atMost: 3 } }],
-  },
-  {
-    part: 'redis',
-    name: 'messages of the train tracker with 4 processes',
-    seconds: RUN_SECONDS,
-    mostRounds: 3,
-    subjects: [tracker(4, onServer, 'signalbox'), redisPort],
-    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: redisPort.name, goal: { atLeast: 10 } }],
   },
 ]

@@ -1,28 +1,81 @@
+import { startHazelcast } from '../../test/support/servers/hazelcast.js'
+import { startRedis } from '../../test/support/servers/redis.js'
+import { hazelcastUrl } from '../lockers/hazelcast-server.js'
+import { startDurablePostgres } from '../lockers/postgres-server.js'
 import type { Work } from '../work.js'
-import { RUN_SECONDS, tracker } from './tracker.js'
+import { hazelcastPort } from './hazelcast-port.js'
+import { redisPort } from './redis-port.js'
+import { RUN_SECONDS, tracker, type MakeState } from './tracker.js'
 
-const ONE = tracker(1)
-const FOUR = tracker(4)
-const EIGHT = tracker(8)
+const onRedis: MakeState = async () => {
+  const server = await startRedis()
+  return { engine: server.url, clear: () => server.stop() }
+}
 
-/** The train tracker on the file engine, every commit durable. */
-export const trainWorks: readonly Work[] = [
-  {
-    part: 'trains',
-    name: 'messages of the train tracker',
-    seconds: RUN_SECONDS,
-    mostRounds: 3,
-    subjects: [ONE, tracker(2), FOUR, EIGHT],
+/** Values wait for its disk. */
+const onPostgres: MakeState = async () => {
+  const server = await startDurablePostgres()
+  return { engine: server.url, clear: () => server.kill() }
+}
+
+const onHazelcast: MakeState = async () => {
+  const server = await startHazelcast()
+  return { engine: hazelcastUrl(server.address), clear: () => server.kill() }
+}
+
+/** A work of runs of the tracker. Each has a server of its own where the engine has one. */
+function trains(engine: string, rest: Pick<Work, 'subjects' | 'comparisons' | 'targets'>): Work {
+  const name = `messages of the train tracker on ${engine}`
+  return { part: 'trains', name, seconds: RUN_SECONDS, mostRounds: 3, ...rest }
+}
+
+/** Every commit is durable. */
+function onFiles(): Work {
+  const [one, two, four, eight] = [tracker(1), tracker(2), tracker(4), tracker(8)]
+  return trains('files', {
+    subjects: [one, two, four, eight],
     comparisons: [
-      { measure: 'opsPerSecond', of: FOUR.name, to: ONE.name, goal: { atLeast: 1 } },
-      { measure: 'opsPerSecond', of: EIGHT.name, to: FOUR.name, goal: { atLeast: 0.9 } },
+      { measure: 'opsPerSecond', of: four.name, to: one.name, goal: { atLeast: 1 } },
+      { measure: 'opsPerSecond', of: eight.name, to: four.name, goal: { atLeast: 0.9 } },
     ],
     targets: [
-      { measure: 'opsPerSecond', of: ONE.name, goal: { atLeast: 40_000 } },
-      { measure: 'least share', of: FOUR.name, goal: { atLeast: 0.125 } },
-      { measure: 'least share', of: EIGHT.name, goal: { atLeast: 0.0625 } },
-      { measure: 'p99 wait', of: FOUR.name, goal: { atMost: 100 } },
-      { measure: 'p99 wait', of: EIGHT.name, goal: { atMost: 100 } },
+      { measure: 'opsPerSecond', of: one.name, goal: { atLeast: 40_000 } },
+      { measure: 'least share', of: four.name, goal: { atLeast: 0.125 } },
+      { measure: 'least share', of: eight.name, goal: { atLeast: 0.0625 } },
+      { measure: 'p99 wait', of: four.name, goal: { atMost: 100 } },
+      { measure: 'p99 wait', of: eight.name, goal: { atMost: 100 } },
     ],
-  },
+  })
+}
+
+/** One process and two, each beside a straight port of as many. */
+function onMember(): Work {
+  const [one, two] = [tracker(1, onHazelcast), tracker(2, onHazelcast)]
+  const [onePort, twoPort] = [hazelcastPort(1), hazelcastPort(2)]
+  return trains('Hazelcast', {
+    subjects: [one, two, onePort, twoPort],
+    comparisons: [
+      { measure: 'opsPerSecond', of: one.name, to: onePort.name, goal: { atLeast: 6 } },
+      { measure: 'opsPerSecond', of: two.name, to: twoPort.name, goal: { atLeast: 6 } },
+      { measure: 'opsPerSecond', of: two.name, to: one.name, goal: { atLeast: 1 } },
+    ],
+  })
+}
+
+const four = tracker(4, onRedis)
+const fourOnPostgres = tracker(4, onPostgres)
+
+/** The train tracker on files, Redis, PostgreSQL and Hazelcast. */
+export const trainWorks: readonly Work[] = [
+  onFiles(),
+  trains('Redis', {
+    subjects: [four, redisPort],
+    comparisons: [{ measure: 'opsPerSecond', of: four.name, to: redisPort.name, goal: { atLeast: 15 } }],
+  }),
+  trains('PostgreSQL', {
+    subjects: [fourOnPostgres],
+    comparisons: [],
+    targets: [{ measure: 'opsPerSecond', of: fourOnPostgres.name, goal: { atLeast: 8000 } }],
+  }),
+  onMember(),
 ]

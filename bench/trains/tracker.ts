@@ -48,11 +48,8 @@ const inFolder: MakeState = async folder => {
 }
 
 /** The train tracker with so many workers, as `npm start` runs it; the waits are those of a process beside it. */
-export function tracker(
-  processes: number,
-  makeState: MakeState = inFolder,
-  name = processes === 1 ? '1 process' : `${processes} processes`,
-): Subject {
+export function tracker(processes: number, makeState: MakeState = inFolder): Subject {
+  const name = processes === 1 ? '1 process' : `${processes} processes`
   return { name, start: async ({ folder }) => new Tracker(folder, processes, makeState) }
 }
 

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { Mutex } from 'redis-semaphore'
 import { toldAddress } from '../lockers/address-file.js'
 import { redisSupport } from '../lockers/redis-server.js'
-import { straightPort } from '../trains/straight-port.js'
+import { straightPort } from './straight-port.js'
 
 const LOCK = { lockTimeout: 30_000, acquireTimeout: 60_000 }
 

@@ -1,7 +1,7 @@
 import { byHand, hazelcastClient } from '../lockers/hazelcast-by-hand.js'
 import { hazelcastSupport } from '../lockers/hazelcast-server.js'
 import type { ForkedSubject } from '../processes/forked.js'
-import { straightPort } from '../trains/straight-port.js'
+import { straightPort } from './straight-port.js'
 
 /** The straight port of the train tracker with the client of Hazelcast. */
 export function hazelcastPort(processes: number): ForkedSubject {
