@@ -172,7 +172,8 @@ export class Box implements AsyncDisposable {
   /**
    * Does a task once in a fleet for each slot. All processes call it, for instance by a timer; one runs the task under
    * the mutex `name`, the others wait until it is done and learn that. A task that fails, or whose process dies, is not
-   * done: the next caller does it. A process whose clock is behind does nothing for a slot that is over.
+   * done: the next caller does it. A process whose clock is behind does nothing for a slot that is over. The task is
+   * given the slot's name: where it must not take effect twice, it writes that down under a unique key.
    *
    * ```ts
    * const { ran } = await box.oncePer('nightly', { cron: '0 3 * * *' }, () => report())
@@ -187,7 +188,7 @@ export class Box implements AsyncDisposable {
   async oncePer<T>(
     name: string,
     slots: Slots,
-    task: (grant: Grant) => T | Promise<T>,
+    task: (grant: Grant, slot: string) => T | Promise<T>,
     options?: LockOptions,
   ): Promise<Once<T>> {
     // No events about writes: a listener is told of the lock, and the caller has written nothing itself.

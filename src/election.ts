@@ -39,9 +39,10 @@ export interface LeadOptions extends LockOptions {
   /**
    * Whether the caller stands again, a second later, after it lost the lead, and after an outage: when it can't reach
    * the engine, or `task` throws an UnavailableError, IndeterminateError or LostError. A function is told the error each
-   * time. Default false: `lead` throws the error.
+   * time; if it returns true, the caller also stands again after any other error that `task` throws. Default false:
+   * `lead` throws the error.
    */
-  again?: boolean | ((error: unknown) => void) | undefined
+  again?: boolean | ((error: unknown) => unknown) | undefined
 }
 
 /** One of many callers leads. When it resigns or is lost, the next waiter leads. */
@@ -113,8 +114,9 @@ class MutexElection implements Election {
       } catch (error) {
         // A task whose lead was lost may have ended with any error.
         const canPass = lead?.aborted === true || isOutageOrLoss(error)
-        if (again === false || !canPass || this.#session.refusal()) throw error
-        if (typeof again === 'function') again(error)
+        if (again === false || !(canPass || lead) || this.#session.refusal()) throw error
+        const isWanted = typeof again === 'function' && again(error) === true
+        if (!canPass && !isWanted) throw error
       }
       await pause(STAND_AGAIN, this.#session.clock, term.signal)
     }

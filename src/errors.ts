@@ -82,6 +82,11 @@ export class UnavailableError extends SignalboxError {
   readonly code = 'UNAVAILABLE'
 }
 
+/** What an engine needs is not installed. Trying again is of no use. */
+export class MissingPackageError extends UnavailableError {
+  override readonly name = 'UnavailableError'
+}
+
 /** The engine was asked and its answer never came: the request may have been applied. Remnants are being cleaned up. */
 export class IndeterminateError extends SignalboxError {
   readonly code = 'INDETERMINATE'

@@ -18,7 +18,7 @@ export interface CronSlots {
 /**
  * For what a task is done once. A duration such as `'1d'`: for each such period of the wall clock, counted in UTC from
  * 1970 on. A cron pattern: for each period from one of its times to the next. Any other text is itself the name of one
- * slot, such as that of a release.
+ * slot, such as that of a release; one that is meant as a duration or a pattern, such as `'1 day'`, is refused.
  */
 export type Slots = string | CronSlots
 
@@ -40,6 +40,9 @@ export interface Slot {
 export const RUNS = 'signalbox-runs'
 
 const SECOND = 1000
+/** What is meant as a duration or a pattern. As names these would be one slot for ever. */
+const LIKE_DURATION = /^\d+(?:\.\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|w|weeks?)$/i
+const LIKE_PATTERN = /^[\d*][\d*/,-]*(?:\s+(?:[\d*/,?#-]+|[a-z]{3}(?:[-,][a-z]{3})*)){4,5}$/i
 
 /**
  * The slot at this moment.
@@ -52,9 +55,16 @@ export async function slotAt(option: string, slots: Slots, now: number): Promise
   if (typeof slots !== 'string' || slots === '') {
     throw new InvalidArgumentError(`${option} takes a text or { cron }, not ${shown(slots)}`)
   }
-  if (!isDuration(slots)) return { name: slots, begins: undefined }
+  if (!isDuration(slots)) return { name: checkedName(option, slots), begins: undefined }
   const length = milliseconds(option, slots, { least: 1, most: Infinity })
   return period(slots, Math.floor(now / length) * length)
+}
+
+function checkedName(option: string, name: string): string {
+  if (!LIKE_DURATION.test(name) && !LIKE_PATTERN.test(name)) return name
+  throw new InvalidArgumentError(
+    `${option} takes a duration like '1d' (ms, s, m, h, d), in code { cron }, or a name that is like neither, not ${shown(name)}`,
+  )
 }
 
 function period(text: string, begins: number): Slot {
@@ -127,7 +137,7 @@ export async function oncePer<T>(
   { lock, runs, clock }: OnceParts,
   name: string,
   slots: Slots,
-  task: (grant: Grant) => T | Promise<T>,
+  task: (grant: Grant, slot: string) => T | Promise<T>,
   options: LockOptions | undefined,
 ): Promise<Once<T>> {
   const now = wallOf(clock)
@@ -144,7 +154,7 @@ export async function oncePer<T>(
       if (last.covers(slot)) return { ran: false, slot: slot.name }
       grant.assertHeld()
       began = undefined
-      const result = await task(grant)
+      const result = await task(grant, slot.name)
       began = true
       await last.done(slot)
       began = undefined

@@ -4,7 +4,7 @@ import { milliseconds, type Duration } from './duration.js'
 import type { Engine } from './engine/contract.js'
 import { givenEngine, type GivenEngine } from './engines/given-engine.js'
 import { registeredFor, type Given } from './engines/registry.js'
-import { UnavailableError } from './errors.js'
+import { MissingPackageError, UnavailableError } from './errors.js'
 import { checkOptions } from './options.js'
 import { pause } from './pause.js'
 
@@ -12,7 +12,7 @@ import { pause } from './pause.js'
 export interface OpenOptions extends BoxOptions {
   /**
    * For how long to try again while the engine can't be reached, such as a server that starts at the same time; default
-   * 0: `open` tries once.
+   * 0: `open` tries once. `Infinity` tries until it opens.
    */
   wait?: Duration | undefined
 }
@@ -47,7 +47,7 @@ const TRY_AGAIN = 250
  *
  * An engine's code is loaded only when a box is opened on it.
  * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the engine can't be reached
- * within `wait` or a package that it needs is missing.
+ * within `wait`, or at once when a package that it needs is missing.
  */
 export async function open(source: string | Given | GivenEngine, options: OpenOptions = {}): Promise<Box> {
   checkOptions(options, [...BOX_OPTIONS, 'wait'])
@@ -60,7 +60,8 @@ export async function open(source: string | Given | GivenEngine, options: OpenOp
       const left = until - systemClock.now()
       // An engine of the caller's own is joined once.
       const isOwn = typeof source === 'object' && 'engine' in source
-      if (!(error instanceof UnavailableError) || left <= 0 || isOwn) throw error
+      const canPass = error instanceof UnavailableError && !(error instanceof MissingPackageError)
+      if (!canPass || left <= 0 || isOwn) throw error
       await pause(Math.min(TRY_AGAIN, left), systemClock)
     }
   }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe } from './checks.js'
-import { assert } from './assert.js'
+import { assert, rejection } from './assert.js'
 import type { LockEvent } from '../diagnostics.js'
 import { BusyError, LostError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -120,6 +120,23 @@ export function election(fixture: EngineFixture): void {
         { again: true },
       )
       await assert.rejects(closing, /without its box/)
+    })
+
+    test('with `again` a function can let the caller stand again after an error of the task', async boxes => {
+      const box = await boxes.open()
+      let terms = 0
+      const told: unknown[] = []
+      const task = (): string => {
+        if (++terms < 2) throw new Error('of the task')
+        return 'led to the end'
+      }
+      const again = (error: unknown): boolean => told.push(error) > 0
+      assert.equal(await box.election('e').lead(task, { again }), 'led to the end')
+      assert.hasLength(told, 1)
+      // What does not come from the task ends it all the same.
+      const refused = box.election('e').lead(task, { again, lease: -1 })
+      assert.has(await rejection(refused), { code: 'INVALID_ARGUMENT', taskBegan: false })
+      assert.hasLength(told, 1)
     })
 
     test('with `again` a caller that meets an outage stands again', async boxes => {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Box, Grant, LockOptions } from '../index.js'
 import type { ReleaseFailedEvent } from '../diagnostics.js'
 import type { SignalboxError } from '../errors.js'
@@ -239,6 +240,32 @@ export function taskEnd(fixture: EngineFixture): void {
         () => 1,
       )
       assert.has(await rejection(unnamed), { message: 'of the naming', taskBegan: false })
+    })
+
+    test('a task that the loss of its grant ends rejects with that loss', async boxes => {
+      const box = await boxes.open()
+      const waits: ((grant: Grant) => Promise<unknown>)[] = [
+        ({ signal }) => setTimeout(KEPT, undefined, { signal }),
+        ({ signal }) =>
+          new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+        async grant => {
+          await until('the grant is lost', () => grant.signal.aborted)
+          grant.assertHeld()
+        },
+      ]
+      // An error that has nothing to do with the grant is the task's own.
+      const own = new Error('of the task')
+      const fails = async (grant: Grant): Promise<void> => {
+        await until('the grant is lost', () => grant.signal.aborted)
+        throw own
+      }
+      const errors = await Promise.all(
+        [...waits, fails].map((task, index) =>
+          rejection(box.mutex(`short ${index}`).run(task, { lease: LAPSING, renew: false })),
+        ),
+      )
+      assert.equal(errors.pop(), own)
+      for (const error of errors) assert.has(error, { code: 'LOST', taskBegan: true, taskEnded: false })
     })
 
     test('the loss of an inner grant does not say that the outer task ended', async boxes => {

@@ -28,8 +28,9 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
   /**
    * Acquires, calls `task`, releases, and returns the task's result. It returns the result even if the release failed:
    * then the lease ends the grant, and the channel `signalbox:lock:release-failed` reports it.
-   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with `taskEnded` and
-   * the `result` when the task succeeded but its grant had been lost.
+   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with a `taskBegan` of
+   * true when the loss of the grant ended the task, through `grant.signal` or `assertHeld`; LostError with `taskEnded`
+   * and the `result` when the task succeeded but its grant had been lost.
    */
   run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
 }
@@ -98,8 +99,9 @@ export class ClaimLock implements Lock<WriteGrant> {
       result = await (deadlocks ? deadlocks.run(this.#set, grant, async () => task(grant)) : task(grant))
     } catch (error) {
       // The task's own error says more than the error of the release.
+      const isEnded = endedBy(grant.signal, error)
       await grant.release().catch(() => undefined)
-      throw ofTask(error)
+      throw isEnded ? aboutTask(grant.signal.reason, true) : ofTask(error)
     }
     const { isHeld } = grant
     try {
@@ -125,6 +127,12 @@ export class ClaimLock implements Lock<WriteGrant> {
   #queue(): LocalQueue {
     return this.#session.queueFor(this.#set, this.#noun)
   }
+}
+
+/** Whether an error is what the end of a grant makes of a task: the signal's own reason, or that of a wait for it. */
+function endedBy({ reason }: AbortSignal, error: unknown): boolean {
+  if (reason === undefined) return false
+  return error === reason || (error instanceof Error && error.name === 'AbortError' && error.cause === reason)
 }
 
 /** Calls a task and marks its errors as the task's own. */

@@ -6,7 +6,8 @@ import { startRedis, type RedisServer } from '../support/servers/redis.js'
 const PROGRAM = `
 import { createRequire } from 'node:module'
 import { open } from './signalbox/index.js'
-const outcome = await open(process.argv[2]).then(
+// A package that is missing is not waited for.
+const outcome = await open(process.argv[2], { wait: '1h' }).then(
   async box => {
     await box.mutex('key').run(() => undefined)
     await box.close()

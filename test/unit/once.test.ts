@@ -31,14 +31,21 @@ test('a time zone moves the times of a pattern, also when its clocks change', as
   expect(await nameAt(vienna, '2026-03-29T12:00:00Z')).toBe('0 3 * * * from 2026-03-29T01:00:00.000Z')
 })
 
-test('any other text is a slot of its own', async () => {
-  expect(await slotAt('slots', 'release 7', 0)).toEqual({ name: 'release 7', begins: undefined })
-})
+test.each(['release 7', 'monday', '7', '2026-11-26', '1234abc', '9 to 5 on a day'])(
+  'any other text is a slot of its own: %s',
+  async name => expect(await slotAt('slots', name, 0)).toEqual({ name, begins: undefined }),
+)
 
 test.each<[unknown, RegExp]>([
   ['', /slots takes a text or \{ cron \}, not ""/],
   [7, /slots takes a text or \{ cron \}, not 7/],
   ['0s', /slots takes 1 ms to no limit/],
+  ['24 h', /slots takes a duration like '1d' .* not "24 h"/],
+  ['1day', /slots takes a duration/],
+  ['1D', /slots takes a duration/],
+  ['0 3 * * *', /in code \{ cron \}/],
+  ['0 3 * * mon-fri', /in code \{ cron \}/],
+  ['*/5 * * * *', /in code \{ cron \}/],
   [{ cron: 'at noon' }, /cron takes a pattern/],
   [{ cron: '0 3 * * *', timezone: 'Europe/Atlantis' }, /"Europe\/Atlantis"/],
   [{ cron: '0 3 * * *', zone: 'UTC' }, /no option "zone"/],
@@ -56,7 +63,10 @@ test('a process whose clock is behind does nothing for a slot that is over', asy
     await boxOf(new VirtualClock(start)),
     await boxOf(new VirtualClock(start - 86_400_000)),
   ]
-  expect(await ahead.oncePer('nightly', '1d', () => 'done')).toMatchObject({ ran: true, result: 'done' })
+  expect(await ahead.oncePer('nightly', '1d', (_, slot) => slot)).toMatchObject({
+    ran: true,
+    result: '1d from 2026-03-02T00:00:00.000Z',
+  })
   expect(await behind.oncePer('nightly', '1d', () => 'done')).toEqual({
     ran: false,
     slot: '1d from 2026-03-01T00:00:00.000Z',

@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { MissingPackageError } from '../../errors.js'
 
 /** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
 type SqlValue = string | number | null | Uint8Array
@@ -92,7 +92,7 @@ const LOADED = Symbol.for('signalbox.sqlite')
 
 /**
  * Loads the SQLite that this runtime has, `node:sqlite`, or else the package `libsql`.
- * @throws UnavailableError that says what to install when there is neither.
+ * @throws MissingPackageError that says what to install when there is neither.
  */
 export async function loadSqlite(): Promise<Sqlite> {
   const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> | undefined }
@@ -117,7 +117,7 @@ async function load(): Promise<NativeLibrary> {
     const { default: Database } = await import('libsql')
     return { name: 'libsql', Database: Database as unknown as new (path: string) => NativeDatabase }
   } catch (cause) {
-    throw new UnavailableError(
+    throw new MissingPackageError(
       `The file engine needs SQLite, which Node ${process.versions.node} does not bring: ` +
         'run `npm install libsql`, or use Node 22.13 or later',
       { cause },

@@ -1,5 +1,5 @@
 import { systemClock } from '../../clock.js'
-import { UnavailableError } from '../../errors.js'
+import { MissingPackageError, UnavailableError } from '../../errors.js'
 import type { Engine } from '../../engine/contract.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
@@ -23,12 +23,10 @@ export async function installedPackage(): Promise<Package> {
     // Node may not find all names of a CommonJS package without running it.
     return hazelcast.default ?? hazelcast
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
-    throw new UnavailableError(
-      missing
-        ? 'Hazelcast needs a client package: npm install hazelcast-client'
-        : 'The Hazelcast client package that is installed cannot be loaded',
-      { cause: error },
-    )
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND')
+      throw new MissingPackageError('Hazelcast needs a client package: npm install hazelcast-client')
+    throw new UnavailableError('The Hazelcast client package that is installed cannot be loaded', {
+      cause: error,
+    })
   }
 }

@@ -300,6 +300,11 @@ export class PostgresState implements EngineState {
     return { name, id: 0, version: 0, data: '' }
   }
 
+  /** Whether the database is known to have no row of this name. */
+  #isAbsent(name: string): boolean {
+    return this.#absent.has(name) && !this.#rows.get(name)
+  }
+
   /** Counts a row among those by which the draft was decided. */
   #touched(row: Row): Row {
     this.#read.add(row)
@@ -310,7 +315,7 @@ export class PostgresState implements EngineState {
   /** The entries for a key. */
   #queue(key: string): Entry[] {
     const name = rowName('lock', key)
-    if (this.#absent.has(name) && !this.#rows.get(name)) return []
+    if (this.#isAbsent(name)) return []
     const row = this.#touched(this.#row('lock', key))
     let queue = this.#queues.get(key)
     if (!queue) {
@@ -357,7 +362,7 @@ export class PostgresState implements EngineState {
 
   #value(key: string) {
     const name = rowName('value', key)
-    if (this.#absent.has(name) && !this.#rows.get(name)) return valueOf('')
+    if (this.#isAbsent(name)) return valueOf('')
     const row = this.#touched(this.#row('value', key))
     return valueOf(this.#written.get(row) ?? row.data)
   }

@@ -5,7 +5,7 @@ import type Pg from 'pg'
 import type postgres from 'postgres'
 import type { Clock } from '../../../clock.js'
 import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { InvalidArgumentError, UnavailableError } from '../../../errors.js'
+import { InvalidArgumentError, MissingPackageError } from '../../../errors.js'
 import type { PostgresAddress, PostgresPlace, PostgresTls } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { PgClient, type PgPool } from './pg-client.js'
@@ -20,14 +20,14 @@ const KEEP_ALIVE = 10_000
 
 /**
  * A client of the package that is installed. Where both are, it is `pg`.
- * @throws UnavailableError that names them when neither is
+ * @throws MissingPackageError that names them when neither is
  */
 export async function installedClient(place: PostgresPlace, clock: Clock): Promise<SqlClient> {
   const pg = await ifInstalled(import('pg'), 'PostgreSQL')
   if (pg !== undefined) return overPg(place, pg.default, clock)
   const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
   if (postgres !== undefined) return overPostgres(place, postgres.default, clock)
-  throw new UnavailableError('PostgreSQL needs a client package: npm install pg (or postgres)')
+  throw new MissingPackageError('PostgreSQL needs a client package: npm install pg (or postgres)')
 }
 
 /** A client over `pg`. */

@@ -1,5 +1,5 @@
 import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { UnavailableError } from '../../../errors.js'
+import { MissingPackageError } from '../../../errors.js'
 import type { ClientPackage } from './connection.js'
 import { ioredisPackage } from './ioredis-connection.js'
 import { nodeRedisPackage } from './node-redis-connection.js'
@@ -7,12 +7,12 @@ import { nodeRedisPackage } from './node-redis-connection.js'
 /**
  * The client package that is installed. Where both are, node-redis is taken: it needs about two thirds of the processor
  * time of ioredis for a call.
- * @throws UnavailableError that names them when neither is
+ * @throws MissingPackageError that names them when neither is
  */
 export async function installedPackage(): Promise<ClientPackage> {
   const nodeRedis = await ifInstalled(import('redis'), 'Redis')
   if (nodeRedis !== undefined) return nodeRedisPackage(nodeRedis.createClient)
   const ioredis = await ifInstalled(import('ioredis'), 'Redis')
   if (ioredis !== undefined) return ioredisPackage(ioredis.Redis)
-  throw new UnavailableError('Redis needs a client package: npm install redis (or ioredis)')
+  throw new MissingPackageError('Redis needs a client package: npm install redis (or ioredis)')
 }
