@@ -9,8 +9,11 @@ import { CLAIM_WINDOW } from '../engine/index.js'
 import { rising } from './section.js'
 import { assertServed, pause, queued, soFar, TOLD_BY_RENEWAL, until } from './time.js'
 
-/** The lease of a leader that is to be lost: milliseconds, longer than a loaded machine stalls during a campaign. */
-const TERM = 1000
+/**
+ * The lease of a leader that is to be lost: milliseconds. A campaign takes three steps of the engine, and a process of
+ * several on a loaded machine stands still for up to a second.
+ */
+const TERM = 3000
 
 /** One leader among many. */
 export function election(fixture: EngineFixture): void {

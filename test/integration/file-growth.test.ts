@@ -50,7 +50,7 @@ test(
       })
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => now)
-    // Looking for old ids begins with the first.
+    // Nothing is taken as written before the first.
     vi.spyOn(Math, 'random').mockReturnValue(0)
     await each(0, 3000, change)
     expect(await change(7)).toEqual({ applied: false })

@@ -69,8 +69,8 @@ describe('the tarball', () => {
     expect(paths.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 
-  test('is smaller than 380 kB', () => {
-    expect(tarball.size).toBeLessThan(380_000)
+  test('is smaller than 350 kB', () => {
+    expect(tarball.size).toBeLessThan(350_000)
   })
 
   test('names no folder of the machine that built it', () => {

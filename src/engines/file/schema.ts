@@ -17,6 +17,7 @@ export const LAYOUT = 1
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
  * - `watches`: which sessions are to be told of changes of a store key.
  * - `limits`: the state of each rate limit, and when it can be deleted; made when the first limiter is used.
+ * - `sweeps`: where each table is looked at next for rows whose time is over; made when that is done first.
  * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must
  *   not pass before it is durable.
  */

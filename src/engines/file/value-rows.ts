@@ -52,10 +52,11 @@ export class ValueRows {
     if (this.#records.size > 0) this.#flushRecords()
   }
 
-  /** Forgets what was not written yet. */
+  /** After a transaction that was rolled back: forgets what was not written yet. */
   forget(): void {
     this.#writes.clear()
     this.#records.clear()
+    this.#sweep.forget()
   }
 
   #flushWrites(): void {

@@ -1,6 +1,7 @@
 import { systemClock } from '../../clock.js'
-import { MissingPackageError, UnavailableError } from '../../errors.js'
+import { MissingPackageError } from '../../errors.js'
 import type { Engine } from '../../engine/contract.js'
+import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
 import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'
@@ -16,17 +17,13 @@ export async function openHazelcast(source: string | GivenHazelcast): Promise<En
   return new HazelcastEngine(place, await installedPackage(), systemClock)
 }
 
-/** The installed client package. @throws UnavailableError when there is none */
+/** The installed client package. @throws MissingPackageError when there is none */
 export async function installedPackage(): Promise<Package> {
-  try {
-    const hazelcast = (await import('hazelcast-client')) as Package & { readonly default?: Package }
-    // Node may not find all names of a CommonJS package without running it.
-    return hazelcast.default ?? hazelcast
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND')
-      throw new MissingPackageError('Hazelcast needs a client package: npm install hazelcast-client')
-    throw new UnavailableError('The Hazelcast client package that is installed cannot be loaded', {
-      cause: error,
-    })
-  }
+  const hazelcast = await ifInstalled<Package & { readonly default?: Package }>(
+    import('hazelcast-client'),
+    'Hazelcast',
+  )
+  // Node may not find all names of a CommonJS package without running it.
+  if (hazelcast !== undefined) return hazelcast.default ?? hazelcast
+  throw new MissingPackageError('Hazelcast needs a client package: npm install hazelcast-client')
 }
