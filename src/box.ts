@@ -212,7 +212,7 @@ export class Box implements AsyncDisposable {
     const engine = this.#engine
     if (!engine.reserve) {
       throw new InvalidArgumentError(
-        `${engine.name} has no clock of its own that a limit could go by: open a box on one Redis server or on files for its limits, or give each process its part with limiter() of signalbox/limits`,
+        `${engine.name} has no clock of its own that a limit could go by: open a box on files, PostgreSQL or one Redis server for its limits, or give each process its part with limiter() of signalbox/limits`,
         { engine: engine.name },
       )
     }

@@ -38,9 +38,9 @@ interface StoredLeader {
 export interface LeadOptions extends LockOptions {
   /**
    * Whether the caller stands again, a second later, after it lost the lead, and after an outage: when it can't reach
-   * the engine, or `task` throws an UnavailableError, IndeterminateError or LostError. A function is told the error each
-   * time; if it returns true, the caller also stands again after any other error that `task` throws. Default false:
-   * `lead` throws the error.
+   * the engine, or `task` throws an UnavailableError, IndeterminateError or LostError. A function is told the error
+   * each time; if it returns true, the caller also stands again after any other error that `task` throws. Default
+   * false: `lead` throws the error.
    */
   again?: boolean | ((error: unknown) => unknown) | undefined
 }

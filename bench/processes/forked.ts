@@ -6,7 +6,7 @@ import { concatenated } from '../wait-log.js'
 import type { Contender, Place, Sample, Subject } from '../work.js'
 import type { Answer, Order, Performance, Prepare, Window } from './performer.js'
 
-/** A subject that works in processes of its own, so that the code and garbage of one does not touch the figures of another. */
+/** A subject that works in processes of its own: the code and garbage of one can't touch the figures of another. */
 export interface ForkedSubject extends Subject {
   readonly prepare: Prepare
 }

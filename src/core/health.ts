@@ -3,8 +3,8 @@ import { IndeterminateError, UnavailableError } from '../errors.js'
 /** What is known of a box's engine. */
 export interface BoxState {
   /**
-   * `ready`: the engine answered when it was asked last. `reconnecting`: it did not. `closed`: the box was closed, or the
-   * engine has ended its session.
+   * `ready`: the engine answered when it was asked last. `reconnecting`: it did not. `closed`: the box was closed, or
+   * the engine has ended its session.
    */
   readonly status: 'ready' | 'reconnecting' | 'closed'
   readonly since: Date

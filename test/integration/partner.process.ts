@@ -1,4 +1,4 @@
-/** A partner that notes its calls, in a process of its own so that nothing delays that: sends its port, then the notes. */
+/** A partner that notes its calls, in a process of its own, which nothing delays: sends its port, then the notes. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -12,7 +12,7 @@ import { zipArchive } from '../support/trains/zip-archive.js'
 
 const DAYS = 4
 const KILLS = 20
-/** A process that replaces one takes seconds where its engine's client does, and more beside other tests: milliseconds. */
+/** A new process takes seconds where its engine's client does, and more beside other tests: milliseconds. */
 const LONGEST_RUN = 5 * 60_000
 
 /** Starts an engine for one run. */

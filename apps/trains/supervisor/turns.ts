@@ -4,9 +4,9 @@ import type { Slot } from './slot.js'
 const TURN = 1024
 
 /**
- * Which workers are sent messages: as many at once as there are processors. More of them would take the processors from
- * each other in the middle of a transaction, while others wait for its locks. So each has a turn, does what it was sent,
- * and goes to the end of the line.
+ * Which workers are sent messages: as many at once as there are processors. More of them would take the processors
+ * from each other in the middle of a transaction, while others wait for its locks. So each has a turn, does what it was
+ * sent, and goes to the end of the line.
  */
 export class Turns {
   readonly #atOnce: number

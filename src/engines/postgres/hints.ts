@@ -63,8 +63,8 @@ export class Hints {
 
   /**
    * Settles when the hint is sent, or can't be.
-   * @param row goes along if there is room, so that the box that is told need not ask for it. Only boxes know the name of
-   * its channel.
+   * @param row goes along if there is room, so that the box that is told need not ask for it. Only boxes know the name
+   * of its channel.
    */
   tell(session: string, { type, about }: Hint, row?: Row): Promise<void> {
     const line = `${type} ${about}`

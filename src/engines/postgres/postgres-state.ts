@@ -87,8 +87,8 @@ export class PostgresState implements EngineState {
   }
 
   /**
-   * The names of rows that the decisions need, and that are not known or were not read at one moment. The decisions take
-   * them for empty and go on, so that one look brings all of them. What was decided then is of no use.
+   * The names of rows that the decisions need, and that are not known or were not read at one moment. The decisions
+   * take them for empty and go on, so that one look brings all of them. What was decided then is of no use.
    */
   get missing(): ReadonlySet<string> {
     return this.#missing

@@ -65,7 +65,7 @@ export class PostgresClient implements SqlClient {
         last = this.#ask(sql, text, values, false)
         return this.#answered(last, false)
       })
-      // The package's own commit is a prepared statement. Behind a pooler it can turn into a rollback, and tells nothing.
+      // The package's own commit is a prepared statement. Behind a pooler it can turn into a rollback without a word.
       last = Promise.resolve(sql.unsafe('commit and chain'))
       await this.#answered(last)
       finish(Promise.resolve())

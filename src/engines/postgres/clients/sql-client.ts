@@ -15,7 +15,7 @@ export interface StatementRunner {
 export interface SqlClient extends StatementRunner {
   /** For messages: the place without passwords. */
   readonly name: string
-  /** Whether the database is in this process, with one connection: a transaction of the caller's keeps the box waiting. */
+  /** Whether the database is in this process, with one connection: the box waits for the caller's transaction. */
   readonly isEmbedded?: boolean
   /** Carries out statements without values in one transaction. */
   run(text: string): Promise<void>
