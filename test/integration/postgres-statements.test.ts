@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PGlite } from '@electric-sql/pglite'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { queued } from '../../src/conformance/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
@@ -84,4 +85,21 @@ test('boxes that lock further rows while they decide do not wait for each other'
     'select deadlocks from pg_stat_database where datname = current_database()',
   )
   expect(found!.deadlocks).toBe('0')
+})
+
+test('a PGlite, whose clock tells whole milliseconds, refuses no decision for its time', async () => {
+  const pglite = await PGlite.create()
+  const query = vi.spyOn(pglite, 'query')
+  const transaction = vi.spyOn(pglite, 'transaction')
+  const box = await open({ postgres: pglite })
+  const cycle = () => box.mutex('key').run(() => undefined)
+  await cycle()
+  query.mockClear()
+  for (let turn = 0; turn < 200; turn++) await cycle()
+  const changes = query.mock.calls.filter(([text]) => text.includes('.change('))
+  // One to take the lock, and one to give it back.
+  expect(changes.length).toBeLessThanOrEqual(400)
+  expect(transaction).not.toHaveBeenCalled()
+  await box.close()
+  await pglite.close()
 })

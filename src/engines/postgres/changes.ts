@@ -376,7 +376,8 @@ function valuesOf(
   isWithin: boolean,
 ): string[] {
   return [
-    String(at),
+    // A server that tells whole milliseconds, as PGlite does, would be behind a fraction of one.
+    String(Math.floor(at)),
     String(SLACK),
     String(isDurable),
     String(isWithin),
