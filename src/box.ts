@@ -18,6 +18,7 @@ import { grantName } from './core/lease.js'
 import { ClaimLock, type Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
 import { checkOptions, flag } from './options.js'
+import { checkUnreserved } from './reserved-keys.js'
 import { mutex, type Mutex } from './core/mutex.js'
 import { readWriteLock, type ReadWriteLock } from './core/read-write-lock.js'
 import { semaphore, type Semaphore, type SemaphoreOptions } from './core/semaphore.js'
@@ -145,22 +146,31 @@ export class Box implements AsyncDisposable {
 
   /** Mutual exclusion over one key or several together. @throws InvalidArgumentError */
   mutex(...keys: readonly string[]): Mutex {
+    for (const key of keys) checkUnreserved('key', key)
     return mutex(this.#session, keys)
   }
 
   /** A number of permits under one key. @throws InvalidArgumentError */
   semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    checkUnreserved('key', key)
     return semaphore(this.#session, key, options)
   }
 
   /** Many readers together or one writer alone. @throws InvalidArgumentError */
   readWriteLock(key: string): ReadWriteLock {
+    checkUnreserved('key', key)
     return readWriteLock(this.#session, key)
   }
 
-  /** Any claims together. The other locks are made of this one. @throws InvalidArgumentError */
+  /**
+   * Any claims together. The other locks are made of this one. The locks of elections and limiters take shared claims
+   * only, by which a caller can wait until they are free.
+   * @throws InvalidArgumentError
+   */
   lock(...claims: readonly Claim[]): Lock {
-    return new ClaimLock(this.#session, claimSet(claims), 'lock')
+    const set = claimSet(claims)
+    for (const { key, mode } of set.claims) if (mode !== 'shared') checkUnreserved('key', key)
+    return new ClaimLock(this.#session, set, 'lock')
   }
 
   /** One leader among many. @throws InvalidArgumentError */
@@ -198,6 +208,7 @@ export class Box implements AsyncDisposable {
 
   /** Versioned values and transactions over them. @throws InvalidArgumentError */
   store(name: string, options?: StoreOptions): Store {
+    checkUnreserved('store', name)
     return new Store(this.#session, name, options)
   }
 

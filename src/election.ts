@@ -13,7 +13,9 @@ import { numberOf, type Grant } from './core/grant.js'
 import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
+import { checkKey } from './options.js'
 import { pause } from './pause.js'
+import { electionKey } from './reserved-keys.js'
 
 /** The leader of an election. */
 export interface Leader {
@@ -88,6 +90,8 @@ class MutexElection implements Election {
 
   constructor(session: Session, name: string) {
     this.#session = session
+    // Refused here, because a leader would find it out only after it holds the lock.
+    checkKey('name of an election with its store', `${TERMS}/${name}`)
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
     // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
@@ -259,10 +263,6 @@ function isOutageOrLoss(error: unknown): boolean {
   return (
     error instanceof UnavailableError || error instanceof IndeterminateError || error instanceof LostError
   )
-}
-
-function electionKey(name: string): string {
-  return `election:${name}`
 }
 
 /** @throws InvalidArgumentError when the name is invalid. */

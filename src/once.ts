@@ -39,6 +39,16 @@ export interface Slot {
 /** A store key for each name, with the slot that was done last. */
 export const RUNS = 'signalbox-runs'
 
+/**
+ * The store key for what is done once under these locks. One lock has its own name as its key. A name that looks like
+ * the list of several is written as a list, too, so that no two sets of locks have the same key.
+ */
+export function runsKey(locks: readonly string[]): string {
+  const names = [...new Set(locks)].sort()
+  const [only] = names
+  return names.length === 1 && !only!.startsWith('[') ? only! : JSON.stringify(names)
+}
+
 const SECOND = 1000
 /** What is meant as a duration or a pattern. As names these would be one slot for ever. */
 const LIKE_DURATION = /^\d+(?:\.\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|w|weeks?)$/i
@@ -150,7 +160,7 @@ export async function oncePer<T>(
     await slotAt('slots', slots, now())
     return await lock.run(async grant => {
       const slot = await slotAt('slots', slots, now())
-      const last = await LastRun.of(runs, name)
+      const last = await LastRun.of(runs, runsKey([name]))
       if (last.covers(slot)) return { ran: false, slot: slot.name }
       grant.assertHeld()
       began = undefined

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
 import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box, Claim, Grant } from '../index.js'
-import { LastRun, RUNS, slotAt } from '../once.js'
+import { LastRun, RUNS, runsKey, slotAt } from '../once.js'
 import { pause } from '../pause.js'
 import { collected, duration, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
@@ -130,7 +130,7 @@ async function runOnce(
 ): Promise<number | undefined> {
   if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, tell)
   const slot = await slotAt('--once-per', oncePer, Date.now())
-  const last = await LastRun.of(box.store(RUNS), [...new Set(lock)].sort().join(' '))
+  const last = await LastRun.of(box.store(RUNS), runsKey(lock))
   if (last.covers(slot)) {
     tell('skipped', { reason: 'done', slot: slot.name })
     return undefined

@@ -27,7 +27,9 @@ export function addWait(program: Command, stdout: Terminal['stdout']): void {
       await withBox(engine, async box => {
         using interrupt = new Interrupt()
         // Shared, so that several of these commands don't block each other.
-        await interrupt.during(signal => box.readWriteLock(key).read.run(() => undefined, { wait, signal }))
+        await interrupt.during(signal =>
+          box.lock({ key, mode: 'shared' }).run(() => undefined, { wait, signal }),
+        )
       })
       if (json) stdout.write(`${JSON.stringify({ key, waited: Math.round(systemClock.now() - started) })}\n`)
     })

@@ -1,7 +1,7 @@
 import { describe } from './checks.js'
 import { assert } from './assert.js'
-import type { Box, Lock } from '../index.js'
-import { BusyError, LostError } from '../errors.js'
+import type { Box, Claim, Lock } from '../index.js'
+import { BusyError, InvalidArgumentError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
@@ -25,6 +25,33 @@ export function exclusion(fixture: EngineFixture): void {
       assert.hasLength(section.tokens, 54)
       assert.equal(rising(section.tokens), true)
       assert.deepEqual(await locks(await boxes.open()), [])
+    })
+
+    test('claims whose texts are alike are different claims', async boxes => {
+      const [one, other] = await boxes.pair()
+      const permits = (max: number): Claim => ({ key: 'a', mode: 'permits', permits: 1, max })
+      const exclusive = (key: string): Claim => ({ key, mode: 'exclusive' })
+      const first = await one.lock(permits(2), exclusive('bbx7:ccccccc')).acquire()
+      const second = one.lock(permits(21), exclusive('bb'), exclusive('ccccccc')).acquire({ wait: '10s' })
+      // The number of permits differs while the key is in use.
+      await assert.rejects(second, InvalidArgumentError)
+      await first.release()
+      const third = await one.lock(exclusive('bb'), exclusive('ccccccc')).acquire()
+      assert.equal(await other.mutex('bb').tryAcquire(), undefined)
+      await third.release()
+    })
+
+    test('an election and a limiter have locks that no key can take', async boxes => {
+      const box = await boxes.open()
+      for (const key of ['election:e', 'limiter:1:a']) {
+        assert.throws(() => box.mutex('a', key), InvalidArgumentError)
+        assert.throws(() => box.semaphore(key, { permits: 1 }), InvalidArgumentError)
+        assert.throws(() => box.readWriteLock(key), InvalidArgumentError)
+        assert.throws(() => box.lock({ key, mode: 'exclusive' }), InvalidArgumentError)
+        assert.throws(() => box.store(key), InvalidArgumentError)
+      }
+      await using _ = await box.lock({ key: 'election:e', mode: 'shared' }).acquire()
+      assert.equal(await box.mutex('election').isLocked(), false)
     })
 
     test('a semaphore has several holders, and never gives more permits than it has', async boxes => {

@@ -34,23 +34,20 @@ export function claimSet(claims: readonly Claim[]): ClaimSet {
 function toSet(claims: readonly Claim[]): ClaimSet {
   let signature = ''
   let title = ''
-  // The length before each key makes signatures unambiguous, whatever characters the keys contain.
   for (const claim of claims) {
-    signature += `${claim.key.length}:${text(claim)}`
+    signature += text(claim)
     title = title === '' ? claim.key : `${title}, ${claim.key}`
   }
   return { claims, signature, title }
 }
 
+/**
+ * A claim as text. It can be read from left to right in one way only, also when other text follows: every number ends
+ * with a character that is not a digit, and the length of the key comes before the key.
+ */
 function text(claim: Claim): string {
-  switch (claim.mode) {
-    case 'exclusive':
-      return `${claim.key}x`
-    case 'shared':
-      return `${claim.key}s`
-    case 'permits':
-      return `${claim.key}p${claim.permits}/${claim.max}`
-  }
+  const permits = claim.mode === 'permits' ? `${claim.permits}/${claim.max}/` : ''
+  return `${claim.mode}/${permits}${claim.key.length}:${claim.key}`
 }
 
 /** A copy, so that the caller can't change it afterwards. */

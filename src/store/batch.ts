@@ -423,6 +423,6 @@ function checkParts(parts: readonly Part[], keys: readonly string[]): void {
   }
 }
 
-function idText({ key, id }: RecordedId): string {
+export function idText({ key, id }: RecordedId): string {
   return `${key.length}:${key}${id}`
 }

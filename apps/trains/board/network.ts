@@ -73,7 +73,7 @@ export class Network {
     for (const location of patterns.flat()) {
       const id = stationOf(location)
       const place = placeOf(id) ?? placeOf(location)
-      const point = place ? `${place.latitude} ${place.longitude}` : id
+      const point = place ? `${place.latitude} ${place.longitude}` : `id ${id}`
       const station = stations.get(point) ?? { id, members: new Set<string>(), place, calls: 0 }
       station.members.add(location)
       station.calls++

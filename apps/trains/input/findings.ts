@@ -68,7 +68,7 @@ export class Findings implements FindingsListener {
   }
 
   #add(kinds: Map<string, FoundKind>, event: string, { file, line, kind, reason }: Finding): void {
-    const key = `${kind} ${file}`
+    const key = JSON.stringify([kind, file])
     const found = kinds.get(key)
     this.#log[found ? 'debug' : 'warn'](event, { file, line, reason })
     if (found) {

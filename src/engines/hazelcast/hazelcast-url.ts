@@ -16,6 +16,9 @@ const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#
 const DEFAULT_CLUSTER = 'dev'
 const DEFAULT_MAP = 'signalbox'
 const DEFAULT_PORT = 5701
+/** What follows the name of the map of locks in the names of the two other maps. */
+const TABLE = '.table'
+const VALUES = '.values'
 
 /**
  * Reads a URL of Hazelcast. User, password and the name of the cluster are percent-encoded.
@@ -59,6 +62,11 @@ export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): Hazelca
   return { name, config, map: mapName(map) }
 }
 
+/** The names of the maps: of the one whose keys are locked, of the lock table, and of the values. */
+export function mapNames(map: string): readonly [locks: string, table: string, values: string] {
+  return [map, `${map}${TABLE}`, `${map}${VALUES}`]
+}
+
 function unknownOption(name: string): InvalidArgumentError {
   return new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; the only one is map`)
 }
@@ -67,6 +75,11 @@ function mapName(map: unknown): string {
   if (map === undefined) return DEFAULT_MAP
   if (typeof map !== 'string' || map === '')
     throw new InvalidArgumentError(`map takes the name of a map, not ${shown(map)}`)
+  const taken = [TABLE, VALUES].find(end => map.endsWith(end))
+  if (taken !== undefined)
+    throw new InvalidArgumentError(
+      `map takes a name that does not end with '${taken}', which another map of Signalbox may have, not ${shown(map)}`,
+    )
   return map
 }
 

@@ -6,7 +6,7 @@ import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
 import { dropClosed, eventConnections, quieten } from './client-internals.js'
-import type { HazelcastPlace } from './hazelcast-url.js'
+import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 import { madeBy, TABLE_KEY } from './table-record.js'
 
 /** What is used of the client's package. */
@@ -169,11 +169,11 @@ export class Link {
   }
 
   async #prepare(client: Client): Promise<Linked> {
-    const { map } = this.#place
+    const names = mapNames(this.#place.map)
     const maps = Promise.all([
-      client.getMap<string, unknown>(map),
-      client.getMap<string, string>(`${map}.table`),
-      client.getMap<string, HazelcastJsonValue>(`${map}.values`),
+      client.getMap<string, unknown>(names[0]),
+      client.getMap<string, string>(names[1]),
+      client.getMap<string, HazelcastJsonValue>(names[2]),
     ])
     const [locks, table, values] = await answered(maps, this.#clock)
     const changed = ({ value }: { value: string | null }): void => {

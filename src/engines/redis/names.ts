@@ -13,7 +13,7 @@ export interface Group {
 /** The layout's number stands in every name, so that another layout never takes these for its own. */
 const LAYOUT = 'signalbox:1:'
 /** What is in every name but those of held keys. */
-const OWN = `${LAYOUT}{`
+export const OWN = `${LAYOUT}{`
 const NOTHING: readonly string[] = []
 
 /** The names of everything in Redis that belongs to a key prefix. */

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { OWN } from './names.js'
 
 /** How locks and values lie in Redis; part of the URL's query, or beside the client that is given. */
 export interface RedisOptions {
@@ -35,6 +36,10 @@ export function redisOptions(given: Readonly<Record<string, unknown>>): Required
   }
   const { prefix = '', minReplicas = 0, layout = 'string' } = given
   if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes a text, not ${shown(prefix)}`)
+  if (prefix.includes(OWN))
+    throw new InvalidArgumentError(
+      `prefix takes a text without '${OWN}', which names what Signalbox keeps, not ${shown(prefix)}`,
+    )
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0)
     throw new InvalidArgumentError(`minReplicas takes a whole number from 0, not ${shown(minReplicas)}`)
   if (layout !== 'string' && layout !== 'redisson')

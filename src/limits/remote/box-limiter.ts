@@ -17,6 +17,7 @@ import { underPermit, type Permit } from '../permit.js'
 import { HoldMeter } from './hold-meter.js'
 import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
 import { NOW, type BoxPermits } from './box-permits.js'
+import { limiterId } from './limiter-id.js'
 import { ReservationClient } from './reservation-client.js'
 
 /** Whether a caller may go on now, and what that leaves: both from the same answer of the engine. */
@@ -204,8 +205,7 @@ export class BoxLimiters {
     const { byKey, terms: current } = this.#family(name, terms)
     let permits = byKey.get(key)
     if (!permits) {
-      // The length keeps names apart, whatever characters they have.
-      const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
+      const id = limiterId(name, key === WHOLE ? undefined : key)
       const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
       permits = new Permits(this.#source, current, id, key || name)
       byKey.set(key, permits)

@@ -1,6 +1,7 @@
 import { BusyError, TimedOutError } from '../../errors.js'
 import type { PermitsClaim } from '../../engine/claim.js'
 import type { Lock } from '../../core/lock.js'
+import { concurrencyKey } from '../../reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
@@ -54,7 +55,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     const permits = Math.floor(SEMAPHORE_SIZE / terms.concurrency)
     this.#semaphore = new ConcurrencySemaphore({
       clock: source.clock,
-      lock: source.lock({ key: `limiter:${id}`, mode: 'permits', permits, max: SEMAPHORE_SIZE }),
+      lock: source.lock({ key: concurrencyKey(id), mode: 'permits', permits, max: SEMAPHORE_SIZE }),
       context: this.#context,
       waitsOn: terms.onUnavailable === 'closed',
       failed: error => this.#failed(error),

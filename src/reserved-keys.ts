@@ -1,0 +1,28 @@
+import { InvalidArgumentError, shown } from './errors.js'
+
+const ELECTION = 'election:'
+const LIMITER = 'limiter:'
+
+/** The key of the lock that the leader of an election holds. */
+export function electionKey(name: string): string {
+  return `${ELECTION}${name}`
+}
+
+/** The key of the semaphore that bounds the concurrency of a limiter. @param id see `limiterId`. */
+export function concurrencyKey(id: string): string {
+  return `${LIMITER}${id}`
+}
+
+/**
+ * Refuses a key or the name of a store that would share its lock with an election or a limiter.
+ * @throws InvalidArgumentError that names the option
+ */
+export function checkUnreserved(option: string, key: unknown): void {
+  if (typeof key !== 'string') return
+  const taken = [ELECTION, LIMITER].find(start => key.startsWith(start))
+  if (taken !== undefined) {
+    throw new InvalidArgumentError(
+      `${option} takes a text that does not begin with '${taken}', which names the locks of ${taken.slice(0, -1)}s, not ${shown(key)}`,
+    )
+  }
+}
