@@ -2,9 +2,11 @@ import { describe } from './checks.js'
 import { assert } from './assert.js'
 import type { Box, Grant, LockOptions } from '../index.js'
 import { testOn, type Boxes } from './boxes.js'
+import type { LockRequest } from '../engine/index.js'
+import { UnavailableError } from '../errors.js'
 import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
-import { assertServed, handOver, pause, queued, soFar, timed } from './time.js'
+import { assertServed, handOver, pause, queued, soFar, timed, until } from './time.js'
 
 /** A request that is compatible with the holder, behind a waiter that is not. */
 interface Overtaking {
@@ -72,6 +74,45 @@ export function deadWaiters(fixture: EngineFixture): void {
       await reading
     })
 
+    test('a waiter waits on through a short outage in which the engine has forgotten it', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const [box, engine] = await boxes.meddled()
+      const waiting = box.mutex('key').acquire()
+      await queued(holder, 'key', 1)
+      const forgotten: LockRequest[] = []
+      let refused = 0
+      // As a server that has lost its newest data answers, and one that takes no writes.
+      engine.meddle = async (operation, carryOut) => {
+        if (operation.type === 'poll') {
+          forgotten.push(operation.request)
+          return { state: 'gone' }
+        }
+        if (operation.type !== 'enqueue') return carryOut()
+        refused++
+        throw new UnavailableError('takes no writes')
+      }
+      await until('its new request is refused twice', () => refused >= 2)
+      assert.equal(await soFar(waiting), 'pending')
+      engine.restore()
+      for (const request of forgotten) await engine.submit({ type: 'cancel', request })
+      await held.release()
+      await (await waiting).release()
+    })
+
+    test('a caller behind a holder of its own box waits on through a short outage', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const held = await box.mutex('key').acquire({ lease: '20s' })
+      // With another lease it can't use the holder's.
+      const waiting = box.mutex('key').acquire({ lease: '15s' })
+      const goOn = cut(engine, new UnavailableError('out of reach'))
+      await assert.rejects(held.release(), UnavailableError)
+      await pause(500)
+      assert.equal(await soFar(waiting), 'pending')
+      goOn()
+      await (await waiting).release()
+    })
+
     // Where a waiter lives as long as the engine's own session, failing operations do not cut it off.
     if (!livesBySession)
       test('waiters keep their order during an outage longer than their leases', async boxes => {
@@ -89,7 +130,7 @@ export function deadWaiters(fixture: EngineFixture): void {
             }),
           )
         }
-        const goOn = engines.map(cut)
+        const goOn = engines.map(engine => cut(engine))
         // Until the engine counts both as silent.
         await queued(holder, 'key', 0)
         // The second waiter is back before the first.
@@ -138,9 +179,9 @@ async function waiter(
 }
 
 /** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
-function cut(engine: MeddledEngine): () => void {
+function cut(engine: MeddledEngine, error = new Error('the line is cut')): () => void {
   const { meddle, hears } = engine
-  engine.meddle = () => Promise.reject(new Error('the line is cut'))
+  engine.meddle = () => Promise.reject(error)
   engine.hears = () => false
   return () => {
     engine.meddle = meddle

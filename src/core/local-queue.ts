@@ -186,7 +186,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** The engine does not have the request any more: the queue sends a new one for its waiters, behind all others. */
   gone(pending: PendingRequest): void {
     this.#stopRequest(pending)
-    this.#pump()
+    this.#pump(pending.placeUntil)
   }
 
   /** Rejects all waiters. */
@@ -339,14 +339,17 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#isExclusive && this.#leases > this.#downgraded
   }
 
-  /** Asks the engine for the first waiter, unless a request is pending or a turn will reach the waiter. */
-  #pump(): void {
+  /**
+   * Asks the engine for the first waiter, unless a request is pending or a turn will reach the waiter.
+   * @param placeUntil see {@link PendingRequest}; waiters behind a lease of this queue have a place as long as it lasts
+   */
+  #pump(placeUntil = this.#latest?.deadline): void {
     const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
     const wait = this.patience()
     const asked = this.#newRequest(request.label)
-    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now())
+    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), placeUntil)
     pending.follow(this.#enqueue(asked, request, wait))
   }
 
@@ -355,9 +358,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return { id: session.nextRequest(), session: session.id, claims: this.set.claims, label }
   }
 
-  #startRequest(request: LockRequest, lease: number, wait: number, sentAt: number): PendingRequest {
+  #startRequest(
+    request: LockRequest,
+    lease: number,
+    wait: number,
+    sentAt: number,
+    placeUntil?: number,
+  ): PendingRequest {
     this.#session.expectWake(request.id, this)
-    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt))
+    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt, placeUntil))
   }
 
   #stopRequest(pending: PendingRequest): void {
@@ -459,7 +468,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
     const next = this.#newRequest(request.label)
     const wait = this.patience()
-    const pending = this.#startRequest(next, request.lease, wait, this.clock.now())
+    const pending = this.#startRequest(next, request.lease, wait, this.clock.now(), lease.deadline)
     const { request: held, number } = lease
     // The lease is not in use meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(lease)

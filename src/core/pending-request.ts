@@ -68,8 +68,6 @@ export class PendingRequest {
   readonly #owner: RequestOwner
   /** Whether a wake-up came while an answer was still on its way. */
   #isWoken = false
-  /** Until when an engine out of reach is tried again: clock time; 0 before the engine has confirmed the entry. */
-  #placeUntil = 0
   #timer: Timer | undefined
   /** Set once its queue has no use for it any more. */
   #isOver = false
@@ -88,6 +86,11 @@ export class PendingRequest {
     public lease: number,
     public wait: number,
     public sentAt: number,
+    /**
+     * Until when an engine out of reach is tried again: clock time. 0 before the engine has confirmed this entry or the
+     * one before it, that of the same waiters.
+     */
+    public placeUntil = 0,
   ) {
     this.#session = session
     this.#owner = owner
@@ -125,14 +128,14 @@ export class PendingRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
-    if (!this.#isOver && this.#owner.waiting && this.#placeUntil > clock.now()) {
+    if (!this.#isOver && this.#owner.waiting && this.placeUntil > clock.now()) {
       // It still has its place in the engine's queue; the engine may be back before the place is lost.
       this.state = 'queued'
       this.#pollAfter(RETRY_PAUSE)
       return
     }
     // An engine that was certainly not reached has nothing of a new request.
-    if (this.#placeUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
+    if (this.placeUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
     if (!this.#isOver) this.#owner.failAll(this.#owner.errors.failed(error))
   }
 
@@ -156,7 +159,7 @@ export class PendingRequest {
 
   /** Asks for the grant with another lease, because the caller for which it was asked is gone. */
   askWith(lease: number): void {
-    this.#placeUntil = this.sentAt + this.lease
+    this.placeUntil = this.sentAt + this.lease
     this.lease = lease
     this.#poll()
   }
@@ -187,7 +190,7 @@ export class PendingRequest {
   #queued(status: QueuedStatus): void {
     this.state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
-    this.#placeUntil = this.sentAt + placeLife(this)
+    this.placeUntil = this.sentAt + placeLife(this)
     if (!this.#owner.waiting) {
       // All callers gave up before the answer arrived.
       this.takeOut()

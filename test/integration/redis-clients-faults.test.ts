@@ -44,7 +44,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     const sent = [link.command('', ['INCR', 'k']), link.command('', ['INCR', 'k'])]
     for (const outcome of await Promise.allSettled(sent))
       expect(outcome).toMatchObject({ status: 'rejected', reason: INDETERMINATE })
-    await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(isOwn ? UNAVAILABLE : INDETERMINATE)
+    await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(UNAVAILABLE)
     server.resume()
     await recovered(link)
     // The silent connection for messages was noticed, too, or was still good.
@@ -83,6 +83,18 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
       await recovered(link)
       expect(link.epoch).toBeGreaterThan(before)
     }
+  })
+
+  test('a connection for commands that has gone silent is replaced', async () => {
+    await using server = await startRedis()
+    await using network = await Proxy.start(server.port)
+    await using opened = await open(network)
+    const { link } = opened
+    network.replies = 'lose'
+    await expect(link.command('', ['PING'])).rejects.toMatchObject(INDETERMINATE)
+    network.replies = 'pass'
+    // The old connection never answers again.
+    await recovered(link)
   })
 
   test('messages after the connection for them was killed', async () => {

@@ -102,6 +102,27 @@ test('locks over a quorum work with the same rights on each server', async () =>
   }
 })
 
+test.each([
+  {
+    what: 'neither command',
+    config: ['rename-command EVALSHA ""', 'rename-command EVAL ""'],
+    names: /EVALSHA/,
+  },
+  { what: 'no EVAL', config: ['rename-command EVAL ""'], names: /'EVAL'/ },
+])('a server that knows $what refuses with an error that names it', async ({ config, names }) => {
+  await using server = await startRedis({ config })
+  await using box = await open(server.url)
+  for (const attempt of [
+    () => box.mutex('key').acquire({ wait: '5s' }),
+    () => box.store('s').put('key', 1),
+    () => box.limiter('l', { limit: 1, per: '1s' }).acquire(),
+  ]) {
+    const complaint = await complaintOf(attempt())
+    expect(complaint).toMatch(/^UNAVAILABLE: .*unknown command .*needs the commands EVALSHA and EVAL$/)
+    expect(complaint).toMatch(names)
+  }
+})
+
 test('names that the rights do not cover give a typed error, and existing data stays', async () => {
   await using server = await startRedis()
   await allow(server, RIGHTS)

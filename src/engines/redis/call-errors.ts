@@ -25,6 +25,9 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ASK',
 ])
 
+/** What a server says whose configuration renames or removes the command. A script's own complaint begins otherwise. */
+const UNKNOWN_COMMAND = /^ERR unknown command\b/
+
 /** The errors of the contract for what Redis and the scripts say. */
 export class CallErrors {
   readonly #engine: string
@@ -44,6 +47,8 @@ export class CallErrors {
     const context = { engine: this.#engine, cause: error }
     if (error instanceof RedisReplyError) {
       const text = `${this.#engine} refuses: ${error.message}`
+      if (UNKNOWN_COMMAND.test(error.message))
+        return new UnavailableError(`${text}; Signalbox needs the commands EVALSHA and EVAL`, context)
       return REFUSALS.has(error.code) || /SCRIPT KILL/.test(error.message)
         ? new UnavailableError(text, context)
         : new IndeterminateError(text, context)

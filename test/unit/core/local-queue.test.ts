@@ -759,7 +759,7 @@ describe('turns', () => {
     expect(waiting.value!.token).toBe(15n * 1024n)
   })
 
-  test('a failed extendOrYield releases the grant, and both callers get the error', async () => {
+  test('a failed extendOrYield releases the grant, and the next caller waits on', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { clock, engine, acquire, holder } = await start()
       const grant = await holder(7)
@@ -770,19 +770,39 @@ describe('turns', () => {
       fail(failure)
       await settle()
       expect(released.error).toBe(failure)
-      expect(waiting.error).toBe(failure)
       expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-      if (failure instanceof IndeterminateError) {
-        expect(engine.take('cancel').operation.request.id).toBe(operation.next.id)
-      }
-      expect(engine.open).toBe(0)
-      // The line is as good as new.
-      const next = acquire()
+      // Its request may have arrived.
+      clock.advance(200)
+      const poll = engine.take('poll')
+      expect(poll.operation.request.id).toBe(operation.next.id)
+      poll.answer({ state: 'gone' })
+      await settle()
       const question = engine.take('enqueue')
       question.answer(held(question.operation.request.id, 20))
       await settle()
-      expect(next.value!.token).toBe(20n * 1024n)
+      expect(waiting.value!.token).toBe(20n * 1024n)
+      expect(engine.open).toBe(0)
     }
+  })
+
+  test('after a failed extendOrYield the next caller gets the error when the released lease would be over', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const failure = new UnavailableError('out of reach')
+    const grant = await holder(7)
+    const waiting = acquire()
+    clock.advance(5)
+    void grant.release().catch(() => undefined)
+    engine.take('extendOrYield').fail(failure)
+    await settle()
+    engine.take('cancel')
+    let polls = 0
+    for (; !waiting.error; polls++) {
+      clock.advance(200)
+      engine.take('poll').fail(failure)
+      await settle()
+    }
+    expect(waiting.error).toBe(failure)
+    expect(polls).toBeLessThanOrEqual(30_000 / 200)
   })
 
   /** A grant after an extendOrYield, without other waiters in the engine, with this number of local callers. */
@@ -1244,7 +1264,13 @@ describe('an engine with a mistake', () => {
     const released = new Outcome(grant.release())
     engine.take('extendOrYield').answer({ state: 'granted' } as never)
     await settle()
-    expect(next.error).toMatchObject(refused)
     expect(released.error).toMatchObject(refused)
+    engine.take('cancel').answer(undefined)
+    while (!next.error) {
+      clock.advance(200)
+      engine.take('poll').answer({ state: 'granted' } as never)
+      await settle()
+    }
+    expect(next.error).toMatchObject(refused)
   })
 })

@@ -3,7 +3,7 @@ import { pause } from '../../../pause.js'
 import { ClusterNodes, type ClusterAccess } from './cluster-nodes.js'
 import { ClusterSubscriptions } from './cluster-subscriptions.js'
 import { ClusterTopology } from './cluster-topology.js'
-import type { Reply } from './connection.js'
+import { RedisReplyError, type Reply } from './connection.js'
 import { unreachable, unsent } from './failures.js'
 import { redirectionOf } from './redirection.js'
 import type { Answered, LinkParts, RedisLink } from './redis-link.js'
@@ -110,9 +110,13 @@ export class ClusterLink implements RedisLink {
       const { epoch } = server
       return { reply: await server.send(...commands), server, epoch }
     } catch (error) {
-      // A master that can't be reached may have been replaced.
-      if (error instanceof UnavailableError) this.#topology.lookSoon()
+      // A master that can't be reached, or that knows of no majority, may have been replaced.
+      if (error instanceof UnavailableError || isClusterDown(error)) this.#topology.lookSoon()
       throw error
     }
   }
+}
+
+function isClusterDown(error: unknown): boolean {
+  return error instanceof RedisReplyError && error.code === 'CLUSTERDOWN'
 }

@@ -28,6 +28,11 @@ export function sentInVain(name: string, error: unknown): unknown {
   })
 }
 
+/** Whether the server says that it is not the master: another one has taken its place. */
+export function isDemoted(error: unknown): boolean {
+  return error instanceof RedisReplyError && (error.code === 'READONLY' || error.code === 'MASTERDOWN')
+}
+
 /** A command that was sent was not answered within so many milliseconds. */
 export function unanswered(name: string, patience: number): IndeterminateError {
   return new IndeterminateError(`${name} did not answer within ${patience} ms`, { engine: name })

@@ -2,9 +2,10 @@ import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import { pause } from '../../../pause.js'
 import type { Patience, Reply } from './connection.js'
-import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
+import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, GivenServer } from './given-client.js'
 import { InFlight } from './in-flight.js'
+import { LastingConnection, seeThatItServes } from './lasting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
 /** How often a client that is being connected is looked at: milliseconds. */
@@ -14,6 +15,8 @@ const LOOK = 10
 export interface GivenCommandsParts {
   readonly name: string
   readonly client: GivenServer
+  /** Called when the server has said that it is not the master any more. */
+  readonly demoted?: () => void
   readonly clock: Clock
   readonly patience: Patience
 }
@@ -22,10 +25,18 @@ export interface GivenCommandsParts {
  * Commands over a given client, which connects and reconnects as its owner has told it. Only what the client could send
  * at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so every
  * failure but an answer is Indeterminate.
+ *
+ * Most clients stay connected to a master that is demoted, or to a server that has stopped answering, for good. Their
+ * connections are their owners'. So from then on commands go over a connection of our own, with the client's options.
  */
 export class GivenCommands implements ServerCommands {
   readonly #parts: GivenCommandsParts
   readonly #inFlight: InFlight
+  /** Takes the place of the client's connection. */
+  #own: LastingConnection | undefined
+  /** The client's epoch when {@link #own} took its place. */
+  #epochBefore = 0
+  #isClosed = false
 
   constructor(parts: GivenCommandsParts) {
     const { name, patience } = parts
@@ -33,16 +44,19 @@ export class GivenCommands implements ServerCommands {
     this.#inFlight = new InFlight(parts.clock, patience.answer, {
       busy: () => undefined,
       idle: () => undefined,
-      late: () => unanswered(name, patience.answer),
+      late: () => {
+        this.#replaceClient()
+        return unanswered(name, patience.answer)
+      },
     })
   }
 
   get epoch(): number {
-    return this.#parts.client.epoch
+    return this.#own ? this.#epochBefore + this.#own.epoch : this.#parts.client.epoch
   }
 
   get isOver(): boolean {
-    return this.#parts.client.status === 'closed'
+    return this.#own?.isOver ?? this.#parts.client.status === 'closed'
   }
 
   async connect(): Promise<void> {
@@ -57,13 +71,36 @@ export class GivenCommands implements ServerCommands {
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
     const { client, name } = this.#parts
+    if (this.#own) return this.#sendOver(this.#own, commands)
     if (client.status !== 'ready') return unsent(notReady(name, client.status))
     for (const command of commands.slice(0, -1)) client.send(command).catch(() => undefined)
-    return this.#inFlight.follow(client.send(commands.at(-1)!), error => sentInVain(name, error))
+    return this.#inFlight.follow(client.send(commands.at(-1)!), error => {
+      if (isDemoted(error)) {
+        this.#replaceClient()
+        this.#parts.demoted?.()
+      }
+      return sentInVain(name, error)
+    })
   }
 
+  /** Ends the connection of our own. The client's stays its owner's. */
   close(): void {
-    // The connection is the client's.
+    this.#isClosed = true
+    this.#own?.close()
+  }
+
+  #replaceClient(): void {
+    const { client } = this.#parts
+    if (this.#own || this.#isClosed) return
+    this.#epochBefore = client.epoch
+    this.#own = new LastingConnection({ ...this.#parts, connect: client.connect(), prepare: seeThatItServes })
+    this.#own.connect().catch(() => undefined)
+  }
+
+  #sendOver(own: LastingConnection, commands: readonly (readonly string[])[]): Promise<Reply> {
+    // It reconnects by itself once it was connected.
+    if (own.epoch === 0) own.connect().catch(() => undefined)
+    return own.send(...commands)
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../errors.js'
-import { RedisReplyError, type Connect, type Connection, type Patience, type Reply } from './connection.js'
-import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
+import type { Connect, Connection, Patience, Reply } from './connection.js'
+import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
 import type { ServerCommands } from './redis-link.js'
 
@@ -17,6 +17,8 @@ export interface LastingConnectionParts {
   readonly ready?: (isFirst: boolean) => void
   /** Told when a connection was lost, and after each vain try to get the next. */
   readonly failed?: () => void
+  /** Called when the server has said that it is not the master any more. */
+  readonly demoted?: (() => void) | undefined
   readonly message?: (channel: string, text: string) => void
   readonly clock: Clock
   readonly patience: Patience
@@ -91,6 +93,14 @@ export class LastingConnection implements ServerCommands {
     return this.#inFlight.follow(work(connection), error => this.#failed(error))
   }
 
+  /** Gives the connection up, as if it had been lost, so that a new one is made. */
+  drop(cause: unknown): void {
+    const connection = this.#connections.now
+    if (connection === undefined) return
+    this.#lost(connection, cause)
+    connection.destroy()
+  }
+
   /** Ends the connection at once. Commands that were not answered reject. */
   close(): void {
     this.#failure = new Error('the link was closed')
@@ -146,22 +156,17 @@ export class LastingConnection implements ServerCommands {
     const { name, patience } = this.#parts
     const error = unanswered(name, patience.answer)
     // Whatever is the matter with this connection, a new one finds out.
-    this.#drop(error)
+    this.drop(error)
     return error
   }
 
   #failed(error: unknown): unknown {
-    // The server has lost its role; the connection that comes next may find the one that has it now.
-    if (error instanceof RedisReplyError && error.code === 'READONLY') this.#drop(error)
+    // The connection that comes next may find the new master.
+    if (isDemoted(error)) {
+      this.drop(error)
+      this.#parts.demoted?.()
+    }
     return sentInVain(this.#parts.name, error)
-  }
-
-  /** Gives the connection up, as if it had been lost, so that a new one is made. */
-  #drop(cause: unknown): void {
-    const connection = this.#connections.now
-    if (connection === undefined) return
-    this.#lost(connection, cause)
-    connection.destroy()
   }
 
   #lost(connection: Connection, cause: unknown): void {

@@ -15,9 +15,11 @@ export class ServerLink implements RedisLink {
   /** @param given the client for the commands; without it they get a connection of their own. */
   constructor(parts: LinkParts, connect: Connect, given?: GivenServer) {
     this.name = parts.name
+    const demoted = (): void =>
+      this.#subscriptions.reconnect(new Error('the server is not the master any more'))
     this.#commands = given
-      ? new GivenCommands({ ...parts, client: given })
-      : new LastingConnection({ ...parts, connect, prepare: seeThatItServes })
+      ? new GivenCommands({ ...parts, client: given, demoted })
+      : new LastingConnection({ ...parts, connect, prepare: seeThatItServes, demoted })
     this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }
 

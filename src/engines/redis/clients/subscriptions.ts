@@ -59,6 +59,11 @@ export class Subscriptions {
     return this.#channels.delete(channel)
   }
 
+  /** Subscribes anew over another connection, because another server may publish now. */
+  reconnect(cause: unknown): void {
+    this.#connection.drop(cause)
+  }
+
   close(): void {
     this.#heartbeat?.cancel()
     this.#connection.close()

@@ -88,6 +88,10 @@ local spoilt, idle = type(size) == 'table', size == 0`
 
 /** Carries the operations out, each of which fails alone. All is read before anything is written. */
 const RUN = String.raw`
+-- Changes nothing. A replica refuses it: as the answer to the whole call, this makes the client look for the master,
+-- also where nothing is to be written.
+local probe = try('HDEL', REQUESTS, '')
+if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
 local tasks = {}
 while position <= LAST do tasks[#tasks + 1] = begin() end
 for _, task in ipairs(tasks) do
@@ -95,10 +99,7 @@ for _, task in ipairs(tasks) do
   if not done and type(answer) == 'table' and answer.unreadable then
     answer = { 'unreadable', answer.unreadable }
   elseif not done then
-    local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
-    -- Told of the whole call, this makes the client look for the server that can be written to.
-    if begins(why, 'READONLY') then return { err = why } end
-    answer = { 'error', why }
+    answer = { 'error', type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer) }
   end
   answers[#answers + 1] = answer
 end
