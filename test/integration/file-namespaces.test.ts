@@ -105,7 +105,8 @@ test.each<[string, string, (path: string) => unknown]>([
   spoil(join(here.folder, file))
   removeSockets()
   await expectRefused(processApart(CONTAINER), 'end that process first')
-  grant.assertHeld()
+  // A box that has noticed that the door is gone gives its grants up.
+  if (spoil !== rmSync) grant.assertHeld()
 })
 
 test('when the host and containers open at once, only one of them gets in', async () => {

@@ -2,8 +2,9 @@ import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { openPromise, type Entry, type ZipFile } from 'yauzl'
+import type { Entry, ZipFile } from 'yauzl'
 import { InputError } from '../input/source.js'
+import { openArchiveIn } from './archive-slice.js'
 
 /** The files of a timetable feed, in a folder or in a zip archive. */
 export interface FeedFiles {
@@ -44,7 +45,7 @@ async function openArchive(path: string): Promise<FeedFiles> {
   const entries = new Map<string, Entry>()
   let archive: ZipFile
   try {
-    archive = await openPromise(path, { autoClose: false })
+    archive = await openArchiveIn(path)
     for await (const entry of archive.eachEntry()) entries.set(entry.fileName, entry)
   } catch (error) {
     throw unreadable(path, error, 'it is neither a folder nor a zip archive that can be read')

@@ -15,14 +15,17 @@ export interface Row {
 /** One record a line, of any number of fields. */
 const LINES = { record_delimiter: '\n', relax_column_count: true } as const
 
+const UTF16 = ['fffe', 'feff']
+
 /** A line whose quotes all begin and end a value, or stand twice within one. */
 const REGULAR = /^(?:\s*"(?:[^"]|"")*"\s*|[^",]*)(?:,(?:\s*"(?:[^"]|"")*"\s*|[^",]*))*$/
 
 /**
- * Reads a table of the feed line by line. Columns may stand in any order, and further ones are passed over. A line with
- * another number of fields than the first one is rejected, because it can't be told which of them are which. The GTFS
- * reference allows no line ends inside values, so one quote that is not closed does not swallow the lines after it.
- * @throws InputError when the file or a required column is missing.
+ * Reads a table of the feed line by line. Columns may stand in any order, and further ones are ignored. A line may leave
+ * out values at its end that are not required. Any other line with more or fewer fields than the first one is rejected,
+ * because nothing says which of them are which. The GTFS reference allows no line ends inside values, so one quote that
+ * is not closed does not swallow the lines after it.
+ * @throws InputError when the file or a required column is missing, and when the file is in UTF-16 or has CR as line ends.
  */
 export async function* readTable(
   files: FeedFiles,
@@ -33,18 +36,31 @@ export async function* readTable(
   const bytes = await files.open(file)
   let places: ReadonlyMap<string, number> | undefined
   let width = 0
+  let least = 0
   try {
-    for await (const { line, record } of records(bytes, file, () => width, findings)) {
+    for await (const { line, record, isRegular } of records(bytes, file, () => width, findings)) {
       if (!places) {
         places = placesOf(file, record, required)
         width = record.length
-      } else if (record.length !== width) {
-        const reason = `the first line names ${width} columns, this one has ${record.length}`
-        findings.rejected({ file, line, kind: 'columns', reason })
-      } else {
-        const own = places
-        yield { line, value: column => record[own.get(column) ?? -1]?.trim() ?? '' }
+        least = 1 + Math.max(...required.map(column => record.findIndex(name => name.trim() === column)))
+        continue
       }
+      const isCut = isRegular && least <= record.length && record.length < width
+      if (record.length !== width) {
+        const reason = `the first line names ${width} columns, this one has ${record.length}`
+        if (!isCut) {
+          findings.rejected({ file, line, kind: 'columns', reason })
+          continue
+        }
+        findings.mended({
+          file,
+          line,
+          kind: 'columns',
+          reason: `${reason}; the last ones are taken as empty`,
+        })
+      }
+      const own = places
+      yield { line, value: column => record[own.get(column) ?? -1]?.trim() ?? '' }
     }
   } catch (error) {
     throw asInputError(file, error)
@@ -55,6 +71,8 @@ export async function* readTable(
 interface Numbered {
   readonly line: number
   readonly record: readonly string[]
+  /** False where stray quotes leave several ways to read the line. */
+  readonly isRegular: boolean
 }
 
 /** The fields of all lines that are not blank. @param width how many a line should have; 0 when that is not known. */
@@ -64,7 +82,7 @@ async function* records(
   width: () => number,
   findings: FindingsListener,
 ): AsyncGenerator<Numbered> {
-  for await (const lines of readLines(bytes as AsyncIterable<Uint8Array>)) {
+  for await (const lines of readLines(asText(bytes as AsyncIterable<Uint8Array>, file))) {
     // A call for each line would cost many times as much.
     const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
     const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()
@@ -79,14 +97,36 @@ async function* records(
         findings.mended({ file, line, kind: fault.kind, reason })
       }
       let record: readonly string[]
+      let isRegular = true
       if (!text.includes('"')) record = text.split(',')
       else if (REGULAR.test(text)) record = parsed.next().value!
       else {
         findings.mended({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
         record = irregularFields(text, width())
+        isRegular = false
       }
-      if (record.some(field => field.trim() !== '')) yield { line, record }
+      if (record.some(field => field.trim() !== '')) yield { line, record, isRegular }
     }
+  }
+}
+
+/** @throws InputError when the beginning is that of a text whose lines can't be read. */
+async function* asText(bytes: AsyncIterable<Uint8Array>, file: string): AsyncGenerator<Uint8Array> {
+  let isFirst = true
+  for await (const chunk of bytes) {
+    if (isFirst) refuseOtherText(Buffer.from(chunk), file)
+    isFirst = false
+    yield chunk
+  }
+}
+
+function refuseOtherText(start: Buffer, file: string): void {
+  // Without a byte order mark, every other byte of an English header is zero.
+  if (UTF16.includes(start.toString('hex', 0, 2)) || start.subarray(0, 4).includes(0)) {
+    throw new InputError(`${file} is in UTF-16 or another wide encoding: save it in UTF-8`)
+  }
+  if (!start.includes('\n') && /\r[^\r]/.test(start.toString('latin1'))) {
+    throw new InputError(`${file} has CR alone as line ends: save it with LF or CRLF`)
   }
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js'
 import type { Connection, Sqlite } from './driver.js'
 import { OriginalFiles } from './original-files.js'
 import { Transactions } from './transactions.js'
-import { Turnstile } from './turnstile.js'
+import { marksOf, Turnstile } from './turnstile.js'
 import { retryWhileBusy } from './while-busy.js'
 import { WriteAheadLog } from './write-ahead-log.js'
 import { WriteLock } from './write-lock.js'
@@ -27,7 +27,7 @@ export class Database {
   #copier: Connection | undefined
   readonly #openCopier: () => Promise<Connection>
   readonly #log: WriteAheadLog
-  readonly #files: OriginalFiles
+  readonly files: OriginalFiles
   readonly #turnstile: Turnstile
   readonly #transactions: Transactions
   /**
@@ -51,7 +51,7 @@ export class Database {
     this.connection = connection
     this.#openCopier = openCopier
     this.#log = log
-    this.#files = files
+    this.files = files
     this.#turnstile = turnstile
     const lock = new WriteLock(connection, turnstile, clock, patience)
     this.#transactions = new Transactions(connection, lock, clock, () => this.rolledBack())
@@ -60,9 +60,16 @@ export class Database {
   /**
    * Opens the database at a path, and creates it when it is absent; its folder must be there.
    * @param patience how long a transaction waits for the write lock, milliseconds.
+   * @param others further files that must stay where they are.
    * @throws SqliteError when the file can't be opened, is no database, or stays locked.
    */
-  static async open(sqlite: Sqlite, path: string, clock: Clock, patience: number): Promise<Database> {
+  static async open(
+    sqlite: Sqlite,
+    path: string,
+    clock: Clock,
+    patience: number,
+    others: readonly string[] = [],
+  ): Promise<Database> {
     const undo: (() => void)[] = []
     try {
       const connection = await opened(sqlite, path, clock)
@@ -71,7 +78,8 @@ export class Database {
       undo.push(() => turnstile.close())
       const log = WriteAheadLog.open(path)
       undo.push(() => log.close())
-      const files = OriginalFiles.of([path, `${path}-wal`], clock)
+      const needed = [path, `${path}-wal`, `${path}-shm`, marksOf(path), ...others]
+      const files = OriginalFiles.of(needed, clock)
       const openCopier = () => opened(sqlite, path, clock)
       return new Database(connection, openCopier, log, files, turnstile, clock, patience)
     } catch (error) {
@@ -116,7 +124,7 @@ export class Database {
    * @throws UnavailableError when they were deleted, moved or replaced.
    */
   check(): void {
-    this.#files.check()
+    this.files.check()
   }
 
   /** Resolves when everything committed before is on disk: see WriteAheadLog.sync. */

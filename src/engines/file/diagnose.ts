@@ -1,5 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { FILES } from './folder.js'
 import { databaseOf } from './open.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
@@ -10,6 +11,8 @@ const LEAST_FREE = 64 * 2 ** 20
 const MEBIBYTE = 2 ** 20
 
 const OTHERS_WRITE = 0o002
+const OTHERS_ENTER = 0o001
+const OTHERS = 0o007
 const STICKY = 0o1000
 
 /** Looks at the folder of a `file:` URL. @throws what the file system does. */
@@ -42,6 +45,15 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       mend: `chmod o-w ${folder}, and a group for its users`,
     })
   }
+  const open = (mode & OTHERS_ENTER) === 0 ? [] : await openToOthers(folder)
+  if (open.length > 0) {
+    findings.push({
+      id: 'open-to-all',
+      promises: ['P9', 'P12'],
+      how: `every user of the machine can use ${open.join(', ')}: read what is in it, or stop all boxes with a lock on it`,
+      mend: `chmod o= ${folder}, or let the owner of the files open it, which limits them`,
+    })
+  }
   if (free < LEAST_FREE) {
     findings.push({
       id: 'disk-full',
@@ -51,4 +63,18 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
     })
   }
   return { facts: [`${folder}: ${Math.floor(free / MEBIBYTE)} MiB free, Node ${process.version}`], findings }
+}
+
+/** The files that users other than the owner and the group can open. */
+async function openToOthers(folder: string): Promise<string[]> {
+  const paths = FILES.map(file => join(folder, file))
+  const modes = await Promise.all(
+    paths.map(path =>
+      stat(path).then(
+        file => file.mode,
+        () => 0,
+      ),
+    ),
+  )
+  return paths.filter((_, index) => (modes[index]! & OTHERS) !== 0)
 }

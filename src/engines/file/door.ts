@@ -2,16 +2,24 @@ import { join } from 'node:path'
 import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection, type Sqlite } from './driver.js'
 import { DOOR } from './folder.js'
+import type { Original } from './original-files.js'
 import { retryWhileBusy } from './while-busy.js'
+
+const TABLE =
+  'create table if not exists files (path text primary key, device text, inode text) without rowid'
+const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
 
 /**
  * The door of a folder. One process or thread at a time opens the database: several that open it at once would take
  * each other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is
  * open, which shows that it lives when its socket file is gone.
  *
- * It is an empty database of its own, whose locks the system frees when their owner dies. The lock that SQLite keeps on
- * the database of the boxes is not enough: a process loses it when it closes any other descriptor of that file, as a
- * program does that copies it. Nor is the door, which may be deleted.
+ * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters notes
+ * in it which files it uses. A later one must not use others, which would be there if somebody had deleted the files
+ * while boxes are open: those boxes would not see what it does, and could delete its log when they close.
+ *
+ * The lock that SQLite keeps on the database of the boxes is not enough: a process loses it when it closes any other
+ * descriptor of that file, as a program does that copies it. Nor is the door, which may be deleted.
  */
 export class Door {
   readonly #connection: Connection
@@ -42,9 +50,28 @@ export class Door {
     }
   }
 
+  /** The files that the boxes inside use. @throws SqliteError */
+  noted(): Original[] {
+    // The locks of those inside do not let this one make the table.
+    if (this.#connection.prepare(HAS_TABLE).all().length === 0) return []
+    const rows = this.#connection.prepare('select path, device, inode from files').all()
+    return rows.map(([path, device, inode]) => ({
+      path: path as string,
+      device: Number(device),
+      inode: Number(inode),
+    }))
+  }
+
+  /** Notes the files that the boxes inside use, for the first one that enters. @throws SqliteError */
+  note(files: readonly Original[]): void {
+    this.#connection.exec(`${TABLE}; delete from files`)
+    const add = this.#connection.prepare('insert into files values (?, ?, ?)')
+    for (const { path, device, inode } of files) add.run(path, String(device), String(inode))
+  }
+
   /** Lets the next one enter, and stays inside. @throws SqliteError */
   async stay(): Promise<void> {
-    this.#connection.exec('rollback; begin')
+    this.#connection.exec(this.foundEmpty ? 'commit; begin' : 'rollback; begin')
     // Reading takes up a lock that this transaction keeps.
     await retryWhileBusy(this.#clock, () => this.#connection.exec('select count(*) from sqlite_schema'))
   }

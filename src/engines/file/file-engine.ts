@@ -1,11 +1,11 @@
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable, CommitOutcome, Listener, Operation, SessionInfo } from '../../engine/contract.js'
 import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { Database } from './database.js'
 import { DeathWatch } from './death-watch.js'
 import type { Door } from './door.js'
-import { loadSqlite, SqliteError } from './driver.js'
+import { loadSqlite, SqliteError, type Sqlite } from './driver.js'
 import { explained } from './failures.js'
 import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
@@ -22,14 +22,19 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
+/** How often the files are looked at although nothing is asked: milliseconds. */
+const LOOK = 1000
+
 /** What is open while the session lasts. */
 interface Opened {
+  readonly sqlite: Sqlite
   readonly machine: Machine
   readonly database: Database
   readonly door: Door
   readonly mailbox: Mailbox
   readonly state: FileState
   readonly deaths: DeathWatch
+  readonly listener: Listener
 }
 
 /** The state in a SQLite database, for all processes and threads of one machine that open the same folder. */
@@ -38,6 +43,7 @@ export class FileEngine extends StateEngine {
   readonly #options: FileOptions
   #opened: Opened | undefined
   #hasLeft = false
+  #look: Timer | undefined
   #leaving: Promise<void> | undefined
 
   /**
@@ -81,6 +87,7 @@ export class FileEngine extends StateEngine {
       if (purpose.type === 'leave') this.#hasLeft = true
       return result
     } catch (error) {
+      this.#endIfReplaced(opened)
       throw explained(this.name, purpose.type === 'join' ? 'open' : purpose.type, error)
     }
   }
@@ -112,14 +119,15 @@ export class FileEngine extends StateEngine {
       const state = new FileState(database.connection)
       database.rolledBack = () => state.forget()
       const deaths = this.#watchDeaths(info.session, listener, database, state, mailbox)
-      this.#opened = { machine, database, door, mailbox, state, deaths }
+      this.#opened = { sqlite, machine, database, door, mailbox, state, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       await super.join(member, listener)
       deaths.visit(await database.run(() => state.sessions()))
+      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
       this.#opened = undefined
       await mailbox?.close()
-      await close(database, door)
+      await close(sqlite, database, door)
       throw error
     }
   }
@@ -143,6 +151,22 @@ export class FileEngine extends StateEngine {
     return new DeathWatch(mailbox, sessions, this.clock)
   }
 
+  /** Others may use new files under the same path as soon as the old ones are gone, so the grants end, too. */
+  #lookAtFiles(): void {
+    const opened = this.#opened!
+    try {
+      opened.database.check()
+      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
+    } catch {
+      this.#endIfReplaced(opened)
+    }
+  }
+
+  #endIfReplaced({ database, listener }: Opened): void {
+    const { replaced } = database.files
+    if (replaced) listener.ended(replaced)
+  }
+
   /** Tells the box the hint that another one has sent. */
   #read(message: string): void {
     const space = message.indexOf(' ')
@@ -154,11 +178,12 @@ export class FileEngine extends StateEngine {
   async #leave(): Promise<void> {
     await super.leave()
     if (!this.#opened) return
-    const { database, door, mailbox, deaths } = this.#opened
+    const { sqlite, database, door, mailbox, deaths } = this.#opened
+    this.#look?.cancel()
     deaths.stop()
     // A session that could not leave, as on a full disk, is found dead by others, which then free what it had.
     await (this.#hasLeft ? mailbox.close() : mailbox.abandon())
-    await close(database, door)
+    await close(sqlite, database, door)
   }
 }
 
@@ -176,7 +201,9 @@ function readAlone<T>({ database, state }: Opened, work: (state: EngineState) =>
   }
 }
 
-async function close(database: Database, door: Door): Promise<void> {
+/** The door first: SQLite may delete the log with the last box, and who then enters must not look for it. */
+async function close(sqlite: Sqlite, database: Database, door: Door): Promise<void> {
+  // What libsql closes it writes to some time later. Nobody must use new files before that.
+  if (sqlite.name !== 'libsql' || !database.files.replaced) door.leave()
   await database.close().catch(() => undefined)
-  door.leave()
 }

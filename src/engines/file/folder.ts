@@ -1,7 +1,9 @@
-import { access, constants, mkdir, realpath, stat } from 'node:fs/promises'
+import { access, constants, lstat, mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UnavailableError } from '../../errors.js'
+import { FileAccess } from './file-access.js'
 import { refuseNetworkFolder } from './machine.js'
+import { marksOf } from './turnstile.js'
 
 /** The database within the folder. */
 export const DATABASE = 'signalbox.db'
@@ -13,10 +15,22 @@ const LONGEST_PATH = 503
 export const DOOR = 'opening.db'
 
 /** What is written besides sockets: with the database its log, its index and the marks of waiters. */
-const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-turns`, DOOR]
+export const FILES: readonly string[] = [
+  DATABASE,
+  `${DATABASE}-wal`,
+  `${DATABASE}-shm`,
+  marksOf(DATABASE),
+  DOOR,
+]
+
+const OTHERS_WRITE = 0o002
+/** The permissions of a new folder, and of new ones above it, which others may not write whatever the umask is. */
+const FOR_OWNER = 0o700
+const ABOVE = 0o755
 
 /**
- * Makes a folder with those above it, unless it is there, and makes sure that the database can be in it.
+ * Makes a folder with those above it and the door, unless they are there, and makes sure that the database can be in it.
+ * A new folder is for its owner alone.
  * @throws UnavailableError when its path is too long, it is on a network file system, or this user may not write a file
  * of the database; what the system says when it can't be made.
  */
@@ -26,15 +40,32 @@ export async function prepareFolder(folder: string): Promise<void> {
   // SQLite follows symbolic links before it looks how long the path is.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
-  for (const file of FILES) await refuseForeignFile(join(folder, file))
+  const isOpenToAll = ((await stat(folder)).mode & OTHERS_WRITE) !== 0
+  for (const file of FILES) await refuseForeignFile(join(folder, file), isOpenToAll)
+  const fileAccess = new FileAccess(folder)
+  for (const file of FILES) fileAccess.limitExisting(join(folder, file))
+  fileAccess.make(join(folder, DOOR))
+}
+
+/** Makes the files that are missing, with the access that the folder gives. SQLite gives its log and index the same. */
+export function makeFiles(folder: string): void {
+  const fileAccess = new FileAccess(folder)
+  for (const file of [DATABASE, marksOf(DATABASE)]) fileAccess.make(join(folder, file))
 }
 
 /**
  * SQLite only reads where it may not write, and makes a log and its index that belong to this user. Users who may write
- * the database could then not open it any more.
+ * the database could then not open it any more. Where every user may make files, another one's file is a trap.
  */
-async function refuseForeignFile(path: string): Promise<void> {
+async function refuseForeignFile(path: string, isOpenToAll: boolean): Promise<void> {
   try {
+    const file = await lstat(path)
+    if (!file.isFile()) throw new UnavailableError(`${path} is not a regular file`)
+    if (isOpenToAll && file.uid !== 0 && file.uid !== process.geteuid?.()) {
+      throw new UnavailableError(
+        `${path} belongs to another user, in a folder where every user may make files; use another folder`,
+      )
+    }
     await access(path, constants.R_OK | constants.W_OK)
   } catch (cause) {
     const { code } = cause as { code?: string }
@@ -56,22 +87,22 @@ function refuseLongPath(folder: string): void {
  * Makes a folder with those above it. Not by the `recursive` option of mkdir, which never returns where the system says
  * that an existing folder is not there, as Linux does below /proc.
  */
-async function makeFolder(folder: string): Promise<void> {
+async function makeFolder(folder: string, mode = FOR_OWNER): Promise<void> {
   try {
-    await mkdir(folder)
+    await mkdir(folder, mode)
   } catch (error) {
     const { code } = error as { code?: string }
     // Others may make it at the same time.
     if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
     if (code !== 'ENOENT' || dirname(folder) === folder) throw error
-    await makeFolder(dirname(folder))
-    await makeOne(folder)
+    await makeFolder(dirname(folder), ABOVE)
+    await makeOne(folder, mode)
   }
 }
 
-async function makeOne(folder: string): Promise<void> {
+async function makeOne(folder: string, mode: number): Promise<void> {
   try {
-    await mkdir(folder)
+    await mkdir(folder, mode)
   } catch (error) {
     if ((error as { code?: string }).code !== 'EEXIST') throw error
   }

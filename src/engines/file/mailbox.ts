@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, renameSync, statSync, unlinkSync } from 'node:fs'
+import { renameSync, unlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
+import { FileAccess } from './file-access.js'
 import { FrameReader, STEP, toFrame, unitsOf } from './frame.js'
 import { Peer } from './peer.js'
 import { SocketFolder } from './socket-folder.js'
@@ -41,7 +42,7 @@ export class Mailbox {
   }
 
   /**
-   * Listens in a folder that exists, on a socket with as much access for others as the folder gives.
+   * Listens in a folder that exists, on a socket with the access that files of the folder have.
    * @param receive gets each message of others. It must not throw.
    * @param clock measures the pauses between attempts to reach one that is watched.
    * @throws UnavailableError (the promise is rejected) when no socket can be made there; its cause says why.
@@ -117,21 +118,11 @@ export class Mailbox {
     })
     this.#server.unref()
     const file = this.#folder.filePath(temporary)
-    this.#share(file)
+    // Who may not use the database may not connect either.
+    new FileAccess(this.#folder.path).limit(file)
     // Node removes the file it bound when a thread or process ends without closing. Under another name it stays, and
     // proves that no process listens any more.
     renameSync(file, this.#folder.filePath(this.address))
-  }
-
-  /** Every user who may write to the folder, and so uses the database, may also connect. */
-  #share(file: string): void {
-    const { mode, uid, gid } = statSync(this.#folder.path)
-    chmodSync(file, mode & 0o666)
-    try {
-      chownSync(file, process.getuid?.() === 0 ? uid : -1, gid)
-    } catch {
-      // Only members of the folder's group can give it the file; others share it with theirs.
-    }
   }
 
   #accept(socket: Socket): void {

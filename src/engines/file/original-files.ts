@@ -5,29 +5,30 @@ import { UnavailableError } from '../../errors.js'
 /** The files are looked at again after so many milliseconds: sooner than a process could make new ones and use them. */
 const LOOK_AFTER = 10
 
-interface Original {
+/** A file that must stay where it is. */
+export interface Original {
   readonly path: string
   readonly device: number
   readonly inode: number
 }
 
 /**
- * Files that are in use and have to stay where they are. A process that has a file open can go on using it after it was
+ * Files that are in use and must stay where they are. A process that has a file open can go on using it after it was
  * deleted or moved. A process that opens the path after that makes a new file, and the two know nothing of each other.
  */
 export class OriginalFiles {
-  readonly #files: readonly Original[]
+  readonly all: readonly Original[]
   readonly #clock: Clock
   #lookedAt: number
-  #missing: UnavailableError | undefined
+  #replaced: UnavailableError | undefined
 
   private constructor(files: readonly Original[], clock: Clock) {
-    this.#files = files
+    this.all = files
     this.#clock = clock
     this.#lookedAt = clock.now()
   }
 
-  /** @throws when a file is not there. */
+  /** @throws when a file is missing. */
   static of(paths: readonly string[], clock: Clock): OriginalFiles {
     return new OriginalFiles(
       paths.map(path => {
@@ -38,23 +39,31 @@ export class OriginalFiles {
     )
   }
 
+  /** What {@link check} throws from now on; undefined while no file is known to be replaced. */
+  get replaced(): UnavailableError | undefined {
+    return this.#replaced
+  }
+
   /** @throws UnavailableError when one of the files is not the one it was; from then on each time. */
   check(): void {
     const now = this.#clock.now()
     if (now - this.#lookedAt >= LOOK_AFTER) {
       this.#lookedAt = now
-      const moved = this.#files.find(file => !isOriginal(file))
-      if (moved) {
-        this.#missing ??= new UnavailableError(
-          `${moved.path} was deleted, moved or replaced while it was in use; close the box and open it again`,
+      const path = replacedOf(this.all)
+      if (path !== undefined) {
+        this.#replaced ??= new UnavailableError(
+          `${path} was deleted, moved or replaced while it was in use; close the box and open it again`,
         )
       }
     }
-    if (this.#missing) throw this.#missing
+    if (this.#replaced) throw this.#replaced
   }
 }
 
-function isOriginal({ path, device, inode }: Original): boolean {
-  const now = statSync(path, { throwIfNoEntry: false })
-  return now?.ino === inode && now.dev === device
+/** The path of the first file that is not the one it was; undefined when all are. */
+export function replacedOf(files: readonly Original[]): string | undefined {
+  return files.find(({ path, device, inode }) => {
+    const now = statSync(path, { throwIfNoEntry: false })
+    return now?.ino !== inode || now.dev !== device
+  })?.path
 }

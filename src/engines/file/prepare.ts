@@ -6,8 +6,9 @@ import { Database } from './database.js'
 import { Door } from './door.js'
 import type { Connection, Sqlite } from './driver.js'
 import { PATIENCE } from './failures.js'
-import { DATABASE } from './folder.js'
+import { DATABASE, DOOR, makeFiles } from './folder.js'
 import type { Machine } from './machine.js'
+import { replacedOf } from './original-files.js'
 import { presenceOf } from './presence.js'
 import { LAYOUT, SCHEMA } from './schema.js'
 
@@ -21,8 +22,8 @@ interface Strangers {
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
  * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
  * left is thrown away; no token falls. The door is to be left when the box is closed.
- * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of
- * another boot or namespace or may be, SqliteError when SQLite fails.
+ * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes that use
+ * other files, or boxes of another boot or namespace or may be, SqliteError when SQLite fails.
  */
 export async function openDatabase(
   sqlite: Sqlite,
@@ -33,7 +34,11 @@ export async function openDatabase(
   const door = await Door.enter(sqlite, folder, clock)
   let database: Database | undefined
   try {
-    database = await Database.open(sqlite, join(folder, DATABASE), clock, PATIENCE)
+    if (!door.foundEmpty) refuseReplaced(door)
+    makeFiles(folder)
+    const path = join(folder, DATABASE)
+    database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, DOOR)])
+    if (door.foundEmpty) door.note(database.files.all)
     await settleIn(database, machine, folder, door)
     await door.stay()
     // The mark up to which numbers may be used has to be there after a power cut before the first one is.
@@ -44,6 +49,15 @@ export async function openDatabase(
     door.leave()
     throw error
   }
+}
+
+/** @throws UnavailableError when the boxes inside use other files than those that are there. */
+function refuseReplaced(door: Door): void {
+  const path = replacedOf(door.noted())
+  if (path === undefined) return
+  throw new UnavailableError(
+    `${path} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
+  )
 }
 
 /**

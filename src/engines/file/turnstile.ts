@@ -8,6 +8,11 @@ const PLACE_SIZE = 16
 /** A mark counts for so many milliseconds after it was last set: its owner may be dead or stopped. */
 const FRESH = 10
 
+/** The file of the marks of a database. */
+export function marksOf(database: string): string {
+  return `${database}-turns`
+}
+
 /**
  * The waiters for the write lock of a database, by age. SQLite's lock has no queue: the process that tries at the right
  * moment gets it, so under load one writer can starve. Waiters leave a mark in a small file beside the database, and
@@ -26,9 +31,9 @@ export class Turnstile {
     this.#clock = clock
   }
 
-  /** Opens the marks of a database. The clock has to be the same in all processes of the machine. */
+  /** Opens the marks of a database. The clock must be the same in all processes of the machine. */
   static open(database: string, clock: Clock): Turnstile {
-    const descriptor = openSync(`${database}-turns`, constants.O_RDWR | constants.O_CREAT, 0o666)
+    const descriptor = openSync(marksOf(database), constants.O_RDWR | constants.O_CREAT, 0o600)
     // Processes started together have neighbouring ids, so each gets a place of its own; sharing one is harmless.
     return new Turnstile(descriptor, (process.pid + threadId * 61) % PLACES, clock)
   }

@@ -215,6 +215,7 @@ describe('a spoiled feed', () => {
         'stops.txt 10: a stray quote in the line is text',
         'trips.txt 2: a stray quote in the line is text',
         ...[2, 3, 4].map(line => `stop_times.txt ${line}: a stray quote in the line is text`),
+        'stop_times.txt 23: the first line names 7 columns, this one has 6; the last ones are taken as empty',
         'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt, so it is tracked by its id',
       ].toSorted(),
     )
@@ -251,10 +252,35 @@ describe('a spoiled feed', () => {
       'stop_times.txt 19: trip "t4" has a time at one stop only',
       'stop_times.txt 20: trip "t5": stop_id must not be empty',
       'stop_times.txt 22: the first line names 7 columns, this one has 8',
-      'stop_times.txt 23: the first line names 7 columns, this one has 6',
+      'stop_times.txt 23: trip "t5": stop_sequence must be a whole number, got ""',
       'stops.txt 10: the first line names 4 columns, this one has 3',
       'stops.txt 9: the first line names 4 columns, this one has 2',
       'trips.txt 7: trip "t6" has no line in stop_times.txt that can be used',
+    ])
+  })
+
+  test('values that a line leaves out at its end are empty, unless they are required', async () => {
+    await writeFeed({
+      stops: 'stop_id,stop_name,stop_lat,stop_lon\nA,Alder\nB',
+      trips: 't1,s',
+      times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,A,8:20:00',
+    })
+    await writeFile(
+      join(temporary, 'trips.txt'),
+      'service_id,trip_id,trip_headsign,"block",shape_id\ns,"t1"\ns,t2,',
+    )
+    const { messages, source, rejections, mendings } = await read(temporary)
+    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:10 t1#1 move B', '8:10 t1#1 delete'])
+    expect(source.locationNames.get('A')).toBe('Alder')
+    expect(rejections).toEqual([
+      'stop_times.txt 4: the first line names 5 columns, this one has 3',
+      'trips.txt 3: trip "t2" has no line in stop_times.txt that can be used',
+    ])
+    expect(mendings).toEqual([
+      'stops.txt 2: the first line names 4 columns, this one has 2; the last ones are taken as empty',
+      'stops.txt 3: the first line names 4 columns, this one has 1; the last ones are taken as empty',
+      'trips.txt 2: the first line names 5 columns, this one has 2; the last ones are taken as empty',
+      'trips.txt 3: the first line names 5 columns, this one has 3; the last ones are taken as empty',
     ])
   })
 
@@ -372,6 +398,36 @@ describe('an invalid feed', () => {
     )
     await write('stop_times.txt', 'trip_id,stop_id,arrival_time,departure_time,stop_sequence\n')
     await expect(read(temporary)).rejects.toThrow('has no trip that runs')
+  })
+
+  test('a file in UTF-16, or with CR as line ends, is named as that', async () => {
+    await writeFeed({ times: 't1,A,8:00:00,,1' })
+    const text = 'stop_id,stop_name\nA,Alder\nB,Birch\n'
+    const write = (content: Buffer) => writeFile(join(temporary, 'stops.txt'), content)
+    for (const wide of [Buffer.from(`\uFEFF${text}`, 'utf16le'), Buffer.from(text, 'utf16le')]) {
+      await write(wide)
+      await expect(read(temporary)).rejects.toThrow('stops.txt is in UTF-16')
+      await write(Buffer.from(wide).swap16())
+      await expect(read(temporary)).rejects.toThrow('stops.txt is in UTF-16')
+    }
+    await write(Buffer.from(text.replaceAll('\n', '\r')))
+    await expect(read(temporary)).rejects.toThrow('stops.txt has CR alone as line ends')
+  })
+
+  test('a zip archive is found between other bytes', async () => {
+    const path = join(temporary, 'feed.zip')
+    const folder = join(fixtures, 'plain')
+    const files = new Map<string, Buffer>()
+    for (const name of await readdir(folder)) files.set(name, await readFile(join(folder, name)))
+    const archive = zipArchive(files)
+    const others = [Buffer.alloc(0), Buffer.from('<html>PK\x05\x06'), Buffer.alloc(200_000, 'PK\x05\x06')]
+    for (const before of others) {
+      for (const behind of others) {
+        await writeFile(path, Buffer.concat([before, archive, behind]))
+        const { messages } = await read(path)
+        expect(messages.map(line)).toEqual(plain)
+      }
+    }
   })
 
   test('an archive that is broken, is none, or has its files in a folder says so', async () => {

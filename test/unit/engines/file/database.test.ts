@@ -109,6 +109,8 @@ describe('files that are not there any more', () => {
   test.each([
     ['the database was deleted', () => unlinkSync(path)],
     ['its log was deleted', () => unlinkSync(`${path}-wal`)],
+    ['its index was deleted', () => unlinkSync(`${path}-shm`)],
+    ['the marks of waiters were deleted', () => unlinkSync(`${path}-turns`)],
     ['it was moved', () => renameSync(path, `${path}.old`)],
   ])('%s', async (_what, meddle) => {
     const database = await withTable()

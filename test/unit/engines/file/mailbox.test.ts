@@ -105,14 +105,16 @@ describe('open', () => {
     await expect(Mailbox.open(file, () => {}, clock)).rejects.toThrow(UnavailableError)
   })
 
-  it.each([0o700, 0o750, 0o770, 0o777])(
-    'lets users connect that may write to a folder of mode %o',
-    async mode => {
-      chmodSync(folder, mode)
-      const mailbox = await open()
-      expect(statSync(join(folder, mailbox.address)).mode & 0o777).toBe(mode & 0o666)
-    },
-  )
+  it.each([
+    [0o700, 0o600],
+    [0o750, 0o600],
+    [0o770, 0o660],
+    [0o777, 0o660],
+  ])('in a folder of mode %o lets only its owner and a group that may write connect', async (mode, given) => {
+    chmodSync(folder, mode)
+    const mailbox = await open()
+    expect(statSync(join(folder, mailbox.address)).mode & 0o777).toBe(given)
+  })
 
   it('works in a folder whose path is as long as paths may be', async () => {
     const deep = join(folder, ...Array.from({ length: 15 }, () => 'd'.repeat(250)))

@@ -1,0 +1,97 @@
+import {
+  chmodSync,
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  lchownSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs'
+import { randomBytes } from 'node:crypto'
+
+const GROUP_WRITES = 0o020
+const FOR_OWNER = 0o600
+const FOR_GROUP = 0o660
+const PERMISSIONS = 0o777
+
+/**
+ * Who may use the files of a folder: their owner alone, or also the group of a folder that the group may write. Never
+ * every user of the machine, who could read all values, and could stop all boxes with a lock on a file.
+ */
+export class FileAccess {
+  readonly #uid: number
+  readonly #gid: number
+  readonly #mode: number
+
+  /** @param folder a folder that exists. */
+  constructor(folder: string) {
+    const { mode, uid, gid } = statSync(folder)
+    // What root makes in the folder of another user is for that user.
+    this.#uid = process.getuid?.() === 0 ? uid : -1
+    this.#gid = gid
+    this.#mode = (mode & GROUP_WRITES) === 0 ? FOR_OWNER : FOR_GROUP
+  }
+
+  /**
+   * Makes an empty file unless it is there. Its descriptor is closed before the file gets its name: the system drops
+   * all locks of the process on a file when any descriptor of it is closed, and another thread may have locks on this
+   * one as soon as it has its name.
+   */
+  make(path: string): void {
+    if (lstatSync(path, { throwIfNoEntry: false })) return
+    const temporary = `${path}-${randomBytes(6).toString('hex')}`
+    const descriptor = openSync(temporary, 'wx', FOR_OWNER)
+    try {
+      fchmodSync(
+        descriptor,
+        this.#modeAfter(() => fchownSync(descriptor, this.#uid, this.#gid)),
+      )
+    } finally {
+      closeSync(descriptor)
+    }
+    try {
+      linkSync(temporary, path)
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'EEXIST') throw error
+    } finally {
+      unlinkSync(temporary)
+    }
+  }
+
+  /** Limits the access to a file that this user has just made. */
+  limit(path: string): void {
+    chmodSync(
+      path,
+      this.#modeAfter(() => lchownSync(path, this.#uid, this.#gid)),
+    )
+  }
+
+  /** Takes away the access that others have to a file of this user: earlier versions made files for everybody. */
+  limitExisting(path: string): void {
+    const file = lstatSync(path, { throwIfNoEntry: false })
+    if (file?.uid !== process.geteuid?.()) return
+    const { mode, gid } = file!
+    const limited = mode & PERMISSIONS & (gid === this.#gid ? this.#mode : FOR_OWNER)
+    if (limited === (mode & PERMISSIONS)) return
+    try {
+      chmodSync(path, limited)
+    } catch (error) {
+      // SQLite deletes its log and index with the last box.
+      if ((error as { code?: string }).code !== 'ENOENT') throw error
+    }
+  }
+
+  /** Only members of the folder's group can give it a file; a file of another group is for its owner. */
+  #modeAfter(give: () => void): number {
+    try {
+      give()
+      return this.#mode
+    } catch (error) {
+      if ((error as { code?: string }).code === 'ENOENT') throw error
+      return FOR_OWNER
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { diagnose } from 'signalbox'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { place, type Place } from '../support/file/places.js'
+
+const ANOTHER_USER = 65_534
+const GROUP = 54_321
+
+/** What another user can do with each file of a folder: a program that prints one line for each success. */
+const INTRUDER = `
+  const { openSync, readdirSync } = require('node:fs')
+  const { connect } = require('node:net')
+  const [folder, ...names] = process.argv.slice(1)
+  const attempt = (what, task) => { try { task(); console.log(what) } catch {} }
+  attempt('list', () => readdirSync(folder))
+  for (const name of names) {
+    attempt('read ' + name, () => openSync(folder + '/' + name, 'r'))
+    attempt('write ' + name, () => openSync(folder + '/' + name, 'r+'))
+    connect({ path: folder + '/' + name }).on('connect', () => console.log('connect ' + name)).on('error', () => {}).unref()
+  }
+  setTimeout(() => process.exit(), 300)`
+
+function intrusions(folder: string, gid = ANOTHER_USER): string[] {
+  const argv = ['-e', INTRUDER, folder, ...readdirSync(folder)]
+  const { stdout, stderr } = spawnSync(process.execPath, argv, {
+    uid: ANOTHER_USER,
+    gid,
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  return stdout.split('\n').filter(line => line !== '')
+}
+
+function modes(folder: string): Record<string, string> {
+  return Object.fromEntries(
+    readdirSync(folder).map(name => [
+      name.replace(/^[0-9a-f]{24}/, ''),
+      (statSync(join(folder, name)).mode & 0o777).toString(8),
+    ]),
+  )
+}
+
+const names = [
+  'signalbox.db',
+  'signalbox.db-wal',
+  'signalbox.db-shm',
+  'signalbox.db-turns',
+  'opening.db',
+  '.box',
+]
+const all = (mode: string): Record<string, string> => Object.fromEntries(names.map(name => [name, mode]))
+
+let umask: number
+let here: Place
+
+beforeEach(() => {
+  here = place()
+  chmodSync(here.folder, 0o755)
+  umask = process.umask(0)
+})
+
+afterEach(() => {
+  process.umask(umask)
+})
+
+/** A box that has put a value, so that all files are there. */
+async function used(folder: string): Promise<void> {
+  const box = await here.open(`file:${folder}`)
+  await box.store('s').put('key', 'secret')
+}
+
+test.each([0, 0o022, 0o007])('a new folder is for its owner alone, also with the umask %i', async mask => {
+  process.umask(mask)
+  const folder = join(here.folder, 'above', 'new')
+  await used(folder)
+  expect((statSync(folder).mode & 0o777).toString(8)).toBe('700')
+  expect(statSync(join(here.folder, 'above')).mode & 0o022).toBe(0)
+  expect(modes(folder)).toEqual(all('600'))
+})
+
+test('a folder that others may write is reported, and another user can place no file there', async () => {
+  const folder = join(here.folder, 'public')
+  mkdirSync(folder, { mode: 0o777 })
+  expect((await diagnose(`file:${folder}`)).findings.map(({ id }) => id)).toEqual(['writable-by-all'])
+  symlinkSync(join(tmpdir(), 'elsewhere'), join(folder, 'signalbox.db'))
+  await expect(here.open(`file:${folder}`)).rejects.toThrow('signalbox.db is not a regular file')
+})
+
+describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('another user', () => {
+  test('can neither read nor write nor connect in a new folder', async () => {
+    const folder = join(here.folder, 'new')
+    await used(folder)
+    expect(intrusions(folder)).toEqual([])
+  })
+
+  test('can only list a folder that others may look into, also if its files were open to all', async () => {
+    const folder = join(here.folder, 'open')
+    mkdirSync(folder, { mode: 0o755 })
+    await used(folder)
+    for (const name of readdirSync(folder)) if (!name.endsWith('.box')) chmodSync(join(folder, name), 0o666)
+    expect((await diagnose(`file:${folder}`)).findings.map(({ id }) => id)).toEqual(['open-to-all'])
+    await used(folder)
+    expect(modes(folder)).toEqual(all('600'))
+    expect(intrusions(folder)).toEqual(['list'])
+    expect((await diagnose(`file:${folder}`)).findings).toEqual([])
+  })
+
+  test('can not place a database where every user may make files', async () => {
+    const folder = join(here.folder, 'public')
+    mkdirSync(folder, { mode: 0o1777 })
+    chmodSync(folder, 0o1777)
+    writeFileSync(join(folder, 'signalbox.db'), '', { mode: 0o666 })
+    chownSync(join(folder, 'signalbox.db'), ANOTHER_USER, ANOTHER_USER)
+    await expect(here.open(`file:${folder}`)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('belongs to another user') as string,
+    })
+  })
+
+  test('of the group of a folder that the group may write shares it, and no other', async () => {
+    const folder = join(here.folder, 'shared')
+    mkdirSync(folder)
+    chownSync(folder, -1, GROUP)
+    chmodSync(folder, 0o2770)
+    await used(folder)
+    expect(modes(folder)).toEqual(all('660'))
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).gid).toBe(GROUP)
+    expect(intrusions(folder)).toEqual([])
+    expect(intrusions(folder, GROUP)).toEqual(
+      expect.arrayContaining(['list', ...names.slice(0, 5).map(name => `write ${name}`)]),
+    )
+    expect(intrusions(folder, GROUP).filter(line => line.startsWith('connect'))).toHaveLength(1)
+  })
+})
