@@ -7,7 +7,7 @@ import type { BoxEvent } from '../diagnostics.js'
 import type { Engine } from '../engine/index.js'
 import { testsOn, type Tests } from './checks.js'
 import { startChild, type Child } from './child.js'
-import type { EngineFixture, Place } from './fixture.js'
+import type { EngineFixture, Network, Place } from './fixture.js'
 import { MeddledEngine } from './meddled-engine.js'
 
 /** The folder of the programs that checks run in other processes: the built package's, also in tests of the sources. */
@@ -55,6 +55,14 @@ export class Boxes {
   async meddled(options?: BoxOptions): Promise<[Box, MeddledEngine]> {
     const engine = new MeddledEngine(await this.place.engine())
     return [await this.join(engine, options), engine]
+  }
+
+  /** A box over a network of its own. For fixtures that have one. */
+  async overNetwork(): Promise<[Box, Network]> {
+    const { network: make } = this.#fixture
+    if (make === 'none') throw new Error('the engine is not reached over a network')
+    const network = await make(this.place)
+    return [await this.join(network.engine), network]
   }
 
   /** A box on an engine of the place that has not joined yet. */

@@ -13,7 +13,7 @@ export interface Check {
   readonly concurrent: boolean
   /**
    * Rejects with an AssertionError, or with the error that stopped the check, if the engine does not pass.
-   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s
+   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s, for adverse checks two minutes
    */
   run(patience?: number): Promise<void>
 }
@@ -21,10 +21,15 @@ export interface Check {
 /** The names of the groups that are being defined, from the outermost on. */
 let groups: readonly string[] | undefined
 let defined: Check[] = []
+let defaultPatience = PATIENCE
 
-/** The checks that `define` defines. */
-export function checksOf(define: () => void): Check[] {
+/**
+ * The checks that `define` defines.
+ * @param patience how long each may take where its runner sets no limit: milliseconds
+ */
+export function checksOf(define: () => void, patience = PATIENCE): Check[] {
   defined = []
+  defaultPatience = patience
   groups = []
   try {
     define()
@@ -85,10 +90,11 @@ function add<S extends Stage>(
   make: () => S,
   body: (stage: S) => unknown,
 ): void {
+  const most = defaultPatience
   defined.push({
     name: [...here(), name].join(' > '),
     concurrent,
-    run: (patience = PATIENCE) =>
+    run: (patience = most) =>
       within(patience, async inTime => {
         const stage = make()
         try {

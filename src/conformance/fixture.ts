@@ -18,18 +18,38 @@ export interface EngineFixture {
   readonly opener?: string
   /** A new, unused place; each check has its own. */
   start(): Awaitable<Place>
-  /** One further box of a place, over a network of its own. For engines that are reached over one. */
-  cuttable?(place: Place): Awaitable<CuttableEngine>
+  /** Makes a network of its own for one further box of a place; `none` for an engine that is not reached over one. */
+  readonly network: 'none' | ((place: Place) => Awaitable<Network>)
   /** For each promise that the engine weakens, a function that shows the weakness, and rejects if it does not occur. */
   readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
 }
 
-/** An engine for one further box, not joined yet, that is reached over a network. */
-export interface CuttableEngine {
+/** A network between one further box and the servers, which checks disturb. */
+export interface Network {
+  /** The engine of that box, not joined yet. */
   readonly engine: Engine
-  /** Breaks its connections, and refuses new ones until {@link mend}. */
+  /** Breaks the connections, and refuses new ones until {@link mend}. */
   cut(): void
   mend(): void
+  /** Delays each packet from now on. Those of one connection keep their order. */
+  slowDown(delays: Delays): void
+  /** The connections that are open now lose all that is sent this way, and stay open. New ones are not affected. */
+  swallow(way: 'requests' | 'replies'): void
+  /**
+   * Connections over which only hints come lose all of them from now on, also new ones, and stay open. Left out where
+   * hints come over the connection of the answers.
+   */
+  loseHints?(): void
+}
+
+/** How long packets take, in milliseconds. */
+export interface Delays {
+  /** Each way, without the following. */
+  readonly way: number
+  /** For each request a random time up to this comes on top. Default: 0 */
+  readonly requestJitter?: number
+  /** The same for replies. */
+  readonly replyJitter?: number
 }
 
 /** Whether the engine keeps values. Without them it has no stores, transactions or elections. */

@@ -8,6 +8,7 @@ import { deadHolders } from './dead-holders.js'
 import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
 import { diagnostics } from './diagnostics.js'
+import { distance } from './distance.js'
 import { election } from './election.js'
 import { ends } from './ends.js'
 import { errors } from './errors.js'
@@ -16,6 +17,8 @@ import { fencing } from './fencing.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { foundKeys } from './found-keys.js'
 import { givingUp } from './giving-up.js'
+import { halfDead } from './half-dead.js'
+import { jitter } from './jitter.js'
 import { keptIds } from './kept-ids.js'
 import { limits, noLimits } from './limits.js'
 import { lostHints } from './lost-hints.js'
@@ -24,13 +27,14 @@ import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
 import { safeState } from './safe-state.js'
+import { silentHints } from './silent-hints.js'
 import { taskEnd } from './task-end.js'
 import { waking } from './waking.js'
 import { weaknesses } from './weaknesses.js'
 import { wholeness } from './wholeness.js'
 
 export type { Check } from './checks.js'
-export type { CuttableEngine, EngineFixture, Opener, Place } from './fixture.js'
+export type { Delays, EngineFixture, Network, Opener, Place } from './fixture.js'
 export { Random } from './random.js'
 export { shiftWallClock } from './wall-clock.js'
 
@@ -79,16 +83,37 @@ export function conformance(fixture: EngineFixture): Check[] {
   })
 }
 
+/** How long an adverse check takes at most: milliseconds. */
+const ADVERSE_PATIENCE = 120_000
+
+/**
+ * The checks of what goes wrong around an engine for long: distance, jitter, lost hints, and connections that swallow
+ * what is sent. A check takes at most two minutes, and measures shares of time: run one at a time, apart from
+ * {@link conformance}.
+ * @throws InvalidArgumentError when a part of the fixture is missing
+ */
+export function adverse(fixture: EngineFixture): Check[] {
+  checkFixture(fixture)
+  return checksOf(() => {
+    if (fixture.network === 'none') return
+    distance(fixture)
+    jitter(fixture)
+    silentHints(fixture)
+    halfDead(fixture)
+  }, ADVERSE_PATIENCE)
+}
+
 function checkFixture(fixture: unknown): void {
-  const { name, guarantees, start, weaknesses } = (fixture ?? {}) as Partial<
+  const { name, guarantees, network, start, weaknesses } = (fixture ?? {}) as Partial<
     Record<keyof EngineFixture, unknown>
   >
   const isFit =
     typeof name === 'string' &&
     typeof start === 'function' &&
+    (network === 'none' || typeof network === 'function') &&
     [guarantees, weaknesses].every(part => typeof part === 'object' && part !== null)
   if (isFit) return
   throw new InvalidArgumentError(
-    `conformance takes a fixture with name, guarantees, start and weaknesses, not ${shown(fixture)}`,
+    `conformance takes a fixture with name, guarantees, network, start and weaknesses, not ${shown(fixture)}`,
   )
 }

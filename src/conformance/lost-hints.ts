@@ -74,12 +74,11 @@ export function lostHints(fixture: EngineFixture): void {
       assert.below(took, AT_ONCE)
     })
 
-    test.runIf(fixture.cuttable !== undefined)(
+    test.runIf(fixture.network !== 'none')(
       'a box whose connections were cut learns what happened meanwhile',
       async boxes => {
         const one = await boxes.open()
-        const network = await fixture.cuttable!(boxes.place)
-        const other = await boxes.join(network.engine)
+        const [other, network] = await boxes.overNetwork()
         const held = await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire()
         await queued(one, 'key', 1)

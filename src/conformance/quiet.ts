@@ -50,11 +50,10 @@ export function quiet(fixture: EngineFixture): void {
       },
     )
 
-    test.runIf(fixture.cuttable !== undefined)(
+    test.runIf(fixture.network !== 'none')(
       'a caller that retries at once does not block the event loop while the engine is out of reach',
       async boxes => {
-        const network = await fixture.cuttable!(boxes.place)
-        const box = await boxes.join(network.engine)
+        const [box, network] = await boxes.overNetwork()
         await box.mutex('key').run(() => undefined)
         network.cut()
         let keys = 0

@@ -81,6 +81,26 @@ export function watchStandstills(box: Box): () => Promise<number> {
 }
 
 /**
+ * Watches how long this process stands still, as on a busy machine.
+ * @returns ends the watch, and gives the longest time: milliseconds
+ */
+export function longestStall(): () => number {
+  let longest = 0
+  let last = performance.now()
+  const look = (): void => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+  }
+  const looking = setInterval(look, 10)
+  return () => {
+    clearInterval(looking)
+    look()
+    return longest
+  }
+}
+
+/**
  * Releases a grant, and waits for all that wait for it.
  * @returns whether they were certainly served in order: a waiter that stands still for the claim window loses its turn
  */

@@ -1,25 +1,43 @@
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import type { CuttableEngine } from '../../src/conformance/fixture.js'
+import type { Network } from '../../src/conformance/fixture.js'
 import type { Awaitable, Engine } from '../../src/engine/contract.js'
 
 /**
- * An engine on a server of this machine, over a network that ends with the test process.
+ * An engine on servers of this machine, over a network that ends with the test process.
+ * @param url names the ports of all servers
  * @param open makes an engine for a URL
+ * @param hints what a client says on a connection over which only hints come, where there is one
  */
 export async function behindProxy(
   url: string,
   open: (url: string) => Awaitable<Engine>,
-): Promise<CuttableEngine> {
-  const port = Number(new URL(url).port)
-  const proxy = await Proxy.start(port)
+  hints?: RegExp,
+): Promise<Network> {
+  const ports = [...url.matchAll(/(?<=[\w\]]:)\d+(?=[,/?]|$)/g)].map(([port]) => Number(port))
+  const proxies = await Promise.all(ports.map(port => Proxy.start(port)))
+  const through = proxies.reduce((text, { port }, index) => text.replace(`:${ports[index]}`, `:${port}`), url)
+  return networkOf(proxies, await open(through), hints)
+}
+
+/** The network that proxies are together. */
+export function networkOf(proxies: readonly Proxy[], engine: Engine, hints?: RegExp): Network {
+  const targets = proxies.map(({ target }) => target)
+  const each = (disturb: (proxy: Proxy) => void): void => {
+    for (const proxy of proxies) disturb(proxy)
+  }
   return {
-    engine: await open(url.replace(`:${port}`, `:${proxy.port}`)),
-    cut() {
-      proxy.target = undefined
-      proxy.cut()
+    engine,
+    cut: () =>
+      each(proxy => {
+        proxy.target = undefined
+        proxy.cut()
+      }),
+    mend: () => {
+      for (const [index, proxy] of proxies.entries()) proxy.target = targets[index]
     },
-    mend() {
-      proxy.target = port
-    },
+    slowDown: ({ way, requestJitter = 0, replyJitter = 0 }) =>
+      each(proxy => Object.assign(proxy, { delay: way, requestJitter, replyJitter })),
+    swallow: way => each(proxy => proxy.swallow(way)),
+    ...(hints && { loseHints: () => each(proxy => (proxy.mute = hints)) }),
   }
 }

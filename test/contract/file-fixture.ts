@@ -15,6 +15,7 @@ function fixture(durable: boolean): EngineFixture {
   return {
     name: durable ? 'file' : 'file, not durable',
     guarantees: fileGuarantees(durable),
+    network: 'none',
     weaknesses: {
       P9: heldUpByStopped,
       ...(durable ? {} : { P13: lostInPowerCut }),

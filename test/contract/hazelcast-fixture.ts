@@ -9,6 +9,7 @@ import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { networkOf } from './behind-proxy.js'
 import { startChild } from './child.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
@@ -157,5 +158,17 @@ export const hazelcast: EngineFixture = {
     const { address } = await server()
     const url = `hazelcast://${address}/${TEST_CLUSTER}?map=${randomUUID().slice(0, 8)}`
     return { url, engine: () => openHazelcast(url), close: () => undefined }
+  },
+  async network({ url }) {
+    const proxy = await Proxy.start((await server()).port)
+    // The member names itself without the proxy, which a client without smart routing takes for its first connection.
+    const engine = await openHazelcast({
+      hazelcast: {
+        clusterName: TEST_CLUSTER,
+        network: { clusterMembers: [`127.0.0.1:${proxy.port}`], smartRouting: false },
+      },
+      map: new URL(url).searchParams.get('map')!,
+    })
+    return networkOf([proxy], engine)
   },
 }

@@ -20,6 +20,7 @@ async function life(shift: number): Promise<{ token: bigint; before: string | un
 export const memory: EngineFixture = {
   name: 'memory',
   guarantees: memoryGuarantees,
+  network: 'none',
   weaknesses: {
     async P2() {
       const first = await life(0)

@@ -17,6 +17,9 @@ import { startPostgres, startStandby, type PostgresServer } from '../support/ser
 import { behindProxy } from './behind-proxy.js'
 
 const HOUR = 3_600_000
+
+/** What a client says on its connection for notifications. */
+const HINTS = /\blisten\b/i
 /** Renewals come too late to disturb what is shown meanwhile. */
 const LONG = { lease: '60s' } as const
 /** A waiter that polls has done so several times by then, one that reports that it lives has not: milliseconds. */
@@ -292,5 +295,5 @@ export const postgres: EngineFixture = {
     const url = `${(await server()).url}?schema=s${randomUUID().slice(0, 8)}`
     return { url, engine: () => openPostgres(url), close: () => undefined }
   },
-  cuttable: ({ url }) => behindProxy(url, openPostgres),
+  network: ({ url }) => behindProxy(url, openPostgres, HINTS),
 }

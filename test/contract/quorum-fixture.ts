@@ -13,6 +13,8 @@ import { FakeClock } from '../support/servers/fake-clock.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
+import { behindProxy } from './behind-proxy.js'
+import { HINTS } from './redis-fixture.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { handOver, locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
@@ -240,4 +242,5 @@ export const quorum: EngineFixture = {
     const url = quorumUrl(await servers(), `?prefix=${prefix}`)
     return { url, engine: () => openRedisQuorum(url), settled: () => agreed(prefix), close: () => undefined }
   },
+  network: ({ url }) => behindProxy(url, openRedisQuorum, HINTS),
 }

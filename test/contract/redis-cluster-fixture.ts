@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { Cluster } from 'ioredis'
 import { expect } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { open } from '../../src/open.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { redis } from './redis-fixture.js'
+import { networkOf } from './behind-proxy.js'
+import { HINTS, redis } from './redis-fixture.js'
 import { pause, soFar } from '../../src/conformance/time.js'
 
 let shared: Promise<RedisCluster> | undefined
@@ -48,5 +51,22 @@ export const redisCluster: EngineFixture = {
   async start() {
     const url = `${(await cluster()).url}?prefix={${randomUUID().slice(0, 8)}}:`
     return { url, engine: () => openRedis(url), close: () => undefined }
+  },
+  async network({ url }) {
+    const { masters } = await cluster()
+    const proxies = await Promise.all(masters.map(({ port }) => Proxy.start(port)))
+    // The nodes name each other without the proxies.
+    const places = masters.map(({ host, port }, index) => [`${host}:${port}`, proxies[index]!] as const)
+    const redis = new Cluster([...proxies], {
+      natMap: Object.fromEntries(places.map(([node, { host, port }]) => [node, { host, port }])),
+    })
+    redis.on('error', () => undefined)
+    const engine = await openRedis({ redis, prefix: new URL(url).searchParams.get('prefix')! })
+    const leave = engine.leave.bind(engine)
+    engine.leave = async () => {
+      await leave()
+      redis.disconnect()
+    }
+    return networkOf(proxies, engine, HINTS)
   },
 }

@@ -16,6 +16,9 @@ import { queued, until } from '../../src/conformance/time.js'
 
 const HOUR = 3_600_000
 
+/** What a client says on its connection for messages. */
+export const HINTS = /subscribe/i
+
 let shared: Promise<RedisServer> | undefined
 
 /** The server of this test file; each test has a key prefix of its own on it. It ends with the test process. */
@@ -200,5 +203,5 @@ export const redis: EngineFixture = {
     const url = `${(await server()).url}?prefix=${randomUUID().slice(0, 8)}:`
     return { url, engine: () => openRedis(url), close: () => undefined }
   },
-  cuttable: ({ url }) => behindProxy(url, openRedis),
+  network: ({ url }) => behindProxy(url, openRedis, HINTS),
 }

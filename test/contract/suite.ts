@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { checksOf, type Check } from '../../src/conformance/checks.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { conformance } from '../../src/conformance/index.js'
+import { adverse, conformance } from '../../src/conformance/index.js'
 
 /**
  * What every engine does, promise by promise. A file can take one part of the checks, so that several processes share
@@ -10,6 +10,16 @@ import { conformance } from '../../src/conformance/index.js'
 export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, of: 1 }): void {
   const checks = conformance(fixture).filter((_, index) => index % of === part - 1)
   describe(fixture.name, () => register(checks))
+}
+
+/**
+ * What every engine does under adverse conditions.
+ * @param beside the checks that are left out: their names; each has to be the name of one
+ */
+export function adverseSuite(fixture: EngineFixture, beside: readonly string[] = []): void {
+  describe(fixture.name, () => {
+    for (const check of without(adverse(fixture), beside)) test(check.name, () => check.run(Infinity))
+  })
 }
 
 /** Some parts of what every engine does, for an engine that differs from another in these. */
@@ -29,11 +39,14 @@ export function contractPartsBut(
   const checks = checksOf(() => {
     for (const part of parts) part(fixture)
   })
+  describe(fixture.name, () => register(without(checks, beside)))
+}
+
+function without(checks: readonly Check[], beside: readonly string[]): Check[] {
   for (const name of beside) {
     if (checks.filter(check => isNamed(check, name)).length !== 1) throw new Error(`not one check is ${name}`)
   }
-  const meant = checks.filter(check => !beside.some(name => isNamed(check, name)))
-  describe(fixture.name, () => register(meant))
+  return checks.filter(check => !beside.some(name => isNamed(check, name)))
 }
 
 function isNamed(check: Check, name: string): boolean {

@@ -37,7 +37,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
       const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=6s`
       return { url, engine: () => openZooKeeper(url), close: () => undefined }
     },
-    cuttable: ({ url }) => behindProxy(url, openZooKeeper),
+    network: ({ url }) => behindProxy(url, openZooKeeper),
   }
 }
 

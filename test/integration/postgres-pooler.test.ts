@@ -22,6 +22,7 @@ function pooler(): Promise<PgBouncer> {
 const pooled: EngineFixture = {
   name: 'postgres behind PgBouncer',
   guarantees: postgres.guarantees,
+  network: 'none',
   weaknesses: {},
   async start() {
     const url = `${(await pooler()).url}?schema=s${randomUUID().slice(0, 8)}`

@@ -2,7 +2,7 @@ import { openRedis } from '../../src/engines/redis/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { behindProxy } from '../contract/behind-proxy.js'
-import { redis } from '../contract/redis-fixture.js'
+import { HINTS, redis } from '../contract/redis-fixture.js'
 import { concurrency } from '../../src/conformance/concurrency.js'
 import { limits } from '../../src/conformance/limits.js'
 import { lockParts } from '../contract/lock-parts.js'
@@ -32,7 +32,7 @@ const distantRedis: EngineFixture = {
       },
     }
   },
-  cuttable: ({ url }) => behindProxy(url, openRedis),
+  network: ({ url }) => behindProxy(url, openRedis, HINTS),
 }
 
 /** What makes no sense at that distance, each with the reason. */

@@ -31,7 +31,7 @@ const overPostgres: EngineFixture = {
     const { url, close } = await postgres.start()
     return { url, engine: () => engineOver(url), close }
   },
-  cuttable: ({ url }) => behindProxy(url, engineOver),
+  network: ({ url }) => behindProxy(url, engineOver),
 }
 
 /** The PostgreSQL engine over a client that is given. */
@@ -40,6 +40,7 @@ function over({ name, isShared, connect }: TestedClient): EngineFixture {
   return {
     name: `postgres over ${name}`,
     guarantees,
+    network: 'none',
     weaknesses: {},
     async start() {
       const { url, close } = await postgres.start()
@@ -68,6 +69,7 @@ afterAll(async () => (await pglite)?.close())
 const overPGlite: EngineFixture = {
   name: 'postgres over a PGlite',
   guarantees: postgres.guarantees,
+  network: 'none',
   weaknesses: {},
   async start() {
     const client = await (pglite ??= PGlite.create())

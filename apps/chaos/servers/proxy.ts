@@ -24,6 +24,12 @@ export class Proxy {
   target: number | undefined
   /** How long each way takes: milliseconds. */
   delay = 0
+  /** Up to this comes on top for each request, at random: milliseconds. */
+  requestJitter = 0
+  /** The same for replies. */
+  replyJitter = 0
+  /** Connections on which a client has said this lose all replies from then on, and stay open. */
+  mute: RegExp | undefined
   readonly #server: Server
   readonly #pipes = new Set<Pipe>()
   #requests: Fate = 'pass'
@@ -77,6 +83,11 @@ export class Proxy {
     return [...this.#pipes].reduce((sum, pipe) => sum + pipe.withheldRequests, 0)
   }
 
+  /** The connections that are open now lose all that is sent this way, and stay open. */
+  swallow(way: 'requests' | 'replies'): void {
+    for (const pipe of this.#pipes) pipe.swallow(way)
+  }
+
   /** Breaks all connections, and what was under way is lost; new ones can be made. */
   cut(): void {
     for (const pipe of this.#pipes) pipe.cut()
@@ -100,12 +111,22 @@ class Pipe {
   readonly #server: Socket
   readonly #requests: Way
   readonly #replies: Way
+  /** What the client said first. */
+  #said = ''
 
   constructor(proxy: Proxy, client: Socket, server: Socket, ended: () => void) {
     this.#client = client
     this.#server = server
-    this.#requests = new Way(client, server, () => proxy.requests, proxy)
-    this.#replies = new Way(server, client, () => proxy.replies, proxy)
+    this.#requests = new Way(client, server, () => proxy.requests, {
+      delay: () => proxy.delay + Math.random() * proxy.requestJitter,
+    })
+    this.#replies = new Way(server, client, () => proxy.replies, {
+      delay: () => proxy.delay + Math.random() * proxy.replyJitter,
+      isMuted: () => proxy.mute !== undefined && proxy.mute.test(this.#said),
+    })
+    client.on('data', (bytes: Buffer) => {
+      if (this.#said.length < MOST_SAID) this.#said += bytes.toString('latin1')
+    })
     for (const socket of [client, server]) {
       socket.setNoDelay()
       socket.unref()
@@ -125,6 +146,12 @@ class Pipe {
     return this.#requests.withheld
   }
 
+  /** From now on what is sent this way is lost. */
+  swallow(way: 'requests' | 'replies'): void {
+    if (way === 'requests') this.#requests.swallow()
+    else this.#replies.swallow()
+  }
+
   /** Lets go what is held and may pass now. */
   release(): void {
     this.#requests.release()
@@ -137,28 +164,45 @@ class Pipe {
   }
 }
 
+/** So much of what a client says is searched for {@link Proxy.mute}: characters. */
+const MOST_SAID = 100_000
+
+/** What disturbs one direction beside its fate. */
+interface Disturbance {
+  /** Until the next packet may pass: milliseconds. */
+  delay(): number
+  isMuted?(): boolean
+}
+
 /** One direction of a connection. */
 class Way {
   /** How many bytes were kept back. */
   withheld = 0
   readonly #to: Socket
   readonly #fate: () => Fate
+  readonly #disturbance: Disturbance
   readonly #held: Buffer[] = []
   readonly #delayed: Buffer[] = []
   /** When the last of those may pass. */
   #due = 0
   #isBroken = false
 
-  constructor(from: Socket, to: Socket, fate: () => Fate, proxy: Proxy) {
+  constructor(from: Socket, to: Socket, fate: () => Fate, disturbance: Disturbance) {
     this.#to = to
     this.#fate = fate
+    this.#disturbance = disturbance
     from.on('data', (bytes: Buffer) => {
-      if (proxy.delay === 0 && this.#delayed.length === 0) return this.#pass(bytes)
+      const delay = disturbance.delay()
+      if (delay === 0 && this.#delayed.length === 0) return this.#pass(bytes)
       // A stream keeps its order, also when the delay becomes shorter: what comes is behind what is on the way.
       this.#delayed.push(bytes)
-      this.#due = Math.max(this.#due, performance.now() + proxy.delay)
+      this.#due = Math.max(this.#due, performance.now() + delay)
       setTimeout(() => this.#pass(this.#delayed.shift()!), this.#due - performance.now())
     })
+  }
+
+  swallow(): void {
+    this.#isBroken = true
   }
 
   release(): void {
@@ -170,6 +214,7 @@ class Way {
   }
 
   #pass(bytes: Buffer): void {
+    if (this.#disturbance.isMuted?.()) this.swallow()
     const fate = this.#isBroken ? 'lose' : this.#held.length > 0 ? 'hold' : this.#fate()
     if (fate === 'pass') return void this.#to.write(bytes)
     this.withheld += bytes.length

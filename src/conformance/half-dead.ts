@@ -1,0 +1,65 @@
+import { assert } from './assert.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import type { EngineFixture } from './fixture.js'
+import { HotKey } from './hot-key.js'
+import { queued, timed, until } from './time.js'
+
+/** By when a box has noticed that its connections are dead, and works again over others: milliseconds. */
+const RECOVERED = 30_000
+/** The lease of what a box held meanwhile. */
+const LEASE = 10_000
+
+/** P1, P9, P12: connections that swallow what is sent one way, and stay open. */
+export function halfDead(fixture: EngineFixture): void {
+  describe('connections that swallow', () => {
+    const test = testOn(fixture)
+
+    for (const way of ['requests', 'replies'] as const) {
+      test.alone(`${way}: the others go on, and the box comes back by itself`, async boxes => {
+        const [box, network] = await boxes.overNetwork()
+        const near = await boxes.pair()
+        const held = await box.mutex('held').acquire({ lease: LEASE })
+        const hot = new HotKey(near)
+        await hot.during(500)
+        const asked = near[0].mutex('held').acquire()
+        await queued(near[1], 'held', 1)
+        network.swallow(way)
+        const turns = hot.turns[0]!
+        const began = performance.now()
+        const isBack = until(
+          'it works again',
+          () =>
+            box
+              .mutex('other')
+              .run(() => undefined, { wait: 2000 })
+              .then(
+                () => true,
+                () => false,
+              ),
+          RECOVERED,
+        )
+        await hot.during(2000)
+        assert.above(hot.turns[0], turns)
+        await isBack
+        await hot.stop()
+        // Kept over the new connections, or lost by its deadline and given to the next.
+        if (!held.signal.aborted) await held.release()
+        const next = await asked
+        assert.above(next.token, held.token)
+        assert.below(performance.now() - began, RECOVERED + 2 * LEASE)
+        await next.release()
+      })
+
+      test(`${way}: the box closes soon`, async boxes => {
+        const [box, network] = await boxes.overNetwork()
+        const near = await boxes.open()
+        await box.mutex('key').acquire({ lease: LEASE })
+        network.swallow(way)
+        const asked = near.mutex('key').acquire()
+        assert.below(await timed(() => box.close()), LEASE)
+        await (await asked).release()
+      })
+    }
+  })
+}
