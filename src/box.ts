@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { randomBytes } from 'node:crypto'
-import type { Clock } from './clock.js'
+import { wallOf, type Clock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Engine, RequestReport } from './engine/contract.js'
 import { InvalidArgumentError, shown } from './errors.js'
@@ -12,7 +12,7 @@ import { claimSet } from './core/claims.js'
 import { checkKey } from './options.js'
 import type { Claim } from './engine/claim.js'
 import { election, type Election } from './election.js'
-import { oncePer, RUNS, type Once, type Slots } from './once.js'
+import { oncePer, Runs, RUNS, type Once, type Slots } from './once.js'
 import { numberOf, tokenOf, type Grant } from './core/grant.js'
 import { grantName } from './core/lease.js'
 import { ClaimLock, type Lock } from './core/lock.js'
@@ -182,15 +182,16 @@ export class Box implements AsyncDisposable {
   /**
    * Does a task once in a fleet for each slot. All processes call it, for instance by a timer; one runs the task under
    * the mutex `name`, the others wait until it is done and learn that. A task that fails, or whose process dies, is not
-   * done: the next caller does it. A process whose clock is behind does nothing for a slot that is over. The task is
-   * given the slot's name: where it must not take effect twice, it writes that down under a unique key.
+   * done: the next caller does it. Nothing is done for a slot that is over. The task is given the slot's name: where it
+   * must not take effect twice, it writes that down under a unique key.
    *
    * ```ts
    * const { ran } = await box.oncePer('nightly', { cron: '0 3 * * *' }, () => report())
    * ```
    *
-   * The slots go by the wall clock of this process. What was done last is kept in the store `signalbox-runs`, where the
-   * command `signalbox run --lock NAME --once-per` keeps it, too.
+   * Slots begin by the clock of the engine's server; over memory and files, by that of the machine. The last 100 slots
+   * of a name are kept in the store `signalbox-runs`, where the command `signalbox run --lock NAME --once-per` keeps
+   * them, too.
    * @throws what `Lock.run` throws, and what a store throws when it can't be written that the task was done: then
    * `taskBegan` is true, and the task may be done once more. The `result` of a LostError is what this would have
    * returned.
@@ -201,9 +202,17 @@ export class Box implements AsyncDisposable {
     task: (grant: Grant, slot: string) => T | Promise<T>,
     options?: LockOptions,
   ): Promise<Once<T>> {
+    return oncePer({ lock: this.mutex(name), runs: this.runs() }, name, slots, task, options)
+  }
+
+  /**
+   * For which slots tasks were done.
+   * @internal
+   */
+  runs(): Runs {
     // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
-    const runs = new Store(this.#session, RUNS, {}, false)
-    return oncePer({ lock: this.mutex(name), runs, clock: this.#session.clock }, name, slots, task, options)
+    const store = new Store(this.#session, RUNS, {}, false)
+    return new Runs(store, () => this.#session.wallClock(), wallOf(this.#session.clock))
   }
 
   /** Versioned values and transactions over them. @throws InvalidArgumentError */

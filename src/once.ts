@@ -1,10 +1,9 @@
-import { wallOf, type Clock } from './clock.js'
 import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
 import { isDuration, milliseconds } from './duration.js'
 import { aboutTask, InvalidArgumentError, shown } from './errors.js'
-import { checkOptions } from './options.js'
+import { checkKey, checkOptions, checkTimeZone } from './options.js'
 import type { Store, StoreEntry } from './store/store.js'
 
 /** The periods between the times of a cron pattern. */
@@ -12,7 +11,7 @@ export interface CronSlots {
   /** A pattern as croner reads it, such as `'0 3 * * *'`. */
   cron: string
   /** The time zone of the pattern, such as `'Europe/Vienna'`; default `'UTC'`. */
-  timezone?: string | undefined
+  timeZone?: string | undefined
 }
 
 /**
@@ -30,13 +29,18 @@ export type Once<T> =
   | { readonly ran: false; readonly slot: string; readonly result?: undefined }
 
 /** One slot: a period of the wall clock, or whatever has this name. */
-export interface Slot {
+interface Slot {
   readonly name: string
-  /** When a period begins: milliseconds since 1970. A later one makes all earlier ones void. */
-  readonly begins: number | undefined
+  /** When a period begins: milliseconds since 1970. */
+  readonly begins?: number
 }
 
-/** A store key for each name, with the slot that was done last. */
+/** What was done under a name: the last slot, and those before it, the latest first. */
+interface DoneSlots extends Slot {
+  readonly earlier: readonly Slot[]
+}
+
+/** A store key for each name. */
 export const RUNS = 'signalbox-runs'
 
 /**
@@ -49,10 +53,32 @@ export function runsKey(locks: readonly string[]): string {
   return names.length === 1 && !only!.startsWith('[') ? only! : JSON.stringify(names)
 }
 
+/** How many slots of a name are remembered. */
+const REMEMBERED = 100
+/**
+ * A slot that was done makes earlier ones void. But one that begins later than this was done by a wrong clock, and must
+ * not keep others from being done for as long as that clock was ahead: milliseconds.
+ */
+const MOST_AHEAD = 3_600_000
+/**
+ * A timer that goes by a clock ahead of the engine's asks before its slot begins there. Within this the slot is meant
+ * that is about to begin: milliseconds.
+ */
+const MOST_EARLY = 60_000
 const SECOND = 1000
+const PERIOD_BOUNDS = { least: 1, most: 36_500 * 86_400_000 }
+
 /** What is meant as a duration or a pattern. As names these would be one slot for ever. */
-const LIKE_DURATION = /^\d+(?:\.\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|w|weeks?)$/i
-const LIKE_PATTERN = /^[\d*][\d*/,-]*(?:\s+(?:[\d*/,?#-]+|[a-z]{3}(?:[-,][a-z]{3})*)){4,5}$/i
+const MISTAKEN: readonly RegExp[] = [
+  /^\s|\s$|^@/,
+  /^(?:[+-]?\d+(?:[.,]\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|months?|y|years?)\s*)+$/i,
+  // ISO 8601
+  /^[+-]?P(?:\d+(?:[.,]\d+)?[YMWD])*(?:T(?:\d+(?:[.,]\d+)?[HMS])+)?$/i,
+  /^(?:each|every)\s/i,
+  /^(?:minute|hour|dai|night|week|fortnight|month|quarter|year|annual)ly$/i,
+  // A cron pattern
+  /^[\d*?][\d*?/,-]*(?:\s+(?:[\d*?/,#LW+-]|sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)+){4,6}$/i,
+]
 
 /**
  * The slot at this moment.
@@ -65,13 +91,14 @@ export async function slotAt(option: string, slots: Slots, now: number): Promise
   if (typeof slots !== 'string' || slots === '') {
     throw new InvalidArgumentError(`${option} takes a text or { cron }, not ${shown(slots)}`)
   }
-  if (!isDuration(slots)) return { name: checkedName(option, slots), begins: undefined }
-  const length = milliseconds(option, slots, { least: 1, most: Infinity })
+  if (!isDuration(slots)) return { name: checkedName(option, slots) }
+  const length = milliseconds(option, slots, PERIOD_BOUNDS)
   return period(slots, Math.floor(now / length) * length)
 }
 
 function checkedName(option: string, name: string): string {
-  if (!LIKE_DURATION.test(name) && !LIKE_PATTERN.test(name)) return name
+  checkKey(option, name)
+  if (!MISTAKEN.some(pattern => pattern.test(name))) return name
   throw new InvalidArgumentError(
     `${option} takes a duration like '1d' (ms, s, m, h, d), in code { cron }, or a name that is like neither, not ${shown(name)}`,
   )
@@ -83,92 +110,132 @@ function period(text: string, begins: number): Slot {
 
 /** The last time of a pattern, now included. */
 async function lastOf(slots: CronSlots, now: number): Promise<number> {
-  checkOptions(slots, ['cron', 'timezone'])
-  const { cron, timezone = 'UTC' } = slots
+  checkOptions(slots, ['cron', 'timeZone'])
+  const { cron, timeZone = 'UTC' } = slots
+  checkTimeZone(timeZone)
+  const { Cron, CronPattern } = await import('croner')
   // The times of a pattern are whole seconds, and a time before the next second is asked for.
   const before = new Date(Math.floor(now / SECOND) * SECOND + SECOND)
-  const { Cron } = await import('croner')
   let last: Date | undefined
   try {
-    last = new Cron(cron, { timezone, paused: true }).previousRuns(1, before)[0]
+    // Alone, Cron also takes a date.
+    new CronPattern(cron)
+    last = new Cron(cron, { timezone: timeZone, paused: true }).previousRuns(1, before)[0]
   } catch (error) {
-    throw new InvalidArgumentError(
-      `cron takes a pattern and a time zone, not ${shown(cron)} in ${shown(timezone)}`,
-      { cause: error },
-    )
+    throw new InvalidArgumentError(`cron takes a pattern like '0 3 * * *', not ${shown(cron)}`, {
+      cause: error,
+    })
   }
   if (!last) throw new InvalidArgumentError(`the pattern ${shown(cron)} has no time in the past`)
   return last.getTime()
 }
 
-/** What was done last under a name. */
-export class LastRun {
+/** Where it is kept for which slots a task was done, and the clocks by which slots begin. */
+export class Runs {
   readonly #store: Store
-  readonly #key: string
-  readonly #entry: StoreEntry<Slot> | undefined
+  readonly #shared: () => Promise<number>
+  readonly #own: () => number
 
-  private constructor(store: Store, key: string, entry: StoreEntry<Slot> | undefined) {
+  /**
+   * @param shared the wall clock that all processes share: milliseconds since 1970.
+   * @param own the wall clock of this process.
+   */
+  constructor(store: Store, shared: () => Promise<number>, own: () => number) {
     this.#store = store
-    this.#key = key
-    this.#entry = entry
-  }
-
-  /** Reads it. The lock of the name has to be held. @throws as `Store.get` */
-  static async of(store: Store, name: string): Promise<LastRun> {
-    return new LastRun(store, name, await store.get<Slot>(name))
-  }
-
-  /** Whether it was for this slot, or for a later one. */
-  covers({ name, begins }: Slot): boolean {
-    const last = this.#entry?.value
-    if (!last) return false
-    if (begins !== undefined && last.begins !== undefined) return last.begins >= begins
-    return last.name === name
+    this.#shared = shared
+    this.#own = own
   }
 
   /**
-   * Writes down that it was done for this slot, unless another process has written since.
+   * The run for the present slot. The locks with these names have to be held.
+   * @param option what messages call the slots.
+   * @throws InvalidArgumentError, and as `Store.get`
+   */
+  async present(names: readonly string[], option: string, slots: Slots): Promise<Run> {
+    const key = runsKey(names)
+    const [shared, entry] = await Promise.all([this.#shared(), this.#store.get<DoneSlots>(key)])
+    const own = this.#own()
+    const now = own > shared && own <= shared + MOST_EARLY ? own : shared
+    return new Run(this.#store, key, entry, await slotAt(option, slots, now), now)
+  }
+}
+
+/** A task at one slot. */
+class Run {
+  /** Whether it was done for this slot, or for a later one. */
+  readonly isDone: boolean
+  readonly slot: string
+  readonly #store: Store
+  readonly #key: string
+  readonly #version: number
+  readonly #slot: Slot
+  readonly #before: readonly Slot[]
+
+  constructor(store: Store, key: string, entry: StoreEntry<DoneSlots> | undefined, slot: Slot, now: number) {
+    this.#store = store
+    this.#key = key
+    this.#version = entry?.version ?? 0
+    this.#slot = slot
+    this.slot = slot.name
+    this.#before = slotsOf(entry?.value)
+    this.isDone = this.#before.some(done => covers(done, slot, now))
+  }
+
+  /**
+   * Records that it was done, unless another process has recorded something since.
    * @throws as `Store.compareAndSet`
    */
-  async done(slot: Slot): Promise<void> {
-    await this.#store.compareAndSet(this.#key, this.#entry?.version ?? 0, slot)
+  async done(): Promise<void> {
+    const earlier = this.#before.slice(0, REMEMBERED - 1)
+    await this.#store.compareAndSet(this.#key, this.#version, { ...this.#slot, earlier })
   }
+}
+
+function covers(done: Slot, slot: Slot, now: number): boolean {
+  if (done.name === slot.name) return true
+  const isPeriod = done.begins !== undefined && slot.begins !== undefined
+  return isPeriod && done.begins >= slot.begins && done.begins <= now + MOST_AHEAD
+}
+
+/** What a record says. An early build has written the last slot alone. */
+function slotsOf(done: (Slot & Partial<DoneSlots>) | undefined): readonly Slot[] {
+  if (!done) return []
+  const { earlier = [], ...last } = done
+  return [last, ...earlier]
 }
 
 /** What a task is done once with. */
 export interface OnceParts {
   readonly lock: Lock
-  readonly runs: Store
-  readonly clock: Clock
+  readonly runs: Runs
 }
 
 /** See `Box.oncePer`. */
 export async function oncePer<T>(
-  { lock, runs, clock }: OnceParts,
+  { lock, runs }: OnceParts,
   name: string,
   slots: Slots,
   task: (grant: Grant, slot: string) => T | Promise<T>,
   options: LockOptions | undefined,
 ): Promise<Once<T>> {
-  const now = wallOf(clock)
   // What an error says of it: undefined while the task runs, whose errors are its own.
   let began: boolean | undefined = false
   try {
     if (typeof task !== 'function')
       throw new InvalidArgumentError(`oncePer takes a function, not ${shown(task)}`)
     // Refuses what is wrong before it waits.
-    await slotAt('slots', slots, now())
+    await slotAt('slots', slots, Date.now())
     return await lock.run(async grant => {
-      const slot = await slotAt('slots', slots, now())
-      const last = await LastRun.of(runs, runsKey([name]))
-      if (last.covers(slot)) return { ran: false, slot: slot.name }
+      const run = await runs.present([name], 'slots', slots)
+      const { slot } = run
+      if (run.isDone) return { ran: false, slot }
       grant.assertHeld()
       began = undefined
-      const result = await task(grant, slot.name)
+      const result = await task(grant, slot)
       began = true
-      await last.done(slot)
+      await run.done()
       began = undefined
-      return { ran: true, slot: slot.name, result }
+      return { ran: true, slot, result }
     }, options)
   } catch (error) {
     throw began === undefined ? error : aboutTask(error, began)

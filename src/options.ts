@@ -37,6 +37,20 @@ export function checkOptions(options: unknown, known: readonly string[]): assert
   }
 }
 
+/** @throws InvalidArgumentError when the runtime does not know the time zone. */
+export function checkTimeZone(timeZone: unknown): asserts timeZone is string {
+  if (typeof timeZone === 'string' && isZone(timeZone)) return
+  throw new InvalidArgumentError(`timeZone takes a name like 'Europe/Berlin', not ${shown(timeZone)}`)
+}
+
+function isZone(timeZone: string): boolean {
+  try {
+    return Intl.DateTimeFormat('en', { timeZone }).format(0) !== ''
+  } catch {
+    return false
+  }
+}
+
 /** @throws InvalidArgumentError when a switch is neither true, false nor absent. */
 export function flag(option: string, value: unknown, fallback: boolean): boolean {
   if (value === undefined) return fallback

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
 import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box, Claim, Grant } from '../index.js'
-import { LastRun, RUNS, runsKey, slotAt } from '../once.js'
+import { slotAt } from '../once.js'
 import { pause } from '../pause.js'
 import { collected, duration, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
@@ -82,6 +82,8 @@ async function runUnder(
   surroundings: RunSurroundings,
 ): Promise<number> {
   const { tell } = surroundings
+  // Refuses what is wrong before it waits.
+  if (options.oncePer !== undefined) await slotAt('--once-per', options.oncePer, Date.now())
   const started = systemClock.now()
   const grant = await acquire(box, options, surroundings)
   if (!grant) return EXIT.fine
@@ -129,17 +131,17 @@ async function runOnce(
   { tell, interrupt }: Surroundings,
 ): Promise<number | undefined> {
   if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, tell)
-  const slot = await slotAt('--once-per', oncePer, Date.now())
-  const last = await LastRun.of(box.store(RUNS), runsKey(lock))
-  if (last.covers(slot)) {
-    tell('skipped', { reason: 'done', slot: slot.name })
+  const run = await box.runs().present(lock, '--once-per', oncePer)
+  const { slot } = run
+  if (run.isDone) {
+    tell('skipped', { reason: 'done', slot })
     return undefined
   }
   interrupt.throwIfAborted()
   const status = await work(command, grant, { fenceEnv, grace }, tell)
   if (status === EXIT.fine) {
     // The command has run: its status must not say that it has not.
-    await last.done(slot).catch((error: unknown) => tell('unrecorded', failureOf(error, { slot: slot.name })))
+    await run.done().catch((error: unknown) => tell('unrecorded', failureOf(error, { slot })))
   }
   return status
 }

@@ -42,6 +42,8 @@ export class MeddledEngine implements Engine {
     carryOut,
   ) => carryOut()
   readonly reserve?: (request: Reserve) => Promise<Reservation>
+  /** Answers in place of the engine's wall clock. */
+  wallClock?: () => Promise<number>
   readonly #engine: Engine
   readonly #underWay = new Set<Promise<AnyOutcome>>()
 
@@ -50,6 +52,7 @@ export class MeddledEngine implements Engine {
     if (engine.reserve) {
       this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
     }
+    if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
     this.guarantees = engine.guarantees
     this.name = engine.name
   }

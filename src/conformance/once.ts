@@ -3,9 +3,16 @@ import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
+import { shiftWallClock } from './wall-clock.js'
 
 /** The lease of a holder that falls silent: milliseconds, longer than a loaded machine stalls. */
 const LEASE = 1000
+
+const DAY = 86_400_000
+
+function today(): string {
+  return `1d from ${new Date(Math.floor(Date.now() / DAY) * DAY).toISOString()}`
+}
 
 /** A task that is done once in a fleet. */
 export function once(fixture: EngineFixture): void {
@@ -35,6 +42,41 @@ export function once(fixture: EngineFixture): void {
       )
       assert.has(await all[0]!.oncePer('nightly', 'tuesday', () => ++done), { ran: true, result: 2 })
       assert.has(await all[1]!.oncePer('weekly', 'tuesday', () => ++done), { ran: true, result: 3 })
+    })
+
+    test('is not done again for an earlier name', async boxes => {
+      const [one, other] = await boxes.pair()
+      let done = 0
+      for (const release of ['release 7', 'release 8'])
+        assert.has(await one.oncePer('deploy', release, () => ++done), { ran: true })
+      assert.deepEqual(await other.oncePer('deploy', 'release 7', () => ++done), {
+        ran: false,
+        slot: 'release 7',
+      })
+      assert.equal(done, 2)
+    })
+
+    test('is done for the slot of today although the clock of one process is 400 days ahead', async boxes => {
+      const [ahead, engine] = await boxes.meddled()
+      const right = await boxes.open()
+      const slots: string[] = []
+      const task = (_: unknown, slot: string): void => void slots.push(slot)
+      try {
+        shiftWallClock(400 * DAY)
+        await ahead.oncePer('nightly', '1d', task)
+      } finally {
+        shiftWallClock(0)
+      }
+      const before = today()
+      const { slot } = await right.oncePer('nightly', '1d', task)
+      // At midnight the day may change in between.
+      assert.equal([before, today()].includes(slot), true)
+      assert.hasLength(
+        slots.filter(each => each === slot),
+        1,
+      )
+      // Without a clock of the engine, the other process had no means to know the day.
+      if (engine.wallClock && before === today()) assert.hasLength(slots, 1)
     })
 
     test('is done by another box after it failed', async boxes => {

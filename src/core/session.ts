@@ -11,7 +11,7 @@ import {
   type SessionInfo,
 } from '../engine/contract.js'
 import { giveBack } from '../engine/give-back.js'
-import type { Clock } from '../clock.js'
+import { wallOf, type Clock } from '../clock.js'
 import { channels, type LockEvent } from '../diagnostics.js'
 import { ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
@@ -225,6 +225,15 @@ export class Session implements Listener, QueueSession {
       this.giveBack(release, PING_LEASE)
       throw error
     }
+  }
+
+  /** The wall clock that all processes of the engine share: milliseconds since 1970. Rejects as `send` does. */
+  async wallClock(): Promise<number> {
+    if (this.ending) throw this.ending
+    if (!this.engine.wallClock) return wallOf(this.clock)()
+    const time = Promise.resolve(this.engine.wallClock())
+    this.health.watch(time)
+    return time
   }
 
   /** Calls `task` after each change of a store key, until the returned object's `stop` is called. */

@@ -346,6 +346,11 @@ export interface Engine {
    */
   certainUntil?(): number
   /**
+   * Reads the wall clock that all processes share: milliseconds since 1970. For engines on a server. Without it, the
+   * processes share the wall clock of their machine. Fails as `submit` does.
+   */
+  wallClock?(): Awaitable<number>
+  /**
    * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines
    * whose clock can be read in the same step. Fails as `submit` does. A request that is carried out twice, because a
    * connection broke, may reserve twice but takes back once.

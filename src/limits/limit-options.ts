@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions, checkSignal } from '../options.js'
-import { DAY, datesOf } from './rules/calendar-periods.js'
+import { checkOptions, checkSignal, checkTimeZone } from '../options.js'
+import { DAY } from './rules/calendar-periods.js'
 import { windowOf, type Limit } from './rules/definition.js'
 import type { Rules } from './counter.js'
 
@@ -154,7 +154,7 @@ function checkedLimit(options: LimitOptions, jitter: number): Limit {
     if (jitter >= per) {
       throw new InvalidArgumentError(`jitter takes less than per for window 'calendar', not ${jitter} ms`)
     }
-    if (timeZone !== undefined) datesOf(timeZone)
+    if (timeZone !== undefined) checkTimeZone(timeZone)
   }
   return { kind, limit, per, timeZone: timeZone ?? '' }
 }

@@ -48,6 +48,10 @@ export class DistantEngine implements Engine {
     return this.#send(() => this.#engine.submit(operation))
   }
 
+  wallClock(): Promise<number> {
+    return this.#send(async () => this.#engine.wallClock?.() ?? Date.now())
+  }
+
   reserve(request: Reserve): Promise<Reservation> {
     return this.#send(() => this.#engine.reserve!(request))
   }

@@ -26,20 +26,53 @@ test('a cron pattern makes periods from one of its times to the next', async () 
 })
 
 test('a time zone moves the times of a pattern, also when its clocks change', async () => {
-  const vienna = { cron: '0 3 * * *', timezone: 'Europe/Vienna' }
+  const vienna = { cron: '0 3 * * *', timeZone: 'Europe/Vienna' }
   expect(await nameAt(vienna, '2026-03-28T12:00:00Z')).toBe('0 3 * * * from 2026-03-28T02:00:00.000Z')
   expect(await nameAt(vienna, '2026-03-29T12:00:00Z')).toBe('0 3 * * * from 2026-03-29T01:00:00.000Z')
 })
 
-test.each(['release 7', 'monday', '7', '2026-11-26', '1234abc', '9 to 5 on a day'])(
-  'any other text is a slot of its own: %s',
-  async name => expect(await slotAt('slots', name, 0)).toEqual({ name, begins: undefined }),
+test.each([
+  'release 7',
+  'monday',
+  '7',
+  '2026-11-26',
+  '1234abc',
+  '9 to 5 on a day',
+  'P1',
+  'PT',
+  'daily-2026-11-26',
+  'v1.2.3',
+  '7 may',
+])('any other text is a slot of its own: %s', async name =>
+  expect(await slotAt('slots', name, 0)).toEqual({ name }),
 )
 
 test.each<[unknown, RegExp]>([
   ['', /slots takes a text or \{ cron \}, not ""/],
   [7, /slots takes a text or \{ cron \}, not 7/],
-  ['0s', /slots takes 1 ms to no limit/],
+  ['0s', /slots takes 1 ms to 3153600000000 ms/],
+  [`${'9'.repeat(400)}d`, /slots takes 1 ms to/],
+  ['1d ', /not "1d "/],
+  [' release 7', /not " release 7"/],
+  [' ', /not " "/],
+  ['@daily', /not "@daily"/],
+  ['PT1H', /not "PT1H"/],
+  ['P1DT12H', /not "P1DT12H"/],
+  ['p1d', /not "p1d"/],
+  ['-1d', /not "-1d"/],
+  ['1,5h', /not "1,5h"/],
+  ['1h30m', /not "1h30m"/],
+  ['2 weeks', /not "2 weeks"/],
+  ['1 month', /not "1 month"/],
+  ['daily', /not "daily"/],
+  ['every day', /not "every day"/],
+  ['0 3 L * *', /not "0 3 L \* \*"/],
+  ['0 12 15W * ?', /not "0 12 15W/],
+  ['? ? * * *', /in code \{ cron \}/],
+  ['0 3 * JAN MON#2', /in code \{ cron \}/],
+  ['a\0b', /well-formed and without NUL/],
+  ['x'.repeat(1025), /text of 1 to 1024 characters/],
+  [null, /slots takes a text or \{ cron \}, not null/],
   ['24 h', /slots takes a duration like '1d' .* not "24 h"/],
   ['1day', /slots takes a duration/],
   ['1D', /slots takes a duration/],
@@ -47,7 +80,18 @@ test.each<[unknown, RegExp]>([
   ['0 3 * * mon-fri', /in code \{ cron \}/],
   ['*/5 * * * *', /in code \{ cron \}/],
   [{ cron: 'at noon' }, /cron takes a pattern/],
-  [{ cron: '0 3 * * *', timezone: 'Europe/Atlantis' }, /"Europe\/Atlantis"/],
+  [{ cron: '' }, /cron takes a pattern like '0 3 \* \* \*', not ""/],
+  [{ cron: null }, /cron takes a pattern .* not null/],
+  [{ cron: 5 }, /cron takes a pattern .* not 5/],
+  [{ cron: '2026-01-01T00:00:00' }, /cron takes a pattern/],
+  [{ cron: new Date(0) }, /cron takes a pattern .* not an object/],
+  [{}, /cron takes a pattern .* not undefined/],
+  [{ cron: '0 3 * * *', timeZone: 'Europe/Atlantis' }, /timeZone takes a name .* not "Europe\/Atlantis"/],
+  [{ cron: '0 3 * * *', timeZone: '' }, /timeZone takes a name .* not ""/],
+  [{ cron: '0 3 * * *', timeZone: ' ' }, /timeZone takes a name .* not " "/],
+  [{ cron: '0 3 * * *', timeZone: null }, /timeZone takes a name .* not null/],
+  [{ cron: '0 3 * * *', timeZone: 5 }, /timeZone takes a name .* not 5/],
+  [{ cron: '0 3 * * *', timezone: 'UTC' }, /no option "timezone"; known are cron, timeZone/],
   [{ cron: '0 3 * * *', zone: 'UTC' }, /no option "zone"/],
   [{ cron: '0 0 3 1 1 * 2099' }, /no time in the past/],
 ])('%j is refused', async (slots, message) => {
@@ -56,12 +100,12 @@ test.each<[unknown, RegExp]>([
   await expect(refused).rejects.toThrow(message)
 })
 
-test('a process whose clock is behind does nothing for a slot that is over', async () => {
-  const start = at('2026-03-02T12:00:00Z')
+test('a process whose clock is less than an hour behind does nothing for a slot that is over', async () => {
+  const start = at('2026-03-02T00:20:00Z')
   const boxOf = (clock: VirtualClock): Promise<Box> => Box.join(openMemory('memory:slow clock'), clock)
   const [ahead, behind] = [
     await boxOf(new VirtualClock(start)),
-    await boxOf(new VirtualClock(start - 86_400_000)),
+    await boxOf(new VirtualClock(start - 3_000_000)),
   ]
   expect(await ahead.oncePer('nightly', '1d', (_, slot) => slot)).toMatchObject({
     ran: true,
@@ -72,6 +116,72 @@ test('a process whose clock is behind does nothing for a slot that is over', asy
     slot: '1d from 2026-03-01T00:00:00.000Z',
   })
   await Promise.all([ahead.close(), behind.close()])
+})
+
+test("slots go by the engine's clock, and by the own one where that is up to a minute ahead", async () => {
+  const engine = new MeddledEngine(openMemory('memory:'))
+  const shared = at('2026-03-01T23:59:30Z')
+  engine.wallClock = () => Promise.resolve(shared)
+  const clock = new VirtualClock(shared - 400 * 86_400_000)
+  const box = await Box.join(engine, clock)
+  const slotNow = async (name: string): Promise<string> =>
+    (await box.oncePer(name, '1d', () => undefined)).slot
+  const [yesterday, today] = ['1d from 2026-03-01T00:00:00.000Z', '1d from 2026-03-02T00:00:00.000Z']
+  expect(await slotNow('far behind')).toBe(yesterday)
+  clock.advance(400 * 86_400_000 + 29_000)
+  expect(await slotNow('29 s ahead')).toBe(yesterday)
+  clock.advance(2000)
+  expect(await slotNow('31 s ahead')).toBe(today)
+  clock.advance(30_000)
+  expect(await slotNow('61 s ahead')).toBe(yesterday)
+  await box.close()
+})
+
+test('a slot that a clock far ahead has done does not stop the slots now, and is not done again in its time', async () => {
+  const start = at('2026-03-02T12:00:00Z')
+  const far = 400 * 86_400_000
+  const clocks = [new VirtualClock(start + far), new VirtualClock(start)] as const
+  const [ahead, right] = await Promise.all(
+    clocks.map(clock => Box.join(openMemory('memory:far clock'), clock)),
+  )
+  const ran = async (box: Box, slots: Slots): Promise<boolean> =>
+    (await box.oncePer('nightly', slots, () => undefined)).ran
+  for (const slots of ['1d', { cron: '0 3 * * *' }]) {
+    expect(await ran(ahead!, slots)).toBe(true)
+    expect(await ran(right!, slots)).toBe(true)
+  }
+  clocks[1].advance(86_400_000)
+  expect(await ran(right!, '1d')).toBe(true)
+  expect(await ran(ahead!, '1d')).toBe(false)
+  clocks[1].advance(far - 86_400_000)
+  expect(await ran(right!, '1d')).toBe(false)
+  await Promise.all([ahead!.close(), right!.close()])
+})
+
+test('the last 100 slots of a name are remembered, periods and names together', async () => {
+  const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
+  const ran = async (slot: string): Promise<boolean> =>
+    (await box.oncePer('deploy', slot, () => undefined)).ran
+  for (let release = 1; release <= 100; release++) expect(await ran(`release ${release}`)).toBe(true)
+  expect(await ran('release 1')).toBe(false)
+  expect(await ran('1d')).toBe(true)
+  expect(await ran('release 2')).toBe(false)
+  expect(await ran('release 1')).toBe(true)
+  const { value } = (await box.store('signalbox-runs').get<{ earlier: unknown[] }>('deploy'))!
+  expect(value.earlier).toHaveLength(99)
+  await box.close()
+})
+
+test('what an early build has recorded counts, and it reads what is recorded now', async () => {
+  const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
+  const runs = box.store('signalbox-runs')
+  await runs.put('deploy', { name: 'release 7' })
+  const ran = async (slot: string): Promise<boolean> =>
+    (await box.oncePer('deploy', slot, () => undefined)).ran
+  expect(await ran('release 7')).toBe(false)
+  expect(await ran('release 8')).toBe(true)
+  expect((await runs.get('deploy'))!.value).toEqual({ name: 'release 8', earlier: [{ name: 'release 7' }] })
+  await box.close()
 })
 
 test('an error says whether the task ran', async () => {

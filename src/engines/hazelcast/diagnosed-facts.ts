@@ -3,6 +3,7 @@ import type { Client, IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from './call.js'
 import type { Linked } from './link.js'
+import { memberTime, PRECISION } from './member-time.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
 /** What a client can see of a cluster. */
@@ -32,10 +33,8 @@ export interface MapFacts {
   readonly eviction: string | undefined
 }
 
-/** The life of the entry whose end shows the time of a member: milliseconds. */
+/** How long a lock is held in order to count its copies: milliseconds. */
 const LIFE = 60_000
-/** Members keep times in whole seconds. */
-const SECOND = 1000
 /** The value of what a member does not keep. */
 const NONE = -1
 
@@ -143,18 +142,11 @@ async function backupsOf(client: Client, change: () => Promise<unknown>): Promis
 }
 
 async function timeOf(map: IMap<string, string>): Promise<{ ahead: number; uncertainty: number }> {
-  const key = probe()
   const begun = systemClock.now()
   const before = Date.now()
-  await answered(map.set(key, 'probe', LIFE), systemClock)
+  const time = await memberTime(map, systemClock)
   const took = systemClock.now() - begun
-  try {
-    const view = await answered(map.getEntryView(key), systemClock)
-    const time = view.expirationTime.toNumber() - LIFE + SECOND / 2
-    return { ahead: time - (before + took / 2), uncertainty: (took + SECOND) / 2 }
-  } finally {
-    await answered(map.delete(key), systemClock)
-  }
+  return { ahead: time - (before + took / 2), uncertainty: (took + PRECISION) / 2 }
 }
 
 function probe(): string {

@@ -11,6 +11,7 @@ import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
 import { MapLocks } from './map-locks.js'
 import { MemberLocks } from './member-locks.js'
+import { memberTime } from './member-time.js'
 import { OwnRequests } from './own-requests.js'
 import { Sessions } from './sessions.js'
 import { Table, type TableChange } from './table.js'
@@ -104,6 +105,15 @@ export class HazelcastEngine extends StateEngine {
         return undefined
       default:
         return this.#grantLocks.carryOut(operation)
+    }
+  }
+
+  async wallClock(): Promise<number> {
+    try {
+      const { table } = await this.#link.get()
+      return await memberTime(table, this.clock)
+    } catch (error) {
+      throw failureOf(error, this.#place, UnavailableError)
     }
   }
 

@@ -130,6 +130,14 @@ export class PostgresEngine extends StateEngine {
     return { ...status, lookAgain: Math.min(status.lookAgain, DEAF_LOOK) }
   }
 
+  async wallClock(): Promise<number> {
+    try {
+      return Number(await this.#sql.query(this.#statements.clock, [])) * 1000
+    } catch (error) {
+      throw explained(this.name, 'reading the clock', error)
+    }
+  }
+
   async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
     const { query } = callersTransaction(this.name, transaction)
     // Without begin, each statement is a transaction of its own, and binds nothing.

@@ -11,6 +11,8 @@ export interface Statements {
   readonly notify: string
   readonly sweep: string
   readonly version: string
+  /** The seconds since 1970, as text. */
+  readonly clock: string
 }
 
 /** The statements of a box. All values are text, so that every client gives them to the server as they are. */
@@ -29,5 +31,6 @@ export function statementsOf(schema: string): Statements {
     tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,
     sweep: `select ${schema}.sweep($1::text, $2::text::int, $3::text::float8)`,
     version: `select ${schema}.version()`,
+    clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
   }
 }

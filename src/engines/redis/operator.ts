@@ -7,6 +7,7 @@ import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
 import type { ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
+import { timeOf } from './server-time.js'
 
 const SCAN_COUNT = '1000'
 /** What PTTL answers for a key that is not there, and for one that stays. */
@@ -138,8 +139,7 @@ export class Operator {
    */
   async #heldKeys(heldNames: readonly string[]): Promise<HeldKey[]> {
     const { link, names } = this.#parts
-    const [seconds, micros] = (await link.command('', ['TIME'])) as readonly string[]
-    const now = Number(seconds) * 1000 + Number(micros) / 1000
+    const now = timeOf(await link.command('', ['TIME']))
     const found = await Promise.all(
       heldNames.map(async (name): Promise<HeldKey[]> => {
         const key = names.keyOfHeld(name)

@@ -27,6 +27,7 @@ import { Operator, type IdentifiedReport } from './operator.js'
 import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
 import { ScriptCalls } from './script-calls.js'
+import { timeOf } from './server-time.js'
 
 /** How the Redis engine is used. */
 export interface RedisEngineOptions {
@@ -116,6 +117,12 @@ export class RedisEngine implements Engine {
       default:
         return this.#send(operation, ballot)
     }
+  }
+
+  async wallClock(): Promise<number> {
+    if (!this.#listener) throw this.#closed()
+    // Without a key, all processes ask the same server of a Cluster.
+    return this.#attempt(async () => timeOf(await this.#link.command('', ['TIME'])))
   }
 
   async reserve(request: Reserve): Promise<Reservation> {

@@ -107,6 +107,10 @@ export class SlotsEngine implements Engine {
     }
   }
 
+  wallClock(): Promise<number> {
+    return this.#engine.wallClock()
+  }
+
   /** A limiter lies in one slot. */
   reserve(request: Reserve): Promise<Reservation> {
     return this.#engine.reserve(request)

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import type { ForceRelease, Inspect, RequestReport } from '../../engine/contract.js'
 import { groupedBy } from '../../grouped.js'
 import type { BoxSession } from './box-session.js'
-import { NoNodeError, type ZooKeeper } from './client/index.js'
+import { NoNodeError, type Stat, type ZooKeeper } from './client/index.js'
 import { ifThere } from './client/settled.js'
 import { positionOf, type Contender } from './contenders.js'
 import { decodeKey, guidOf, type NodePaths } from './names.js'
@@ -44,6 +45,16 @@ export class Admin {
       const all = await this.#withOthers(client, nodes)
       const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())
       return nodes.map(node => reportOf(node, granted.has(node)))
+    })
+  }
+
+  /** The leader's clock, by a node that is deleted in the step that creates it: milliseconds since 1970. */
+  time(): Promise<number> {
+    return this.#session.run(async client => {
+      const path = `${this.#paths.sessions}/clock-${randomUUID()}`
+      // Servers before 3.9 send no times of a node that is created in a multi.
+      const [, changed] = await client.transaction().create(path).setData(path, '').delete(path).commit()
+      return (changed as Stat).mtime
     })
   }
 

@@ -63,13 +63,22 @@ export class ZooKeeperEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Awaitable<unknown> {
-    if (!this.#parts) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    if (!this.#parts) return Promise.reject(this.#closed())
     const outcome = this.#carryOut(this.#parts, operation)
     return outcome instanceof Promise
       ? outcome.catch((error: unknown) => {
           throw this.#failure(error, keysOf(operation))
         })
       : outcome
+  }
+
+  async wallClock(): Promise<number> {
+    if (!this.#parts) throw this.#closed()
+    try {
+      return await this.#parts.admin.time()
+    } catch (error) {
+      throw this.#failure(error)
+    }
   }
 
   async leave(): Promise<void> {
@@ -132,6 +141,10 @@ export class ZooKeeperEngine implements Engine {
         stores.unwatch(operation.key)
         return undefined
     }
+  }
+
+  #closed(): ClosedError {
+    return new ClosedError('the box was closed', { engine: this.name })
   }
 
   /** The error that the contract wants. @param key the keys that the operation is about. */
