@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { compare, isAble, type Outcome } from './comparison.js'
+import { compare, isAble, secondsFor, type Outcome } from './comparison.js'
 import { picture } from './picture.js'
 import { scenarios, type Scenario } from './scenarios.js'
 import { startService } from './service.js'
 import type { Mode, Setting } from './setting.js'
 import { strategies } from './strategies/registry.js'
 import type { Strategy } from './strategies/strategy.js'
-import { table } from './table.js'
+import { LEGEND, table } from './table.js'
 
 /** How the comparison ends. */
 const EXIT = { fine: 0, failed: 1, usage: 2 } as const
@@ -68,9 +68,11 @@ async function run({
   if (able.length === 0 && !chosen.some(({ simulated }) => simulated))
     throw new Error(leftOut(chosen, setting.mode))
   const played: { readonly scenario: Scenario; readonly outcomes: readonly Outcome[] }[] = []
+  const plays = scenarios.filter(({ name }) => scenario === undefined || name === scenario)
+  const seconds = plays.reduce((sum, one) => sum + secondsFor(chosen, setting, one, redis), 0)
+  process.stdout.write(`takes about ${seconds} s, longer on a busy machine\n${LEGEND}\n`)
   await using service = await startService()
-  for (const one of scenarios) {
-    if (scenario !== undefined && one.name !== scenario) continue
+  for (const one of plays) {
     const outcomes = await compare(chosen, setting, one, service, redis)
     process.stdout.write(`${table(one.title, setting, figuresOf(outcomes))}\n`)
     played.push({ scenario: one, outcomes })

@@ -24,6 +24,23 @@ const CAUTION = 2
 /** The guard is a multiple of this, and no longer than the second that it is added to: milliseconds. */
 const STEP = 10
 
+/** The processes of a run start, connect and end: about so many seconds. */
+const AROUND_A_RUN = 3
+
+/** About how long a scenario takes: seconds. @param redis as of `compare`. */
+export function secondsFor(
+  strategies: readonly Strategy[],
+  { mode, seconds }: Setting,
+  { simulated }: Scenario,
+  redis?: string,
+): number {
+  if (simulated) return 1
+  return batchesOf(strategies, mode, redis).reduce((sum, batch) => {
+    const rehearsal = batch.some(({ guarded }) => guarded) ? REHEARSAL + AROUND_A_RUN : 0
+    return sum + rehearsal + seconds + AROUND_A_RUN
+  }, 0)
+}
+
 /** Whether a strategy can be run for workers that live there. @param redis the URL of a server, if there is one. */
 export function isAble({ modes, onRedis }: Strategy, mode: Mode, redis: string | undefined): boolean {
   return modes.includes(mode) && (!onRedis || redis !== undefined)
@@ -51,9 +68,8 @@ export async function compare(
     }
     return outcomes
   }
-  const able = strategies.filter(one => isAble(one, setting.mode, redis))
-  for (let first = 0; first < able.length; first += TOGETHER[setting.mode]) {
-    const batch = able.slice(first, first + TOGETHER[setting.mode])
+  const byStrategy = new Map<Strategy, Outcome>()
+  for (const batch of batchesOf(strategies, setting.mode, redis)) {
     await using _ = starve(spinners * availableParallelism())
     const play = (some: readonly Strategy[], part: Setting, name: string, guard: number) =>
       realRuns(some, part, { ...scenario, name }, service, redis, guard)
@@ -61,9 +77,25 @@ export async function compare(
       play(some, part, `${scenario.name} before`, 0),
     )
     const runs = await play(batch, setting, scenario.name, guard)
-    runs.forEach((run, index) => outcomes.push({ figures: figures(batch[index]!.name, setting, run), run }))
+    runs.forEach((run, index) => {
+      byStrategy.set(batch[index]!, { figures: figures(batch[index]!.name, setting, run), run })
+    })
   }
-  return outcomes
+  return strategies.flatMap(one => byStrategy.get(one) ?? [])
+}
+
+/** The strategies that run beside each other. Those with a guard are together, because they need a rehearsal. */
+function batchesOf(
+  strategies: readonly Strategy[],
+  mode: Mode,
+  redis: string | undefined,
+): readonly (readonly Strategy[])[] {
+  const able = strategies.filter(one => isAble(one, mode, redis))
+  const sorted = [...able.filter(one => one.guarded), ...able.filter(one => !one.guarded)]
+  const batches: (readonly Strategy[])[] = []
+  for (let first = 0; first < sorted.length; first += TOGETHER[mode])
+    batches.push(sorted.slice(first, first + TOGETHER[mode]))
+  return batches
 }
 
 /** The guard for a run: more than those that have one needed in a short run without it, in milliseconds. */

@@ -8,7 +8,9 @@ export interface Figures {
   readonly calls: number
   /** How many the limit allows in that time. */
   readonly ideal: number
-  /** The most calls that arrived within any second. */
+  /** The most calls that the strategy let through within any second. */
+  readonly worstGranted: number
+  /** The most calls that arrived within any second. More than were let through: their ways differed. */
   readonly worstWindow: number
   /** The most calls that arrived within a second of the clock. */
   readonly worstCalendarSecond: number
@@ -45,6 +47,7 @@ export function figures(name: string, { limit, seconds }: Setting, run: Run): Fi
     name,
     calls: arrivals.length,
     ideal: limit * seconds,
+    worstGranted: worstWindow(within.map(({ sent }) => sent).sort((a, b) => a - b)),
     worstWindow: worstWindow(arrivals),
     worstCalendarSecond: Math.max(0, ...counts(arrivals, -run.wallOffset).values()),
     idleSeconds: idleSeconds(arrivals, limit, seconds, startedAt),

@@ -35,10 +35,10 @@ async function compared(...options: string[]) {
 const LIMIT = 20
 const MOST_RUNS = 3
 
-/** Ours whose windows, as the service counted them, are above what they promise. */
+/** Ours that let through more than they promise: sliding and smooth in any second, calendar in those of the clock. */
 function above(strategies: readonly Figures[]): readonly Figures[] {
-  return strategies.filter(({ name, worstWindow, worstCalendarSecond }) => {
-    const worst = name === 'signalbox calendar' ? worstCalendarSecond : worstWindow
+  return strategies.filter(({ name, worstGranted, worstCalendarSecond }) => {
+    const worst = name === 'signalbox calendar' ? worstCalendarSecond : worstGranted
     return name.startsWith('signalbox') && worst > LIMIT
   })
 }

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { compare, type Outcome } from '../../../apps/limits/comparison.js'
+import { compare, secondsFor, type Outcome } from '../../../apps/limits/comparison.js'
 import { figures, orderKept, shortfall, spread, worstWindow } from '../../../apps/limits/figures.js'
 import { picture } from '../../../apps/limits/picture.js'
 import { realClock, wallOffset } from '../../../apps/limits/real-clock.js'
@@ -44,6 +44,7 @@ describe('figures', () => {
       name: 'x',
       calls: 4,
       ideal: 4,
+      worstGranted: 3,
       worstWindow: 3,
       worstCalendarSecond: 2,
       idleSeconds: 1,
@@ -123,8 +124,23 @@ describe('the report', () => {
   test('marks what broke the bound', async () => {
     const all = (await outcomes(late)).map(one => one.figures)
     const lines = table('late', setting, all).split('\n')
-    expect(lines.find(line => line.startsWith('signalbox sliding'))).toMatch(/ 100 % +20 +20 +0 +kept$/)
-    expect(lines.find(line => line.startsWith('counter, usual'))).toMatch(/\d+ ! /)
+    expect(lines.find(line => line.startsWith('signalbox sliding'))).toMatch(/ 100 % +20 +20 +20 +0 +kept$/)
+    expect(lines.find(line => line.startsWith('counter, usual'))).toMatch(/\d+ ! +\d+ ! /)
+  })
+
+  test('shows what was let through beside what arrived: calls that are late on their way are not the strategy’s', () => {
+    const calls = [0, 100, 1000, 1100].map(sent => ({ asked: 0, sent, arrived: sent }))
+    const late = [{ ...calls[0]!, arrived: 950 }, ...calls.slice(1)]
+    const one = figures('x', { ...setting, limit: 2 }, { calls: late, startedAt: 0, wallOffset: 0, guard: 0 })
+    expect(one).toMatchObject({ worstGranted: 2, worstWindow: 3 })
+    expect(table('calm', { ...setting, limit: 2 }, [one])).toMatch(/ 2 +3 ! /)
+  })
+
+  test('tells how long it will take', () => {
+    const [calm] = scenarios
+    expect(secondsFor(simulated, setting, late)).toBe(1)
+    // Three with a guard and nine others: the first batch has a rehearsal.
+    expect(secondsFor(simulated, setting, calm!)).toBe(Math.ceil(simulated.length / 4) * 13 + 6)
   })
 
   test('draws every strategy', async () => {
