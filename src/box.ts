@@ -8,6 +8,7 @@ import { groupedBy } from './grouped.js'
 import type { Guarantees } from './guarantees.js'
 import { BoxLimiters, type BoxLimiter } from './limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from './limits/remote/box-limiter-options.js'
+import { keptLimiters, resumeLimiters, type LimiterReport } from './limits/remote/kept-limiters.js'
 import { claimSet } from './core/claims.js'
 import { checkKey } from './options.js'
 import type { Claim } from './engine/claim.js'
@@ -271,6 +272,28 @@ export class Box implements AsyncDisposable {
         waiters: all.filter(({ phase }) => phase !== 'held').map(request => party(request, undefined)),
       }
     }
+  }
+
+  /**
+   * The limiters whose names begin with `prefix`, and their keys, as far as they count something now, are paused or
+   * have waiters. Looks through all limiters of the engine. Gives none on an engine without limits.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
+   */
+  async *limiters(prefix = ''): AsyncGenerator<LimiterReport, void, void> {
+    if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
+    yield* await keptLimiters(this.#engine, prefix)
+  }
+
+  /**
+   * An operator's resume: ends the pause of a limiter and the pauses of all its keys, in all processes. It needs no
+   * options of the limiter. Returns the number of pauses it has ended. Looks through all limiters of the engine.
+   * @param key only the pause of this key.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  async resumeLimiter(name: string, key?: string): Promise<number> {
+    checkKey('name', name)
+    if (key !== undefined) checkKey('key', key)
+    return resumeLimiters(this.#engine, this.#session.id, name, key)
   }
 
   /**

@@ -28,6 +28,8 @@ export {
 export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
 export type { BoxDecision, BoxLimiter, KeyedBoxLimiter } from './limits/remote/box-limiter.js'
 export type { BoxLimiterOptions } from './limits/remote/box-limiter-options.js'
+export type { LimiterReport } from './limits/remote/kept-limiters.js'
+export type { KeptLimit } from './limits/rules/report.js'
 export type { AcquireOptions, LimitOptions, Limits } from './limits/limit-options.js'
 export type { Explanation } from './limits/limiter.js'
 export type { LimiterCloseOptions } from './limits/closing.js'

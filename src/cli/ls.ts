@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
+import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { oneLine } from './one-line.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
@@ -15,13 +16,16 @@ interface LsOptions {
 export function addLs(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('ls')
-    .description('list the holders and waiters of all keys at one moment')
-    .argument('[prefix]', 'only keys that begin with this')
+    .description('list the holders and waiters of all keys at one moment, and the limiters in use')
+    .argument('[prefix]', 'only keys and limiters that begin with this')
     .addOption(engineOption())
-    .option('--json', 'a line of JSON for each key instead of a table')
+    .option('--json', 'a line of JSON for each key and each limiter instead of tables')
     .action(async (prefix: string | undefined, { engine, json }: LsOptions) => {
-      const reports = await withBox(engine, box => reportsOf(box, prefix))
+      const [reports, limiters] = await withBox(engine, box =>
+        Promise.all([reportsOf(box, prefix), limitersOf(box, prefix)]),
+      )
       stdout.write(json ? reports.map(jsonLine).join('') : table(reports))
+      stdout.write(json ? limiters.map(limiterLine).join('') : limiterTable(limiters).replace(/^(?=.)/, '\n'))
     })
 }
 

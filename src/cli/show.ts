@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
+import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { jsonLine, reportsOf, table } from './ls.js'
 import type { Terminal } from './terminal.js'
 
@@ -14,15 +15,22 @@ interface ShowOptions {
 export function addShow(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('show')
-    .description('show the holders and waiters of one key')
-    .argument('<key>', 'the key')
+    .description('show the holders and waiters of one key, and the limiter of that name')
+    .argument('<key>', 'the key, or the name of a limiter')
     .addOption(engineOption())
-    .option('--json', 'a line of JSON instead of a table')
+    .option('--json', 'lines of JSON instead of tables')
     .action(async (key: string, { engine, json }: ShowOptions) => {
-      const report = await withBox(engine, async box =>
-        (await reportsOf(box, key)).find(other => other.key === key),
+      const [locks, named] = await withBox(engine, box =>
+        Promise.all([reportsOf(box, key), limitersOf(box, key)]),
       )
-      if (!report) throw new CommandError(`${key} has no holder and no waiter`, EXIT.failed)
-      stdout.write(json ? jsonLine(report) : table([report]))
+      const report = locks.find(other => other.key === key)
+      const limiters = named.filter(({ name }) => name === key)
+      if (!report && limiters.length === 0)
+        throw new CommandError(
+          `${key} has no holder and no waiter, and no limiter of that name is in use`,
+          EXIT.failed,
+        )
+      if (report) stdout.write(json ? jsonLine(report) : table([report]))
+      stdout.write(json ? limiters.map(limiterLine).join('') : limiterTable(limiters))
     })
 }

@@ -13,6 +13,7 @@ import { addLead } from './lead.js'
 import { addLimit } from './limit.js'
 import { addLs } from './ls.js'
 import { addRelease } from './release.js'
+import { addResume } from './resume.js'
 import { addRevoke } from './revoke.js'
 import { addPut } from './put.js'
 import { addRun } from './run.js'
@@ -71,6 +72,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   addDoctor(command, stdout)
   addSchema(command, stdout)
   addRelease(command, stdout)
+  addResume(command, stdout)
   addRevoke(command, stdout)
   addGet(command, stdout)
   addPut(command, terminal)

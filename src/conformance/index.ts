@@ -4,6 +4,7 @@ import { box } from './box.js'
 import { checksOf, type Check } from './checks.js'
 import { clocks } from './clocks.js'
 import { concurrency } from './concurrency.js'
+import { definitions } from './definitions.js'
 import { deadHolders } from './dead-holders.js'
 import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
@@ -70,6 +71,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     }
     if (hasLimits(fixture)) {
       limits(fixture)
+      definitions(fixture)
       concurrency(fixture)
     } else noLimits(fixture)
     box(fixture)

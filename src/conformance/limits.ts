@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
-import type { Box, BoxLimiter, Permit } from '../index.js'
+import type { Box, BoxLimiter, LimiterReport, Permit } from '../index.js'
 import { systemClock } from '../clock.js'
 import {
   AbortedError,
@@ -51,10 +51,16 @@ class Arrivals {
 /** Allows for the thread to lose its processor between a permit and the note of it: milliseconds. */
 const JITTER = 100
 /**
- * A limit is forgotten when the processes that go by it stand still, and then others go by theirs alone. After less
- * than this it is not: milliseconds.
+ * A limit ends when the processes that name it stand still for longer than this: milliseconds. Then it no longer holds
+ * for others.
  */
-const FORGOTTEN = 500
+const STANDSTILL = 2000
+
+async function listed(box: Box, prefix?: string): Promise<LimiterReport[]> {
+  const all: LimiterReport[] = []
+  for await (const report of box.limiters(prefix)) all.push(report)
+  return all
+}
 
 /** Rate limits across boxes, where the engine has them. */
 export function limits(fixture: EngineFixture): void {
@@ -117,6 +123,58 @@ export function limits(fixture: EngineFixture): void {
         assert.equal(binding, reports[0])
         assert.above(readyIn, 0)
       }
+    })
+
+    test('a pause that one box asked for ends for all boxes when another resumes', async boxes => {
+      const all = await boxes.pair()
+      const [one, other] = all.map(box => box.limiter('paused', { limit: 100, per: '1m' }))
+      await one!.pauseUntil(Date.now() + 3_600_000)
+      await one!.key('amy').pauseUntil(Date.now() + 3_600_000)
+      assert.equal(await other!.tryAcquire(), undefined)
+      await assert.rejects(other!.acquire(1, { wait: '1s' }), TimedOutError)
+      const waiting = [one!, other!].map(limiter => limiter.acquire())
+      await other!.resume()
+      for (const permit of await Promise.all(waiting)) permit.release()
+      assert.equal(await other!.key('amy').tryAcquire(), undefined)
+      assert.equal(await all[1]!.resumeLimiter('paused'), 1)
+      assert.equal(await all[1]!.resumeLimiter('paused'), 0)
+      assert.notEqual(await one!.key('amy').tryAcquire(), undefined)
+    })
+
+    test('calls of one moment about one limiter all count', async boxes => {
+      const [one, other] = await boxes.pair()
+      const limiter = one.limiter('busy', { limit: 2, per: '1h' })
+      await limiter.explain()
+      const [permit] = await Promise.all([limiter.acquire(2), limiter.explain(), limiter.explain()])
+      assert.equal(permit.n, 2)
+      assert.equal(await other.limiter('busy', { limit: 2, per: '1h' }).tryAcquire(), undefined)
+    })
+
+    test('limiters are listed with their keys: what is used and left, for how long they are paused, who waits', async boxes => {
+      const [one, other] = await boxes.pair()
+      const daily = { limit: 5, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
+      const limiter = one.limiter('2:partner', { limits: [{ limit: 2, per: '1m' }, daily] })
+      await limiter.acquire(2)
+      const waiter = limiter.acquire()
+      await limiter.key('amy: x').pauseUntil(Date.now() + 60_000)
+      await one.limiter('partner', { limit: 1, per: '1m' }).acquire()
+      await until('a process waits', async () => (await listed(other, '2:'))[0]!.waiting.length > 0)
+      const [whole, keyed, ...more] = await listed(other, '2:')
+      assert.deepEqual(more, [])
+      assert.has(whole, { name: '2:partner', key: undefined, pausedFor: 0, waiting: [one.session] })
+      assert.has(keyed, { name: '2:partner', key: 'amy: x', waiting: [] })
+      assert.above(keyed!.pausedFor, 50_000)
+      assert.has(whole!.limits, [
+        { limit: 2, per: 60_000, window: 'sliding', timeZone: '', inForce: true, used: 2, remaining: 0 },
+        { limit: 5, window: 'calendar', timeZone: 'Europe/Berlin', used: 2, remaining: 3 },
+      ])
+      assert.above(whole!.limits[0]!.resetIn, 0)
+      assert.deepEqual(
+        (await listed(other)).map(({ name }) => name),
+        ['2:partner', '2:partner', 'partner'],
+      )
+      await limiter.close()
+      await assert.rejects(waiter, ClosedError)
     })
 
     test('several limits hold together, and each key is counted separately', async boxes => {
@@ -274,7 +332,7 @@ export function limits(fixture: EngineFixture): void {
       await Promise.all(all)
       // Permits under the old definition count for the new one.
       assert.above(arrivals.times[0]! - start, 300)
-      if ((await longestStandstill()) < FORGOTTEN) assert.atMost(arrivals.worst(400), 2)
+      if ((await longestStandstill()) < STANDSTILL) assert.atMost(arrivals.worst(400), 2)
     })
 
     test('a box refuses another definition of a limiter until that limiter is closed', async boxes => {
@@ -284,6 +342,8 @@ export function limits(fixture: EngineFixture): void {
       assert.throws(() => box.limiter('api', { limit: 3, per: '1m' }), InvalidArgumentError)
       assert.notEqual(await box.limiter('api', { limit: 2, per: 60_000 }).tryAcquire(), undefined)
       await limiter.close()
+      // No process names the old one any more, and what it counted counts.
+      await box.limiter('api', { limit: 3, per: '1m' }).acquire(1, { wait: '20s' })
       assert.equal(await box.limiter('api', { limit: 3, per: '1m' }).tryAcquire(), undefined)
     })
 
@@ -300,7 +360,7 @@ export function limits(fixture: EngineFixture): void {
       limiters[0]!.setLimit(2)
       await assert.rejects(tooMuch, InvalidArgumentError)
       await Promise.all(waiting)
-      if ((await longestStandstill()) < FORGOTTEN) assert.atMost(arrivals.worst(400, before + 4), 2)
+      if ((await longestStandstill()) < STANDSTILL) assert.atMost(arrivals.worst(400, before + 4), 2)
       assert.equal((await other.limiter('api', options).explain()).limits[0]!.limit, 4)
       assert.equal((await one.limiter('api', options).explain()).limits[0]!.limit, 2)
       limiters[0]!.setLimit(8)

@@ -42,6 +42,7 @@ export class MeddledEngine implements Engine {
     carryOut,
   ) => carryOut()
   readonly reserve?: (request: Reserve) => Promise<Reservation>
+  readonly limiters?: NonNullable<Engine['limiters']>
   /** Answers in place of the engine's wall clock. */
   wallClock?: () => Promise<number>
   readonly #engine: Engine
@@ -49,6 +50,7 @@ export class MeddledEngine implements Engine {
 
   constructor(engine: Engine) {
     this.#engine = engine
+    if (engine.limiters) this.limiters = isMeant => engine.limiters!(isMeant)
     if (engine.reserve) {
       this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
     }

@@ -1,5 +1,6 @@
 import type { Claim } from './claim.js'
 import type { Guarantees } from '../guarantees.js'
+import type { KeptLimiter } from '../limits/rules/report.js'
 import type { Reserve, Reserved } from '../limits/rules/reserve.js'
 
 /** An answer that is available at once (an engine inside the process) or comes later. */
@@ -356,6 +357,12 @@ export interface Engine {
    * connection broke, may reserve twice but takes back once.
    */
   reserve?(request: Reserve): Awaitable<Reservation>
+  /**
+   * The limiters that count something now, are paused or have waiters, in no particular order. For engines with
+   * `reserve`. Fails as `submit` does.
+   * @param isMeant whether a limiter of this name is wanted.
+   */
+  limiters?(isMeant: (limiter: string) => boolean): Awaitable<readonly KeptLimiter[]>
   /**
    * Binds a grant to a transaction of the caller's, for engines that keep their state in a database of the caller's.
    * Until that transaction ends, the keys are granted to no other request. False: the grant is not held any more.

@@ -11,6 +11,7 @@ export { urlParameters } from './kit/url-parameters.js'
 export type { Effect, Entry, Request, TableState } from './lock-table.js'
 export type { StoreState } from './commit.js'
 export type { WindowDefinition } from '../limits/rules/definition.js'
+export type { KeptLimit, KeptLimiter } from '../limits/rules/report.js'
 export {
   reserve,
   type InstantPermits,

@@ -49,6 +49,8 @@ export interface Counter {
   refund(taken: Taken): void
   /** Gives nothing before this time of the wall clock. The latest of several counts. */
   pauseUntil(wall: number): void
+  /** Ends a pause. */
+  resume(): void
   /**
    * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit
    * in use may be released at any time. Where other threads wait, it is the time at which another look is worth while.

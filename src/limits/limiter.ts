@@ -62,4 +62,6 @@ export interface Limiter {
    * @throws InvalidArgumentError
    */
   pauseUntil(time: Date | number): void
+  /** Ends a pause: waiters get permits again as the limits allow. */
+  resume(): void
 }

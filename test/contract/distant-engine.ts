@@ -8,6 +8,7 @@ import type {
   Reservation,
 } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
+import type { KeptLimiter } from '../../src/limits/rules/report.js'
 import type { Reserve } from '../../src/limits/rules/reserve.js'
 import type { Random } from '../../src/conformance/random.js'
 
@@ -54,6 +55,10 @@ export class DistantEngine implements Engine {
 
   reserve(request: Reserve): Promise<Reservation> {
     return this.#send(() => this.#engine.reserve!(request))
+  }
+
+  limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
+    return this.#send(() => this.#engine.limiters!(isMeant))
   }
 
   async leave(): Promise<void> {

@@ -36,7 +36,10 @@ describe.concurrent('show, graph and top', () => {
       holders: [{ session: first.session, token: String(grant.token) }],
       waiters: [{ session: second.session }],
     })
-    expect(nothing).toMatchObject({ status: 1, stderr: 'signalbox: abc has no holder and no waiter\n' })
+    expect(nothing).toMatchObject({
+      status: 1,
+      stderr: 'signalbox: abc has no holder and no waiter, and no limiter of that name is in use\n',
+    })
 
     const lines = graph.stdout.trim().split('\n')
     expect(lines.slice(1, 3).map(line => line.split(/ {2,}/)[0])).toEqual(['second', 'first'])
@@ -55,6 +58,39 @@ describe.concurrent('show, graph and top', () => {
     expect(twice.stdout.match(/^1 keys in use/gm)).toHaveLength(2)
     stop.abort()
     await Promise.all(waiting)
+  })
+
+  test('ls and show have limiters, and resume ends their pauses', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('first')
+    const limiter = box.limiter('partner', { limit: 20, per: '1m' })
+    await limiter.acquire(3)
+    await limiter.key('amy').pauseUntil(Date.now() + 3_600_000)
+
+    const [ls, show, json] = await Promise.all([
+      place.signalbox('ls'),
+      place.signalbox('show', 'partner'),
+      place.signalbox('ls', '--json', 'part'),
+    ])
+    expect(ls.stdout).toMatch(
+      /^KEY .*\n\nLIMITER .*\npartner +20 per 1m 0s +3 +17 .*\npartner +amy .* 59m \d+s/,
+    )
+    expect(show.stdout.split('\n')).toHaveLength(4)
+    expect(
+      json.stdout
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line) as object),
+    ).toMatchObject([
+      { limiter: 'partner', limits: [{ limit: 20, used: 3 }], pausedFor: 0 },
+      { limiter: 'partner', key: 'amy', waiting: [] },
+    ])
+    expect(await place.signalbox('resume', 'partner')).toMatchObject({ stdout: 'resumed limiter partner\n' })
+    expect(await limiter.key('amy').tryAcquire()).toBeDefined()
+    expect(await place.signalbox('resume', 'partner', 'amy')).toMatchObject({
+      status: 1,
+      stderr: 'signalbox: key amy of limiter partner is not paused\n',
+    })
   })
 
   test('top draws on a terminal until it is interrupted, without colour if that is turned off', async () => {
@@ -152,7 +188,7 @@ describe.concurrent('completion', () => {
         'bash',
         `source ./completion; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _signalbox; echo "\${COMPREPLY[@]}"`,
       )
-    expect(await words('signalbox re')).toEqual(['release', 'revoke', ''])
+    expect(await words('signalbox re')).toEqual(['release', 'resume', 'revoke', ''])
     expect(await words('signalbox run --sk')).toEqual(['--skip-if-busy', ''])
     expect(await words('signalbox run --lock a -- mkfif')).toContain('mkfifo')
     expect(await words('signalbox chaos --proc')).toEqual(['--processes', ''])
@@ -164,7 +200,7 @@ describe.concurrent('completion', () => {
     await using place = await placeFor('fish')
     const words = (line: string): Promise<string[]> =>
       completed(place, 'fish', `source ./completion; complete -C '${line}'`)
-    expect(await words('signalbox re')).toEqual(expect.arrayContaining(['release', 'revoke']))
+    expect(await words('signalbox re')).toEqual(expect.arrayContaining(['release', 'resume', 'revoke']))
     expect(await words('signalbox run --sk')).toContain('--skip-if-busy')
     expect(await words('signalbox chaos --peer')).toContain('--peer')
   })

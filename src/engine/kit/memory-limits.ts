@@ -24,6 +24,10 @@ export class MemoryLimits {
     for (const [name, { state, until }] of this.#known) yield [name, state, until]
   }
 
+  names(): string[] {
+    return [...this.#known.keys()]
+  }
+
   clear(): void {
     this.#known.clear()
   }

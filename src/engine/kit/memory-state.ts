@@ -157,6 +157,10 @@ export class MemoryState implements EngineState {
     return this.#limits.get(name)
   }
 
+  limiterNames(): string[] {
+    return this.#limits.names()
+  }
+
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {
     this.#limits.set(name, state, this.#clock.now() + forgottenIn)
   }

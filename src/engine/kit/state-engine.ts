@@ -1,6 +1,7 @@
 import { wallOf, type Clock } from '../../clock.js'
 import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import { reportOf, type KeptLimiter } from '../../limits/rules/report.js'
 import { reserve, type LimiterState, type Reserve } from '../../limits/rules/reserve.js'
 import type { StoreState } from '../commit.js'
 import type {
@@ -25,6 +26,8 @@ export interface EngineState extends TableState, StoreState, WatchState {
   leave(session: string): void
   member(session: string): SessionInfo | undefined
   limiter(name: string): LimiterState | undefined
+  /** The names of all limiters. */
+  limiterNames(): readonly string[]
   /** @param forgottenIn after how many milliseconds the state has no effect any more, and can be deleted. */
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void
 }
@@ -37,7 +40,7 @@ export interface Hint {
 }
 
 /** What a transaction is for. */
-export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' }
+export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' | 'limiters' }
 
 /** When something is decided: milliseconds. */
 export interface Moment {
@@ -85,6 +88,7 @@ export abstract class StateEngine implements Engine {
 
   /** Undefined for an engine without limits. */
   readonly reserve?: (request: Reserve) => Awaitable<Reservation>
+  readonly limiters?: (isMeant: (limiter: string) => boolean) => Awaitable<readonly KeptLimiter[]>
 
   /**
    * @param ownClock the clock of this process, where the shared one is another.
@@ -97,6 +101,10 @@ export abstract class StateEngine implements Engine {
     this.reserve = request => {
       if (!this.#listener) return Promise.reject(this.#closed())
       return this.#counted(this.transact(state => this.#reserve(state, request), { type: 'reserve' }))
+    }
+    this.limiters = isMeant => {
+      if (!this.#listener) return Promise.reject(this.#closed())
+      return this.#counted(this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }))
     }
   }
 
@@ -217,10 +225,18 @@ export abstract class StateEngine implements Engine {
   #reserve(state: EngineState, request: Reserve): Reservation {
     const { now, wall, earliest, latest } = this.moment()
     // A pause counts from when it was asked for, which may be later than the time of the decision.
-    const pause = request.pause > 0 ? request.pause + latest - earliest : 0
+    const pause = request.pause && request.pause + latest - earliest
     const decision = reserve(state.limiter(request.limiter), { ...request, pause }, now, wall)
     state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
     return { reserved: decision.reserved, earliest, latest }
+  }
+
+  #limiters(state: EngineState, isMeant: (limiter: string) => boolean): KeptLimiter[] {
+    const { now, wall } = this.moment()
+    return state.limiterNames().flatMap(name => {
+      const known = isMeant(name) ? state.limiter(name) : undefined
+      return (known && reportOf(name, known, now, wall)) ?? []
+    })
   }
 
   #leave(): Awaitable<void> {

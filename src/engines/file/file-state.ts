@@ -151,6 +151,10 @@ export class FileState implements EngineState {
     return this.#limits.get(name)
   }
 
+  limiterNames(): string[] {
+    return this.#limits.names()
+  }
+
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {
     this.#limits.put(name, state, forgottenIn)
   }

@@ -24,6 +24,12 @@ export class LimitRows {
     return row && (JSON.parse(row[0] as string, withInfinity) as LimiterState)
   }
 
+  names(): string[] {
+    return this.#statements()
+      .names.all()
+      .map(row => row[0] as string)
+  }
+
   /** @param forgottenIn after how many milliseconds of the wall clock, which outlives a restart, it can be deleted. */
   put(name: string, state: LimiterState, forgottenIn: number): void {
     const sql = this.#statements()
@@ -49,6 +55,7 @@ function statements(connection: Connection) {
   )
   return {
     get: connection.prepare('select state from limits where name = ?'),
+    names: connection.prepare('select name from limits'),
     put: connection.prepare(
       `insert into limits values (?, ?, ?)
        on conflict (name) do update set state = excluded.state, until = excluded.until`,

@@ -4,7 +4,7 @@ import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { requestsIn } from '../../engine/kit/requests-in.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Query, type StatementRunner } from './clients/sql-client.js'
-import { LOCKS, markOf, namesFor } from './names.js'
+import { LIMITS, LOCKS, markOf, namesFor } from './names.js'
 import { PostgresState, type Draft } from './postgres-state.js'
 import { Rows, type Row } from './rows.js'
 import type { ServerClock, ServerTime } from './server-clock.js'
@@ -214,6 +214,7 @@ export class Changes {
     for (const { purpose } of jobs) {
       if (purpose.type === 'revoke') await this.#find(LOCKS, JSON.stringify(purpose.session))
       if (purpose.type === 'inspect' && !purpose.exact) await this.#find(LOCKS, '')
+      if (purpose.type === 'limiters') await this.#find(LIMITS, '')
     }
     const names = new Set<string>()
     const read = new Set<string>()

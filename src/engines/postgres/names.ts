@@ -18,6 +18,9 @@ export function rowName(kind: Kind, key: string): string {
 /** What the names of all rows of locks begin with. */
 export const LOCKS: Kind = 'lock'
 
+/** What the names of rows of limiters begin with, except those that are hashed. */
+export const LIMITS = 'limit/' satisfies `${Kind}/`
+
 /** What stands for an id that is recorded with a key. */
 export function markOf({ key, id }: RecordedId): string {
   return createHash('sha256').update(`${key}\0${id}`).digest('hex').slice(0, 32)

@@ -4,7 +4,7 @@ import type { EngineState } from '../../engine/kit/state-engine.js'
 import type { Entry, Request } from '../../engine/lock-table.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 import { owned, placesOf, queueData, type OwnedRequest, type Place } from './lock-row.js'
-import { LOCKS, markOf, rowName } from './names.js'
+import { LIMITS, LOCKS, markOf, rowName } from './names.js'
 import type { Row, Rows } from './rows.js'
 import { valueData, valueOf, WATCH_LIFE } from './value-row.js'
 
@@ -279,8 +279,16 @@ export class PostgresState implements EngineState {
   }
 
   limiter(name: string): LimiterState | undefined {
-    const { data } = this.#touched(this.#row('limit', name))
+    const row = this.#touched(this.#row('limit', name))
+    // An earlier decision of the same draft may be about the same limiter.
+    const data = this.#written.get(row) ?? row.data
     return data === '' ? undefined : (JSON.parse(data.slice(data.indexOf(' ')), withInfinity) as LimiterState)
+  }
+
+  /** A limiter whose name is too long for an index is not among them. */
+  limiterNames(): string[] {
+    const known = [...this.#rows.names()].filter(name => name.startsWith(LIMITS))
+    return known.map(name => name.slice(LIMITS.length))
   }
 
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {

@@ -1,15 +1,17 @@
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import { ZoneDays } from '../../limits/rules/calendar-periods.js'
-import { idOf, periodsOf, type WindowDefinition } from '../../limits/rules/definition.js'
+import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../limits/rules/definition.js'
+import { keptLimit, keptLimiter, type KeptLimiter } from '../../limits/rules/report.js'
 import type { Reserve, Reserved, Unit } from '../../limits/rules/reserve.js'
 import type { Reservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
-import { limitScript } from './lua/limit-script.js'
+import { limitLookScript, limitScript } from './lua/limit-script.js'
 import { Script } from './lua/script.js'
 
 const SCRIPT = new Script(limitScript())
+const LOOK = new Script(limitLookScript())
 /** So many days from yesterday on are told to the server, which knows no time zones. */
 const DAYS = 4
 /** Numbers beyond are as good as infinite. */
@@ -28,17 +30,8 @@ export class RedisLimits {
 
   /** @param key where the limiter is kept. Rejects as the link does. */
   async reserve(key: string, request: Reserve): Promise<Reservation> {
-    const rest = ['1', key, ...limitArguments(++this.#calls, request, Date.now())]
-    let earliest = this.#clock.now()
-    let answer: Reply
-    try {
-      answer = await this.#link.command(key, ['EVALSHA', SCRIPT.sha, ...rest])
-    } catch (error) {
-      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
-      earliest = this.#clock.now()
-      answer = await this.#link.command(key, ['EVAL', SCRIPT.text, ...rest])
-    }
-    const latest = this.#clock.now()
+    const args = limitArguments(++this.#calls, request, Date.now())
+    const { answer, earliest, latest } = await this.#run(SCRIPT, key, args)
     const reserved = reservedOf(answer, request)
     if (!reserved) {
       throw new UnavailableError(`the clocks of this process and of ${this.#link.name} are a day apart`, {
@@ -46,6 +39,41 @@ export class RedisLimits {
       })
     }
     return { reserved, earliest, latest }
+  }
+
+  /** Describes a limiter. @param key where it is kept. @returns undefined when nothing of it has an effect. */
+  async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
+    const { answer } = await this.#run(LOOK, key, [])
+    const [pausedFor, flat, waiting] = answer as readonly [
+      string,
+      readonly (string | number)[],
+      readonly string[],
+    ]
+    const limits = []
+    for (let index = 0; index < flat.length; index += 4) {
+      const { definition } = ruleOf(String(flat[index]))
+      const [used, resetIn, inForce] = [flat[index + 1]!, flat[index + 2]!, flat[index + 3]!].map(number)
+      limits.push(keptLimit(definition, used!, resetIn!, inForce === 1))
+    }
+    return keptLimiter(limiter, number(pausedFor), limits, waiting)
+  }
+
+  async #run(
+    script: Script,
+    key: string,
+    args: readonly string[],
+  ): Promise<{ readonly answer: Reply; readonly earliest: number; readonly latest: number }> {
+    const rest = ['1', key, ...args]
+    let earliest = this.#clock.now()
+    let answer: Reply
+    try {
+      answer = await this.#link.command(key, ['EVALSHA', script.sha, ...rest])
+    } catch (error) {
+      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
+      earliest = this.#clock.now()
+      answer = await this.#link.command(key, ['EVAL', script.text, ...rest])
+    }
+    return { answer, earliest, latest: this.#clock.now() }
   }
 }
 
@@ -57,7 +85,7 @@ export function limitArguments(call: number, request: Reserve, wall: number): st
     String(call),
     text(horizon),
     text(hold),
-    text(pause),
+    pause === undefined ? '' : text(pause),
     text(explain?.n ?? 0),
     text(explain?.ahead ?? 0),
   ]

@@ -81,6 +81,16 @@ export class Names {
     return this.#inSlot('limit', name)
   }
 
+  /** A pattern for SCAN that finds what is known of all limiters. */
+  get limitsPattern(): string {
+    return `${escaped(this.#prefix + LAYOUT)}*}:limit:*`
+  }
+
+  /** The limiter of a name found by {@link limitsPattern}; undefined for any other. */
+  limiterOf(name: string): string | undefined {
+    return this.#after('}:limit:', name)
+  }
+
   /** The store key of a name made by {@link value}; undefined for any other. */
   keyOfValue(name: string): string | undefined {
     return this.#after('}:value:', name)

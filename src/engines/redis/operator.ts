@@ -105,6 +105,15 @@ export class Operator {
     return this.#take(group, one.id, number, claims)
   }
 
+  /** The limiters for which `isMeant` is true, and the Redis key of each. */
+  async limiters(isMeant: (limiter: string) => boolean): Promise<readonly (readonly [string, string])[]> {
+    const found = await this.#scan(this.#parts.names.limitsPattern, 'string')
+    return found.flatMap(name => {
+      const limiter = this.#parts.names.limiterOf(name)
+      return limiter !== undefined && isMeant(limiter) ? [[limiter, name] as const] : []
+    })
+  }
+
   /** @returns how many requests were taken away. */
   async revoke({ session }: Revoke): Promise<number> {
     const all = await this.reports({ type: 'inspect', prefix: '' })

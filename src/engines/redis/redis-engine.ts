@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import type { KeptLimiter } from '../../limits/rules/report.js'
 import type { Reserve } from '../../limits/rules/reserve.js'
 import type {
   Engine,
@@ -135,6 +136,23 @@ export class RedisEngine implements Engine {
         throw this.#errors.ofLimit(error, limiter)
       }
     })
+  }
+
+  limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
+    if (!this.#listener) return Promise.reject(this.#closed())
+    return this.#attempt(async () => {
+      const found = await this.#operator.limiters(isMeant)
+      const reports = await Promise.all(found.map(([limiter, key]) => this.#report(limiter, key)))
+      return reports.filter(report => report !== undefined)
+    })
+  }
+
+  async #report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
+    try {
+      return await this.#limits.report(limiter, key)
+    } catch (error) {
+      throw this.#errors.ofLimit(error, limiter)
+    }
   }
 
   /** As {@link Operator.reports}. Rejects as {@link submit} does. */

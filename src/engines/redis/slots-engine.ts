@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import type { KeptLimiter } from '../../limits/rules/report.js'
 import type { Reserve } from '../../limits/rules/reserve.js'
 import type { Claim } from '../../engine/claim.js'
 import type {
@@ -114,6 +115,10 @@ export class SlotsEngine implements Engine {
   /** A limiter lies in one slot. */
   reserve(request: Reserve): Promise<Reservation> {
     return this.#engine.reserve(request)
+  }
+
+  limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
+    return this.#engine.limiters(isMeant)
   }
 
   async leave(): Promise<void> {

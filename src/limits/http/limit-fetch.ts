@@ -22,6 +22,11 @@ export interface LimitFetchOptions {
   idempotent?: boolean | undefined
   /** How long one call waits for its permits, all of its tries together; default: as long as it takes. */
   wait?: Duration | undefined
+  /**
+   * Maximum pause that an answer can cause; default `'1h'`. When the service asks for more, calls are sent again after
+   * this time, and the next refusal pauses the limiter anew.
+   */
+  maxPause?: Duration | undefined
 }
 
 type Input = Parameters<typeof fetch>[0]
@@ -33,12 +38,14 @@ interface CallPermit {
 
 const MOST_RETRIES = 100
 const WAIT_BOUNDS = { least: 0, most: Infinity }
+const MAX_PAUSE = 3_600_000
+const PAUSE_BOUNDS = { least: 0, most: 366 * 86_400_000 }
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /**
  * A `fetch` whose calls each wait for a permit of the limiter, and that learns from the service's answers. A
  * `Retry-After` of an answer 429 or 503, and a quota that is used up by `RateLimit`, `RateLimit-Remaining` or
- * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, a day at the most.
+ * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, for at most `maxPause`.
  *
  * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service takes calls
  * again. When no permit comes within what is left of `wait`, and when the body is a stream, which can be sent only
@@ -63,10 +70,13 @@ export function limitFetch<Fetch extends typeof fetch>(
   if (typeof limiter?.acquire !== 'function') {
     throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
   }
-  checkOptions(options, ['retries', 'idempotent', 'wait'])
+  checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
   const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MOST_RETRIES)
   const anyMethod = flag('idempotent', options.idempotent, false)
   const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
+
+  const { maxPause } = options
+  const longest = maxPause === undefined ? MAX_PAUSE : milliseconds('maxPause', maxPause, PAUSE_BOUNDS)
 
   const limited = async (input: Input, init?: RequestInit): Promise<Response> => {
     const signal = signalOf(input, init)
@@ -85,7 +95,7 @@ export function limitFetch<Fetch extends typeof fetch>(
         // A request's body can be read once, so a copy of it is sent while another try may follow.
         response = await send(!isLast && input instanceof Request ? input.clone() : input, init)
         const now = Date.now()
-        const pause = pauseAskedFor(response.status, response.headers, now)
+        const pause = Math.min(pauseAskedFor(response.status, response.headers, now), longest)
         const isPaused = pause === 0 || (await paused(limiter, now + pause))
         if (isLast || !isPaused || !tellsWhenToRetry(response.status, response.headers, now)) return response
       } finally {

@@ -5,8 +5,6 @@ export interface HeaderFields {
   get(name: string): string | null
 }
 
-/** The longest pause, whatever a service asks for: milliseconds. */
-const LONGEST_PAUSE = 86_400_000
 /** A reset above this is a time of the wall clock, in seconds since 1970; below, seconds from now. */
 const LEAST_TIME = 1e9
 /** And above this it is one in milliseconds. */
@@ -30,8 +28,7 @@ export function pauseAskedFor(status: number, headers: HeaderFields, now: number
   const retry = isRefusal(status) ? retryAfter(headers, now) : undefined
   const usedUp = quotas(headers, now).filter(({ remaining }) => remaining <= 0)
   // A refusal with a time to come again is complete; otherwise every quota that is used up has to come back.
-  const pause = retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
-  return Math.min(pause, LONGEST_PAUSE)
+  return retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
 }
 
 /** Whether an answer is a refusal that says when the caller may come again. */

@@ -91,6 +91,11 @@ export class LocalWaiters implements PermitGiver, Source {
     this.#queue?.wake()
   }
 
+  resume(): void {
+    this.counter.resume()
+    this.#queue?.wake()
+  }
+
   /** Notes that the limits have changed. */
   limitsChanged(): void {
     this.#queue?.refuseAbove(this.counter.most)

@@ -86,6 +86,10 @@ export class PermitCounter implements Counter {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
   }
 
+  resume(): void {
+    this.#pausedUntil = -Infinity
+  }
+
   readyAt(n: number, ahead: number): number {
     let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
     // A later time can be too late for a period that was open before.

@@ -31,4 +31,8 @@ export abstract class WaitingLimiter implements Limiter {
   pauseUntil(time: Date | number): void {
     this.waiters.pauseUntil(time)
   }
+
+  resume(): void {
+    this.waiters.resume()
+  }
 }

@@ -68,6 +68,11 @@ export interface KeyedBoxLimiter {
    * as `tryAcquire` does.
    */
   pauseUntil(time: Date | number): Promise<void>
+  /**
+   * Ends a pause, in all processes: their callers get permits again as the limits allow, and those that wait already
+   * within 2.5 seconds. Rejects as `tryAcquire` does.
+   */
+  resume(): Promise<void>
   /** Why the engine could not be asked the last time; undefined when it could. It tells an outage from a limit. */
   readonly outage: Error | undefined
 }
@@ -83,8 +88,8 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   /**
    * Sets a limit anew for this box, for all keys, until the limiter is closed. What was given before counts. Waiters go
    * on waiting, but one that wants more permits than the limit is now is rejected with an InvalidArgumentError. As long
-   * as other processes go by another limit, both hold. A greater limit is felt when all processes go by it, and none
-   * has gone by the old one for as long as its window.
+   * as other processes name another limit, both hold. A greater limit holds as soon as all processes that named the
+   * old one name it, or five seconds after the last of them has named the old one.
    * @param per which of the limits, where there are several.
    * @throws InvalidArgumentError; ClosedError
    */
@@ -302,6 +307,10 @@ class OfKey implements KeyedBoxLimiter {
     await this.#with(permits => permits.pauseUntil(time))
     if (channels.paused.hasSubscribers)
       channels.paused.publish({ ...this.#event(), until: Number(time) } satisfies PausedEvent)
+  }
+
+  resume(): Promise<void> {
+    return this.#with(permits => permits.resume())
   }
 
   get outage(): Error | undefined {

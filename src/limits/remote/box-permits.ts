@@ -19,6 +19,7 @@ export interface BoxPermits {
   decide(): Promise<TryOutcome>
   explain(n?: number): Promise<Explanation>
   pauseUntil(time: Date | number): Promise<void>
+  resume(): Promise<void>
   /**
    * Whether it can be forgotten: it has no waiter, and has owed nothing and been unused since then. @param since clock
    * time.

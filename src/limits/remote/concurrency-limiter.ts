@@ -130,6 +130,10 @@ export class ConcurrencyLimiter implements BoxPermits {
     return this.#remote.pauseUntil(time)
   }
 
+  resume(): Promise<void> {
+    return this.#remote.resume()
+  }
+
   isIdle(since: number): boolean {
     return this.#callers === 0 && this.#semaphore.blank && this.#remote.isIdle(since)
   }

@@ -71,7 +71,7 @@ export class ReservationCalls {
 
   /** @param horizon how far ahead to reserve: milliseconds. */
   ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<Reservation> {
-    const { units = [], returns = [], pause = 0, explain } = wanted
+    const { units = [], returns = [], pause, explain } = wanted
     const { session } = this.#source
     const { windows } = terms
     const hold = this.hold(terms)

@@ -135,7 +135,14 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const now = wallOf(this.#source.clock)()
     const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    this.#learn(await this.#call({ pause: Math.max(until - now, 0) }))
+    if (until > now) this.#learn(await this.#call({ pause: until - now }))
+  }
+
+  async resume(): Promise<void> {
+    if (this.#closed) throw this.#closed
+    this.#learn(await this.#call({ pause: 0 }))
+    this.#pace.askNow()
+    this.#schedule()
   }
 
   isIdle(since: number): boolean {

@@ -53,7 +53,7 @@ export class CalendarWindow implements Window<PeriodCount> {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
     // Permits that do not fit before the guard at the end go into the next period as if this one were full.
-    const left = at < period.end - this.jitter - lead ? this.limit - usedIn(period, count) : 0
+    const left = at < period.end - this.jitter - lead ? Math.max(this.limit - usedIn(period, count), 0) : 0
     const wanted = n + ahead
     if (wanted <= left) return at
     const periods = Math.ceil((wanted - left) / this.limit)
@@ -73,6 +73,10 @@ export class CalendarWindow implements Window<PeriodCount> {
       count.used = 0
     }
     count.used += n
+  }
+
+  note(count: PeriodCount, n: number, at: number, now: number): void {
+    this.take(count, n, at, 0, now)
   }
 
   refund(count: PeriodCount, n: number, at: number): void {

@@ -9,7 +9,7 @@ export interface Reserve {
   readonly limiter: string
   /** The session of the process that asks. */
   readonly session: string
-  /** The limits that the process goes by. All of them hold together. */
+  /** The limits that the process goes by. All of them hold together. None for an operator, who asks for no permits. */
   readonly windows: readonly WindowDefinition[]
   /** In the order in which they are to be served. */
   readonly units: readonly Unit[]
@@ -21,8 +21,8 @@ export interface Reserve {
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
-  /** For how long from now on no process is to be given a permit: milliseconds, 0 for no pause. */
-  readonly pause: number
+  /** For how long from now on no process gets a permit: milliseconds. 0 ends a pause; undefined leaves it as it is. */
+  readonly pause: number | undefined
   /** What to explain besides; undefined for nothing. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
 }
@@ -85,7 +85,7 @@ interface Explained {
 
 /** All that an engine keeps of a limiter: plain data. */
 export interface LimiterState {
-  /** One for each limit that a process goes by. */
+  /** One for each limit in force, and those whose counts are kept for a limit that is named again. */
   records: WindowRecord[]
   pausedUntil: number
   /** The latest instant that was reserved. */
@@ -106,14 +106,19 @@ export interface LimiterState {
 interface WindowRecord {
   /** Its definition. */
   readonly id: string
-  /** When a process last went by it. */
+  /** When a process last named it. */
   seen: number
+  /**
+   * The sessions that have named it and not named others since. Undefined when there are more than are noted, and in a
+   * record that an early build has made.
+   */
+  namers?: string[]
   /** Only permits that were reserved for a later instant are known here. */
   readonly since: number
   /**
    * Permits that were reserved for a later instant keep this limit; unknown of a record that an early build has made.
    */
-  readonly begun?: number
+  begun?: number
   readonly state: unknown
 }
 
@@ -122,17 +127,12 @@ export const FARTHEST = 10_000
 /** By how much the engine's clock can seem to go back without having been set: milliseconds. */
 const UNEASE = 1000
 /**
- * A limit that no process goes by any more holds for so many milliseconds beyond its window. Waiting processes name it
- * again sooner, so what the last of them was given has left the window by then.
+ * A limit that no process names any more is in force for so many milliseconds. A waiting process, for which nothing
+ * could be reserved, asks again within half of that.
  */
-const LINGER = 1000
-/** But no longer than so many milliseconds. A waiter for which nothing could be reserved asks again well within. */
-const MOST_SEEN = 10_000
-/**
- * A waiting process names its limits more often than this: milliseconds. The time from here to the end lets all
- * processes hear of it.
- */
-const UNNAMED = 700
+const IN_FORCE = 5000
+/** So many sessions are noted that name one limit. */
+const MOST_NAMERS = 16
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
 /** At most so many instants that were given back are kept for other processes. */
@@ -140,7 +140,7 @@ const MOST_FREE = 1000
 /** Number, instant and from when on. */
 const FIELDS = 3
 /** A waiting process is heard of again within so many milliseconds. */
-const CONTENDS = 3000
+export const CONTENDS = 3000
 /** At most so many processes are known. With more, each assumes that there are so many. */
 const MOST_CONTENDERS = 100
 /** So many times an instant is put off because of a period that is over by then. */
@@ -152,8 +152,12 @@ const FRACTION = 1024
  * Reserves permits, at the engine's time: a decision about a state that is passed in and is changed by it. Every engine
  * with a clock uses it, whatever it keeps the state in.
  *
- * A process says which limits it goes by. While some processes go by one definition and some by another, as during a
- * rolling deployment, all of them hold. A definition that no process has named for a while is forgotten.
+ * A process names the limits that it goes by. While some processes name one definition and some another, as during a
+ * rolling deployment, all of them are in force: they hold for every process. A definition ends at once when every
+ * process that named it names others, and otherwise when no process has named it for a while. From then on it refuses
+ * nobody, but its count goes on for as long as its window has permits in it, whoever took them. A definition that is
+ * named later begins with that count. So of definitions that are not in force, only those are kept whose count no other
+ * record has: one with the longest window, and one for each way to divide the calendar.
  *
  * A reservation is a lease of an instant, so a process that was stopped can't use it late. Let `e` and `l` be the
  * earliest and the latest time by the caller's monotonic clock at which this was decided, and `d` the delay from then
@@ -196,8 +200,11 @@ class ReservationDecision {
   readonly #now: number
   /** From `now` to the wall clock, coarse enough that adding it and taking it off again changes nothing. */
   readonly #offset: number
+  /** The limits in force. */
   readonly #live: readonly Live[]
-  /** How many of these are the process's own. */
+  /** Those that are not, and whose counts go on. */
+  readonly #past: Live[]
+  /** How many of the limits in force are the process's own. */
   readonly #own: number
   readonly #fadesAt: number
   readonly #spare: number[]
@@ -222,22 +229,23 @@ class ReservationDecision {
     if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
-    const others = state.records.filter(record => !own.includes(record) && this.#forgetsAt(record) >= now)
-    const fading = others.filter(({ id, seen }) => {
-      const { definition } = ruleOf(id)
-      return now - seen > UNNAMED && !windows.some(window => implies(window, definition))
-    })
-    this.#fadesAt = Math.min(...fading.map(record => this.#forgetsAt(record)))
-    state.records = [...own, ...others]
+    const unnamed = state.records.filter(record => !own.includes(record))
+    // An operator names nothing, and withdraws nothing.
+    if (own.length > 0) for (const record of unnamed) withdraw(record, session)
+    const others = unnamed.filter(record => endsAt(record) >= now)
+    const fading = others.filter(({ id }) => !windows.some(window => implies(window, ruleOf(id).definition)))
+    this.#fadesAt = Math.min(...fading.map(endsAt))
+    const live = [...own, ...others]
+    this.#live = live.map(record => this.#ruled(record))
+    this.#past = []
+    for (const record of unnamed) {
+      if (live.includes(record) || isCovered(record, live, unnamed)) continue
+      const past = this.#ruled(record)
+      if (past.window.forgottenAt(record.state) > this.#timeOf(past.window, now)) this.#past.push(past)
+    }
+    state.records = [...live, ...this.#past.map(({ record }) => record)]
     this.#own = own.length
-    this.#firm = Math.max(...state.records.map(({ begun = Infinity }) => begun))
-    this.#live = state.records.map(record => {
-      const { window, definition } = ruleOf(record.id)
-      const time = this.#timeOf(window, now)
-      const known = 2 * (definition.per + definition.guard) + FARTHEST + UNEASE
-      if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
-      return { window, definition, record }
-    })
+    this.#firm = Math.max(...live.map(({ begun = Infinity }) => begun))
     this.#hold = Math.min(...this.#live.map(({ definition }) => definition.hold))
     this.#lead = Math.max(hold - this.#hold, 0)
     while (this.#spare.length > 0 && this.#spare[1]! < now) this.#refund(...takeOut(this.#spare, 0))
@@ -261,8 +269,10 @@ class ReservationDecision {
       this.#refund(...takeOut(spare, spare.length - FIELDS))
   }
 
-  pause(duration: number): void {
-    if (duration > 0) this.#state.pausedUntil = Math.max(this.#state.pausedUntil, this.#now + duration)
+  pause(duration: number | undefined): void {
+    if (duration === 0) this.#state.pausedUntil = -Infinity
+    else if (duration !== undefined)
+      this.#state.pausedUntil = Math.max(this.#state.pausedUntil, this.#now + duration)
   }
 
   reserveAll({ units, horizon }: Reserve): InstantPermits[] {
@@ -307,6 +317,8 @@ class ReservationDecision {
       const now = this.#timeOf(window, this.#now)
       window.take(record.state, n, this.#timeOf(window, at), 0, now, this.#lead)
     }
+    for (const { window, record } of this.#past)
+      window.note(record.state, n, this.#timeOf(window, at), this.#timeOf(window, this.#now))
     this.#state.lastAt = Math.max(this.#state.lastAt, at)
     return at
   }
@@ -325,14 +337,14 @@ class ReservationDecision {
 
   result(): { state: LimiterState; forgottenIn: number } {
     const now = this.#now
-    const known = this.#live.map(({ window, record }) =>
+    const known = [...this.#live, ...this.#past].map(({ window, record }) =>
       Math.max(window.forgottenAt(record.state) - this.#timeOf(window, now), 0),
     )
-    return { state: this.#state, forgottenIn: Math.max(...known, this.#state.pausedUntil - now) }
+    return { state: this.#state, forgottenIn: Math.max(0, ...known, this.#state.pausedUntil - now) }
   }
 
   #refund(n: number, at: number): void {
-    for (const { window, record } of this.#live) {
+    for (const { window, record } of [...this.#live, ...this.#past]) {
       if (at > record.since) window.refund(record.state, n, this.#timeOf(window, at))
     }
   }
@@ -372,21 +384,30 @@ class ReservationDecision {
   /** The record of a limit that is named at this time. */
   #named(id: string): WindowRecord {
     const { records, lastAt } = this.#state
+    const begun = Math.max(lastAt, this.#now - LEAST_STEP)
     const known = records.find(record => record.id === id)
     if (known) {
+      if (endsAt(known) < this.#now) Object.assign(known, { begun, namers: [] })
       known.seen = this.#now
+      if (known.namers && !known.namers.includes(this.#session)) {
+        if (known.namers.length < MOST_NAMERS) known.namers.push(this.#session)
+        else delete known.namers
+      }
       return known
     }
     const source = sourceFor(id, records)
-    const begun = Math.max(lastAt, this.#now - LEAST_STEP)
     // Permits that were reserved before are not counted here, so they can't be given back here either.
-    return { id, seen: this.#now, since: source ? source.since : begun, begun, state: seeded(id, source) }
+    const since = source ? source.since : begun
+    return { id, seen: this.#now, namers: [this.#session], since, begun, state: seeded(id, source) }
   }
 
-  /** Until when a limit holds if no process names it again. */
-  #forgetsAt({ id, seen }: WindowRecord): number {
-    const { per, guard } = ruleOf(id).definition
-    return seen + Math.min(per + guard + LINGER, MOST_SEEN)
+  /** A record with its rule. A count from before the clock was set back is counted as of now. */
+  #ruled(record: WindowRecord): Live {
+    const { window, definition } = ruleOf(record.id)
+    const time = this.#timeOf(window, this.#now)
+    const known = 2 * memoryOf(definition) + FARTHEST + UNEASE
+    if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
+    return { window, definition, record }
   }
 
   /** The clock was set back by so many milliseconds. Later events are put off by as much. */
@@ -450,7 +471,8 @@ class ReservationDecision {
       const remaining = Math.max(limit - window.used(state, time), 0)
       return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
     })
-    return { ready: this.#earliestWithSpare(n, ahead), binding, reports }
+    // Callers ask anew when the limits of others have ended.
+    return { ready: Math.min(this.#earliestWithSpare(n, ahead), this.#fadesAt), binding, reports }
   }
 
   /** As `#earliest`, if the waiters before take what was given back, too. */
@@ -473,6 +495,48 @@ function instantOf(from: number, lead: number): number {
   return at - lead < from ? at + Math.abs(at) * Number.EPSILON : at
 }
 
+/** Notes that a session names other limits than this one. */
+function withdraw({ namers }: WindowRecord, session: string): void {
+  const place = namers?.indexOf(session) ?? -1
+  if (place >= 0) namers!.splice(place, 1)
+}
+
+/** Until when a limit is in force if no process names it again. */
+export function endsAt({ seen, namers }: Pick<WindowRecord, 'seen' | 'namers'>): number {
+  return namers?.length === 0 ? -Infinity : seen + IN_FORCE
+}
+
+/**
+ * Whether another record knows all that this one knows: one that is in force, or another one that is not. Of equals the
+ * first is kept.
+ */
+function isCovered(
+  record: WindowRecord,
+  live: readonly WindowRecord[],
+  unnamed: readonly WindowRecord[],
+): boolean {
+  const { definition } = ruleOf(record.id)
+  const memory = memoryOf(definition)
+  const own = unnamed.indexOf(record)
+  const knowsAll = (other: WindowRecord, isFirst: boolean): boolean => {
+    const its = ruleOf(other.id).definition
+    return countsAlike(definition, its) && (isFirst ? memoryOf(its) >= memory : memoryOf(its) > memory)
+  }
+  return (
+    live.some(other => knowsAll(other, true)) || unnamed.some((other, place) => knowsAll(other, place < own))
+  )
+}
+
+/** Whether one count serves both limits. */
+function countsAlike(one: WindowDefinition, other: WindowDefinition): boolean {
+  if (one.kind !== 'calendar') return other.kind !== 'calendar'
+  return other.kind === 'calendar' && one.per === other.per && one.timeZone === other.timeZone
+}
+
+function memoryOf({ per, guard }: WindowDefinition): number {
+  return per + guard
+}
+
 /** Removes what is kept of one instant from such a list. */
 function takeOut(list: number[], place: number): [n: number, at: number] {
   return list.splice(place, FIELDS) as [number, number]
@@ -480,17 +544,13 @@ function takeOut(list: number[], place: number): [n: number, at: number] {
 
 /** The record from which that of a new limit can begin: permits given under another limit count under this one, too. */
 function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord | undefined {
-  const { kind, per, timeZone } = ruleOf(id).definition
+  const { definition } = ruleOf(id)
   let source: WindowRecord | undefined
   let longest = 0
   for (const record of records) {
     const other = ruleOf(record.id).definition
-    const same =
-      kind === 'calendar'
-        ? other.kind === kind && other.per === per && other.timeZone === timeZone
-        : other.kind !== 'calendar'
-    const memory = other.per + other.guard
-    if (same && memory > longest) [source, longest] = [record, memory]
+    if (countsAlike(definition, other) && memoryOf(other) > longest)
+      [source, longest] = [record, memoryOf(other)]
   }
   return source
 }

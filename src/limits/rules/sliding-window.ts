@@ -84,6 +84,11 @@ export class SlidingWindow implements Window<GrantLog> {
     addGrant(log, n, at, this.#memory, this.#grain, now)
   }
 
+  note(log: GrantLog, n: number, at: number, now: number): void {
+    // Exact entries are as few as the limit only while it holds.
+    addGrant(log, n, at, this.#memory, this.#memory / this.#grains.parts, now)
+  }
+
   refund(log: GrantLog, n: number, at: number): void {
     removeGrant(log, n, at)
   }

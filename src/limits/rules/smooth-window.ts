@@ -58,6 +58,10 @@ export class SmoothWindow implements Window<Spacing> {
     this.#sliding.take(spacing.log, n, at, late, now)
   }
 
+  note({ log }: Spacing, n: number, at: number, now: number): void {
+    this.#sliding.note(log, n, at, now)
+  }
+
   /** Permits that can be used for longer stay away for longer, and are spaced as evenly. */
   #intervalWith(lead: number): number {
     return lead === 0 ? this.#interval : intervalOf(this.limit, this.per + this.#jitter + lead)

@@ -37,6 +37,11 @@ export interface Window<State = unknown> {
    * @param lead for so many milliseconds before `at` they may be used already; default 0.
    */
   take(state: State, n: number, at: number, late: number, now?: number, lead?: number): void
+  /**
+   * Counts `n` permits as `take` does, although they need not keep this limit, as coarsely as the state stays small.
+   * @param now when that is decided.
+   */
+  note(state: State, n: number, at: number, now: number): void
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void
   /** Whether nothing was given after `at`, as far as the state can tell: then `refund` leaves no gap. */

@@ -116,6 +116,11 @@ export class SharedPermitCounter implements Counter {
     this.#turns.tell()
   }
 
+  resume(): void {
+    this.#ring.resume(this.#times.now())
+    this.#turns.tell()
+  }
+
   readyAt(n: number, ahead: number, arrival: number): number {
     // The head before the clock: see the proof at the ring.
     const { head, pausedUntil } = this.#ring

@@ -100,6 +100,17 @@ export class SharedRing {
     }
   }
 
+  /** Ends a pause. @param now clock time. */
+  resume(now: number): void {
+    const past = Math.floor((now - this.origin) * COARSE)
+    let known = Atomics.load(this.#control, PAUSED)
+    while (past < known) {
+      const found = Atomics.compareExchange(this.#control, PAUSED, known, past)
+      if (found === known) return
+      known = found
+    }
+  }
+
   /** The number of the next grant. */
   get head(): number {
     return Atomics.load(this.#control, HEAD)

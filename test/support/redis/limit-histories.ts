@@ -132,7 +132,7 @@ function randomRequest(
     // Mostly of one process, at times of one that is farther away.
     hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
     returns,
-    pause: !plain && random.below(12) === 0 ? random.below(900) : 0,
+    pause: !plain && random.below(8) === 0 ? Math.max(random.below(900) - 300, 0) : undefined,
     explain: !plain && random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined,
   }
 }

@@ -504,6 +504,18 @@ describe('pauseUntil', () => {
     await pass(clock, 5000)
     expect(notes).toEqual(['a 0', 'no TimedOutError 0', 'b 3000'])
   })
+
+  test('resume ends the pause for waiters and for callers that come later', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
+    limit.pauseUntil(86_400_000)
+    void ask('a')
+    await pass(clock, 500)
+    limit.resume()
+    await settled()
+    expect(notes).toEqual(['a 500'])
+    expect(limit.tryAcquire()).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+  })
 })
 
 describe('close', () => {

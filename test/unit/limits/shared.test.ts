@@ -190,6 +190,19 @@ describe('a limiter that is shared', () => {
     expect(one.tryAcquire()).toBeUndefined()
   })
 
+  test('a resume in one thread ends the pause for the waiters of another', async () => {
+    const one = sharedLimiter({ limit: 2, per: 100 })
+    const other = joinLimiter(one.handle)
+    one.pauseUntil(Date.now() + 3_600_000)
+    const waiting = other.acquire()
+    one.resume()
+    expect((await waiting).n).toBe(1)
+    one.pauseUntil(Date.now() + 3_600_000)
+    expect(other.tryAcquire()).toBeUndefined()
+    one.resume()
+    expect((await other.acquire()).n).toBe(1)
+  })
+
   test('a close with drain lets the waiters have their turn, and there is no other option', async () => {
     const shared = sharedLimiter({ limit: 1, per: 60 })
     const all = Array.from({ length: 3 }, () => shared.acquire())

@@ -2,19 +2,39 @@
 export const limitDecision = String.raw`
 local session, number, horizon, wanted = word(), amount(), amount(), amount()
 local pause, asked, before = amount(), amount(), amount()
+if not state and ARGV[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end
 state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+
+-- Whether one count serves both limits.
+local function countsAlike(one, other)
+  if one.kind ~= 'calendar' then return other.kind ~= 'calendar' end
+  return other.kind == 'calendar' and one.per == other.per and one.zone == other.zone
+end
 
 -- From whose record that of a new limit can begin.
 local function sourceFor(record)
   local source, longest = nil, 0
   for _, other in ipairs(state.records) do
-    local same = other.kind ~= 'calendar'
-    if record.kind == 'calendar' then
-      same = not same and other.per == record.per and other.zone == record.zone
-    end
-    if same and memoryOf(other) > longest then source, longest = other, memoryOf(other) end
+    if countsAlike(record, other) and memoryOf(other) > longest then source, longest = other, memoryOf(other) end
   end
   return source
+end
+
+-- Notes that this session names a limit.
+local function name(record)
+  local namers = record.namers
+  if not namers then return end
+  for _, other in ipairs(namers) do
+    if other == session then return end
+  end
+  if #namers < MOST_NAMERS then namers[#namers + 1] = session else record.namers = nil end
+end
+
+-- Notes that this session names other limits.
+local function withdraw(record)
+  for place, other in ipairs(record.namers or {}) do
+    if other == session then return table.remove(record.namers, place) end
+  end
 end
 
 -- Whether whatever keeps one limit keeps the other, too.
@@ -26,7 +46,7 @@ end
 
 local function begin(record)
   local source = sourceFor(record)
-  record.begun = max(state.lastAt, now - LEAST_STEP)
+  record.begun, record.namers = max(state.lastAt, now - LEAST_STEP), {}
   record.since = source and source.since or record.begun
   if record.kind == 'calendar' then
     record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
@@ -61,29 +81,55 @@ local function decide()
     for _, other in ipairs(state.records) do
       if other.id == record.id then known = other end
     end
-    if known then known.days = record.days
+    if known then
+      known.days = record.days
+      if endsAt(known) < now then known.begun, known.namers = max(state.lastAt, now - LEAST_STEP), {} end
     else
       known = record
       begin(known)
     end
     known.seen, named[known] = now, true
+    name(known)
     live[i] = known
   end
-  local own, fadesAt = #live, FOREVER
+  local own, fadesAt, unnamed = #live, FOREVER, {}
   for _, record in ipairs(state.records) do
-    local forgetsAt = record.seen + min(memoryOf(record) + LINGER, MOST_SEEN)
-    if forgetsAt >= now and not named[record] then
-      live[#live + 1] = record
-      local implied = now - record.seen <= UNNAMED
-      for i = 1, own do implied = implied or implies(live[i], record) end
-      if not implied then fadesAt = min(fadesAt, forgetsAt) end
+    if not named[record] then
+      unnamed[#unnamed + 1] = record
+      if own > 0 then withdraw(record) end
     end
   end
-  state.records = live
-  for _, record in ipairs(live) do
+  for _, record in ipairs(unnamed) do
+    if endsAt(record) >= now then
+      live[#live + 1] = record
+      local implied = false
+      for i = 1, own do implied = implied or implies(live[i], record) end
+      if not implied then fadesAt = min(fadesAt, endsAt(record)) end
+    end
+  end
+  -- Whether another record knows all that this one knows.
+  local function isCovered(record, place)
+    for _, other in ipairs(live) do
+      if countsAlike(record, other) and memoryOf(other) >= memoryOf(record) then return true end
+    end
+    for i, other in ipairs(unnamed) do
+      local more = memoryOf(other) - memoryOf(record)
+      if countsAlike(record, other) and (more > 0 or more == 0 and i < place) then return true end
+    end
+    return false
+  end
+  local past, all = {}, {}
+  for i, record in ipairs(live) do all[i] = record end
+  for place, record in ipairs(unnamed) do
+    if endsAt(record) < now and not isCovered(record, place) and rules[record.kind].forgottenAt(record) > now then
+      past[#past + 1], all[#all + 1] = record, record
+    end
+  end
+  for _, record in ipairs(all) do
     local rule = rules[record.kind]
     if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
   end
+  state.records = all
 
   local spare, firm, hold = state.spare or {}, NEVER, FOREVER
   state.spare = spare
@@ -92,7 +138,7 @@ local function decide()
   end
   local lead = max(wanted - hold, 0)
   local function refund(n, at)
-    for _, record in ipairs(live) do
+    for _, record in ipairs(all) do
       if at > record.since then rules[record.kind].refund(record, n, at) end
     end
   end
@@ -143,7 +189,8 @@ local function decide()
       if now - its[2] > 60000 then state.calls[other] = nil end
     end
   end
-  if pause > 0 then state.pausedUntil = max(state.pausedUntil, now + pause) end
+  if pause == 0 then state.pausedUntil = NEVER
+  elseif pause then state.pausedUntil = max(state.pausedUntil, now + pause) end
 
   local function earliest(n, ahead)
     local at = max(now, state.pausedUntil)
@@ -213,6 +260,7 @@ local function decide()
         if more > 0 then each = n + room(n, more, from)
         elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, from) / n) end
         for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at, lead) end
+        for _, record in ipairs(past) do rules[record.kind].note(record, each * together, at) end
         state.lastAt = max(state.lastAt, at)
       end
       units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
@@ -232,7 +280,7 @@ local function decide()
       if spare[place] >= left + asked then ready = spare[place + 1] - lead end
       left, place = max(left - spare[place], 0), placeOfSpare(1, place + 3)
     end
-    explained = { format('%.17g', ready or earliest(asked, left)), binding }
+    explained = { format('%.17g', min(ready or earliest(asked, left), fadesAt)), binding }
     for i = 1, own do
       local record = live[i]
       local rule = rules[record.kind]
@@ -242,7 +290,7 @@ local function decide()
   end
 
   local rest = state.pausedUntil - now
-  for _, record in ipairs(live) do
+  for _, record in ipairs(all) do
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
   SAVE

@@ -6,16 +6,20 @@
  * is so far away that its calls are few: for it the way is never so short.
  *
  * The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
- * dropped, hold, end of the pause, length of the id, and the id.
+ * dropped, hold, end of the pause, length of the rest, and the rest: the id, and the noted namers between NULs; where
+ * there are too many to note, a star.
  */
 export const limitHeadPath = String.raw`
 if plain and tonumber(ARGV[11]) > MOST_EXACT then
-  local head = call('GETRANGE', KEYS[1], 0, HEAD_LENGTH - 1 + #ARGV[9])
-  if head:sub(HEAD_LENGTH + 1) == ARGV[9] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
-    local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)
+  local rest = HEAD_LENGTH + #ARGV[9]
+  local head = call('GETRANGE', KEYS[1], 0, rest - 1 + NAMERS_LENGTH)
+  if head:sub(HEAD_LENGTH + 1, rest) == ARGV[9] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
+    local from, total, begunAt, grain, limit, dropped, hold, pausedUntil, length = unpack(HEAD_FORM, head, 2)
     local each, together = ARGV[20] + ARGV[21], tonumber(ARGV[19])
+    local namers = head:sub(rest + 1, HEAD_LENGTH + length)
+    local isNoted = namers == '\0*\0' or namers:find('\0' .. ARGV[1] .. '\0', 1, true)
     total = total + each * together
-    if now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(ARGV[4]) <= hold then
+    if isNoted and now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(ARGV[4]) <= hold then
       call('SETRANGE', KEYS[1], 0, '2' .. pack('<dd', now, total))
       local at = format('%.17g', now)
       local units = { together, each, at }
@@ -35,7 +39,10 @@ end
  */
 export const limitFastPath = String.raw`
 local record = state and plain and state.records[1]
-if record and not state.records[2] and record.id == ARGV[9] and state.askedAt - now <= UNEASE then
+local isNoted = record and not record.namers
+for _, namer in ipairs(record and record.namers or {}) do isNoted = isNoted or namer == ARGV[1] end
+if isNoted and not state.records[2] and record.id == ARGV[9] and state.askedAt - now <= UNEASE
+  and now - record.seen <= IN_FORCE then
   local log, memory, each, together = record.log, record.per + record.guard, ARGV[20] + ARGV[21], tonumber(ARGV[19])
   local total, lead = log.total + each * together, max(ARGV[4] - record.hold, 0)
   local instant = now + lead

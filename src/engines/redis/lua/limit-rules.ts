@@ -115,6 +115,10 @@ local sliding, smooth, calendar = {}, {}, {}
 local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
 local function memoryOf(record) return record.per + record.guard end
+-- Until when a limit is in force if no process names it again.
+local function endsAt(record)
+  return record.namers and #record.namers == 0 and NEVER or record.seen + IN_FORCE
+end
 local function grainOf(record) return record.limit > MOST_EXACT and memoryOf(record) / PARTS or 0 end
 local function intervalOf(record, lead) return (memoryOf(record) + lead) / record.limit * (1 + 2 ^ -50) end
 
@@ -131,6 +135,7 @@ function sliding.readyAt(record, now, n, ahead, lead)
   return max(now, later(time, memory)) + windows * (memory + lead)
 end
 function sliding.take(record, n, at) insertGrant(record.log, n, at, memoryOf(record), grainOf(record)) end
+function sliding.note(record, n, at) insertGrant(record.log, n, at, memoryOf(record), memoryOf(record) / PARTS) end
 function sliding.refund(record, n, at) removeGrant(record.log, n, at) end
 function sliding.isNewest(record, at) return isNewest(record.log, at) end
 function sliding.used(record, now)
@@ -161,7 +166,7 @@ function smooth.refund(record, n, at)
   if log.entries ~= '' then newest = log.total - totalBefore(log, count(log) - 1) end
   record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record, 0))
 end
-smooth.isNewest, smooth.used = sliding.isNewest, sliding.used
+smooth.note, smooth.isNewest, smooth.used = sliding.note, sliding.isNewest, sliding.used
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
 function smooth.forgottenAt(record) return max(record.openAt, sliding.forgottenAt(record)) end
 function smooth.rebase(record, now)
@@ -200,7 +205,7 @@ end
 function calendar.readyAt(record, now, n, ahead, lead)
   local starts, ends = period(record, now)
   local at, left, wanted = max(now, starts), 0, n + ahead
-  if at < ends - record.guard - lead then left = record.limit - (ends == record.ends and record.used or 0) end
+  if at < ends - record.guard - lead then left = max(record.limit - (ends == record.ends and record.used or 0), 0) end
   if wanted <= left then return at end
   local periods = ceil((wanted - left) / record.limit)
   -- With days, it is so far ahead that which of them it is does not matter.
@@ -216,6 +221,7 @@ function calendar.take(record, n, at)
   end
   record.used = record.used + n
 end
+calendar.note = calendar.take
 function calendar.refund(record, n, at)
   if at >= record.starts and at < record.ends then record.used = max(record.used - n, 0) end
   for _, earlier in ipairs(record.before) do

@@ -1,5 +1,6 @@
 import { COARSE_GRAINS } from '../../../limits/rules/definition.js'
 import { limitDecision } from './limit-decision.js'
+import { limitLook } from './limit-look.js'
 import { limitFastPath, limitHeadPath } from './limit-fast-paths.js'
 import { limitRules } from './limit-rules.js'
 
@@ -15,7 +16,7 @@ import { limitRules } from './limit-rules.js'
  * out twice gives back once; the days of time zones are told by the caller; and equal units that follow each other are
  * told, decided and answered together, as far as they have the same instant, which comes to the same.
  *
- * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause, permits to explain (0 for none) and
+ * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0 for none) and
  * permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of
  * days), of permits to take back (number, instant, from when on), of units (how many equal ones, number, more,
  * within).
@@ -30,6 +31,11 @@ export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): strin
     limitDecision,
   ]
   return parts.join('').replaceAll('SAVE', SAVE.trim()).replaceAll('EXPIRY', expiry)
+}
+
+/** Describes a limiter and changes nothing. Its answer is that of `limits/rules/report.ts`. KEYS: the limiter. */
+export function limitLookScript(): string {
+  return [BEGIN.replace('CLOCK', SERVER.clock), WHOLE, limitRules, limitLook].join('')
 }
 
 /** What of a script a test replaces. */
@@ -52,12 +58,12 @@ local max, min, format = math.max, math.min, string.format
 local pack, unpack = struct.pack, struct.unpack
 local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
-local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
+local HEAD_FORM, HEAD_LENGTH, NAMERS_LENGTH = '<ddddddddI2', 67, 224
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local LINGER, MOST_SEEN, UNNAMED, MOST_FREE = 1000, 10000, 700, 1000
+local IN_FORCE, MOST_NAMERS, MOST_FREE = 5000, 16, 1000
 local CONTENDS, MOST_CONTENDERS = 3000, 100
 CLOCK
-local plain = #ARGV == 22 and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'
+local plain = #ARGV == 22 and ARGV[5] == '' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'
 `
 
 /** Reads all that is known. */
@@ -83,8 +89,11 @@ local head, first = '0', state.records[1]
 if not state.records[2] and first.kind == 'sliding' and first.limit > MOST_EXACT then
   local grain, log = (first.per + first.guard) / PARTS, first.log
   local from = max(state.pausedUntil, state.askedAt, log.lastAt)
-  head = '1' .. pack(HEAD_FORM, from, log.total, log.begunAt, grain, first.limit, log.dropped, first.hold,
-    state.pausedUntil, #first.id) .. first.id
+  -- As long as it is certainly in force.
+  local stands = min(grain, first.seen + IN_FORCE - log.begunAt)
+  local named = first.id .. '\0' .. table.concat(first.namers or { '*' }, '\0') .. '\0'
+  head = '1' .. pack(HEAD_FORM, from, log.total, log.begunAt, stands, first.limit, log.dropped, first.hold,
+    state.pausedUntil, #named) .. named
   rest = rest + grain
 end
 call('SET', KEYS[1], head .. cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))

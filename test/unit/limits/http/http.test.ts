@@ -69,6 +69,23 @@ describe('limitFetch', () => {
     expect(after).toBeLessThan(arrivals[1]!)
   })
 
+  test('a service can ask for an hour at most, or for what the caller allows; a resume ends that', async () => {
+    const refusal = { status: 429, headers: { 'Retry-After': '86400' } }
+    const send = (): Promise<Response> => Promise.resolve(new Response('', refusal))
+    const paused = async (options?: LimitFetchOptions): Promise<number> => {
+      const partner = limiter(quick)
+      await limitFetch(send, partner, options)('http://service/')
+      const { waitsFor, readyIn } = partner.explain()
+      expect(waitsFor).toBe('pause')
+      partner.resume()
+      expect(partner.tryAcquire()).toBeDefined()
+      return Math.round(readyIn / 60_000)
+    }
+    expect(await paused()).toBe(60)
+    expect(await paused({ maxPause: '5m' })).toBe(5)
+    expect(await paused({ maxPause: '7d' })).toBe(24 * 60)
+  })
+
   test('a call that was aborted before it was sent counts for nothing', async () => {
     let arrived = 0
     const url = await listening((_request, response) => {
@@ -201,6 +218,7 @@ describe('limitFetch', () => {
     expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch takes a function')
     expect(() => limitFetch(fetch, {} as never)).toThrow('limiter takes a limiter')
     expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries takes a whole number')
+    expect(() => limitFetch(fetch, limiter(quick), { maxPause: '1x' as never })).toThrow('maxPause takes')
     expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('no option "retry"')
   })
 })

@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import { engineOption, withBox } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { CommandError } from './failure.js'
+import { oneLine } from './one-line.js'
+import type { Terminal } from './terminal.js'
+
+interface ResumeOptions {
+  engine?: string
+  json?: boolean
+}
+
+/** Adds `signalbox resume`. */
+export function addResume(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('resume')
+    .description('end the pause of a limiter and of all its keys, or of one key, in all processes')
+    .argument('<name>', 'the name of the limiter, as `ls` shows it')
+    .argument('[key]', 'only this key')
+    .addOption(engineOption())
+    .option('--json', 'a line of JSON')
+    .action(async (name: string, key: string | undefined, { engine, json }: ResumeOptions) => {
+      const resumed = await withBox(engine, box => box.resumeLimiter(name, key))
+      const what = key === undefined ? `limiter ${name}` : `key ${key} of limiter ${name}`
+      if (resumed === 0) throw new CommandError(`${what} is not paused`, EXIT.failed)
+      stdout.write(
+        json ? `${JSON.stringify({ limiter: name, key, resumed })}\n` : `resumed ${oneLine(what)}\n`,
+      )
+    })
+}

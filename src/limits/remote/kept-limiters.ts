@@ -1,0 +1,46 @@
+import type { Engine } from '../../engine/contract.js'
+import type { KeptLimit } from '../rules/report.js'
+import { limiterOf } from './limiter-id.js'
+
+/** A limiter that all processes share, or one of its keys, as `Box.limiters` shows it. */
+export interface LimiterReport {
+  readonly name: string
+  /** Undefined for the limiter as a whole. */
+  readonly key: string | undefined
+  /** Milliseconds until the end of its pause; 0 when it is not paused. */
+  readonly pausedFor: number
+  /** The limits that any process names, and those that none names any more while their count is kept. */
+  readonly limits: readonly KeptLimit[]
+  /** The sessions of the processes that lately had to wait for a permit. */
+  readonly waiting: readonly string[]
+}
+
+/** The limiters with a prefix that count something now, are paused or have waiters, by name, then by key. */
+export async function keptLimiters(engine: Engine, prefix: string): Promise<LimiterReport[]> {
+  const kept = await engine.limiters?.(id => limiterOf(id).name.startsWith(prefix))
+  const reports = (kept ?? []).map(({ limiter, ...report }) => ({ ...limiterOf(limiter), ...report }))
+  return reports.sort(
+    (one, other) => compare(one.name, other.name) || compare(one.key ?? '', other.key ?? ''),
+  )
+}
+
+/** Ends the pauses of a limiter and its keys, or of one key. Returns how many pauses it has ended. */
+export async function resumeLimiters(
+  engine: Engine,
+  session: string,
+  name: string,
+  key: string | undefined,
+): Promise<number> {
+  const isMeant = (id: string): boolean => {
+    const its = limiterOf(id)
+    return its.name === name && (key === undefined || its.key === key)
+  }
+  const paused = ((await engine.limiters?.(isMeant)) ?? []).filter(({ pausedFor }) => pausedFor > 0)
+  const nothing = { windows: [], units: [], horizon: 0, hold: 0, returns: [], explain: undefined }
+  await Promise.all(paused.map(({ limiter }) => engine.reserve!({ limiter, session, ...nothing, pause: 0 })))
+  return paused.length
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}

@@ -1,0 +1,71 @@
+import { ruleOf, type Limit } from './definition.js'
+import { CONTENDS, endsAt, type LimiterState } from './reserve.js'
+import type { LimitReport } from './window.js'
+
+/** A limiter as an engine keeps it for all processes. */
+export interface KeptLimiter {
+  /** Its name in the engine. */
+  readonly limiter: string
+  /** Milliseconds until the end of its pause; 0 when it is not paused. */
+  readonly pausedFor: number
+  /** The limits that any process names, and those that none names any more while their count is kept. */
+  readonly limits: readonly KeptLimit[]
+  /** The sessions that lately had to wait for a permit. */
+  readonly waiting: readonly string[]
+}
+
+/** A limit that an engine keeps a count for. */
+export interface KeptLimit extends LimitReport {
+  /** How many permits count now. It can exceed the limit, when callers that did not name this limit took some. */
+  readonly used: number
+  /** Whether it holds: whether a process has named it in the last five seconds. */
+  readonly inForce: boolean
+  /** The time zone of a calendar; empty for periods of equal length. */
+  readonly timeZone: string
+}
+
+/**
+ * Describes the state of a limiter; undefined when nothing of it has an effect any more.
+ * @param now the engine's clock, milliseconds. @param wall milliseconds since 1970.
+ */
+export function reportOf(
+  limiter: string,
+  state: LimiterState,
+  now: number,
+  wall: number,
+): KeptLimiter | undefined {
+  const limits = state.records.map((record): KeptLimit => {
+    const { window, definition } = ruleOf(record.id)
+    const time = window.wall ? wall : now
+    const resetIn = window.returnsAt(record.state, time) - time
+    return keptLimit(definition, window.used(record.state, time), resetIn, endsAt(record) >= now)
+  })
+  const waiting = Object.entries(state.contenders ?? {}).filter(([, heardAt]) => now - heardAt <= CONTENDS)
+  return keptLimiter(
+    limiter,
+    state.pausedUntil - now,
+    limits,
+    waiting.map(([session]) => session),
+  )
+}
+
+/** @param resetIn milliseconds. */
+export function keptLimit(
+  { kind: window, limit, per, timeZone }: Limit,
+  used: number,
+  resetIn: number,
+  inForce: boolean,
+): KeptLimit {
+  return { limit, per, window, timeZone, inForce, used, remaining: Math.max(limit - used, 0), resetIn }
+}
+
+/** @param pausedFor milliseconds, below 0 when there is no pause. Undefined when nothing has an effect any more. */
+export function keptLimiter(
+  limiter: string,
+  pausedFor: number,
+  limits: readonly KeptLimit[],
+  waiting: readonly string[],
+): KeptLimiter | undefined {
+  if (pausedFor <= 0 && waiting.length === 0 && limits.every(({ used }) => used <= 0)) return undefined
+  return { limiter, pausedFor: Math.max(pausedFor, 0), limits, waiting }
+}
