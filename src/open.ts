@@ -30,10 +30,9 @@ const TRY_AGAIN = 250
  *   query takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
- * - `postgres://user:password@host:5432/database?schema=signalbox` for all processes on the same database that name the
- *   same schema, which is made when it is missing. The query also takes parameters of the client package `pg`:
- *   `?host=/run/postgresql` is the folder of a socket; `?sslmode=verify-full` connects over TLS, for which
- *   `sslrootcert`, `sslcert` and `sslkey` are files;
+ * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` for all processes on the same database that
+ *   name the same schema, which is made when it is missing. The URL is one of libpq: several servers have a comma between
+ *   them, `?host=/run/postgresql` is the folder of a socket, `?sslmode=verify-full` connects over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
  *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
  *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;

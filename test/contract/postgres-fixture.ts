@@ -34,7 +34,7 @@ function server(): Promise<PostgresServer> {
 
 /** A waiter polls for the end of the transaction that the last grant is bound to. */
 async function boundIsPolled(): Promise<void> {
-  const url = `${(await server()).url}?schema=s${randomUUID().slice(0, 8)}`
+  const url = `${(await server()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
   await using one = await open(url)
   const engine = new MeddledEngine(await openPostgres(url))
   await using other = await Box.join(engine, systemClock)
@@ -256,7 +256,7 @@ export const postgres: EngineFixture = {
     },
     async P5() {
       await using pooler = await startPgBouncer(await server())
-      const url = `${pooler.url}?schema=s${randomUUID().slice(0, 8)}`
+      const url = `${pooler.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
       await using one = await open(url)
       const engine = new MeddledEngine(await openPostgres(url))
       await using other = await Box.join(engine, systemClock)
@@ -292,7 +292,7 @@ export const postgres: EngineFixture = {
     },
   },
   async start() {
-    const url = `${(await server()).url}?schema=s${randomUUID().slice(0, 8)}`
+    const url = `${(await server()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
     return { url, engine: () => openPostgres(url), close: () => undefined }
   },
   network: ({ url }) => behindProxy(url, openPostgres, HINTS),

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 /** A schema of its own. */
 function place(): string {
-  return `${server.url}?schema=s${randomUUID().slice(0, 8)}`
+  return `${server.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
 }
 
 /** Adds a name to the order under the lock of a key, and of another one. */
@@ -182,7 +182,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     'calls of one box keep their order when they wait for a row that a transaction holds: %s',
     async (_, row, call) => {
       const url = place()
-      const schema = new URL(url).searchParams.get('schema')!
+      const schema = new URL(url).searchParams.get('signalbox_schema')!
       await using box = await open(url)
       /** Whether a statement of the box waits for a row. */
       const waits = async (): Promise<boolean> => {

@@ -25,7 +25,7 @@ const pooled: EngineFixture = {
   network: 'none',
   weaknesses: {},
   async start() {
-    const url = `${(await pooler()).url}?schema=s${randomUUID().slice(0, 8)}`
+    const url = `${(await pooler()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
     return { url, engine: () => openPostgres(url), close: () => undefined }
   },
 }
@@ -36,7 +36,7 @@ test('boxes that are opened at once make a schema once, each of them', async () 
   const { url } = await pooler()
   for (let round = 0; round < 5; round++) {
     const schema = `once${round}`
-    const boxes = await Promise.all(Array.from({ length: 6 }, () => open(`${url}?schema=${schema}`)))
+    const boxes = await Promise.all(Array.from({ length: 6 }, () => open(`${url}?signalbox_schema=${schema}`)))
     await boxes[0]!.store('s').put('key', schema)
     for (const box of boxes) expect((await box.store('s').get('key'))!.value).toBe(schema)
     await Promise.all(boxes.map(box => box.close()))

@@ -36,7 +36,7 @@ afterAll(async () => {
 async function place() {
   const name = `s${randomUUID().slice(0, 8)}`
   await owner.query(`create role ${name} login`)
-  return { name, url: `${server.url.replace('tester', name)}?schema=${name}` }
+  return { name, url: `${server.url.replace('tester', name)}?signalbox_schema=${name}` }
 }
 
 /** The grants for a role of boxes that are printed with a schema, each of one right. */

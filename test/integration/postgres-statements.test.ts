@@ -30,7 +30,7 @@ async function counted(schema: string) {
 
 test('a box reads all rows that it needs by one statement', async () => {
   const { box, calls, close } = await counted('looks')
-  await using other = await open(`${server.url}?schema=looks`)
+  await using other = await open(`${server.url}?signalbox_schema=looks`)
   const held = await other.mutex('hub').acquire()
   // What is known of each of these requests is in the row of its first key.
   const waiters = Array.from({ length: 20 }, (_, index) => other.mutex(`a-${index}`, 'hub').acquire())
@@ -46,7 +46,7 @@ test('a box reads all rows that it needs by one statement', async () => {
 
 test('a waiter that is woken takes its lock by one statement', async () => {
   const { box, calls, close } = await counted('woken')
-  await using other = await open(`${server.url}?schema=woken`)
+  await using other = await open(`${server.url}?signalbox_schema=woken`)
   const held = await other.mutex('key').acquire()
   const asked = box.mutex('key').acquire()
   await queued(other, 'key', 1)
@@ -70,7 +70,7 @@ test('tasks of one box hand a lock on without a statement for each 16 turns', as
 })
 
 test('boxes that lock further rows while they decide do not wait for each other', async () => {
-  const boxes = await Promise.all(Array.from({ length: 4 }, () => open(`${server.url}?schema=crossed`)))
+  const boxes = await Promise.all(Array.from({ length: 4 }, () => open(`${server.url}?signalbox_schema=crossed`)))
   let left = 800
   const work = async (box: (typeof boxes)[number]) => {
     while (left-- > 0) {

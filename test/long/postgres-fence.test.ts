@@ -19,7 +19,7 @@ test.each(['pg', 'postgres', 'pg behind PgBouncer'] as const)(
     await using server = await startPostgres()
     await using pooler = await startPgBouncer(server)
     const pool = server.pool({ max: 2 * AT_ONCE })
-    const schema = `?schema=s${randomUUID().slice(0, 8)}`
+    const schema = `?signalbox_schema=s${randomUUID().slice(0, 8)}`
     const box = await open(`${server.url}${schema}`)
     const isPooled = client === 'pg behind PgBouncer'
     const url = `${isPooled ? pooler.url : server.url}${schema}`

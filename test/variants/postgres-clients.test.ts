@@ -44,7 +44,7 @@ function over({ name, isShared, connect }: TestedClient): EngineFixture {
     weaknesses: {},
     async start() {
       const { url, close } = await postgres.start()
-      const [address, schema] = url.split('?schema=')
+      const [address, schema] = url.split('?signalbox_schema=')
       const clients: Promise<UserClient>[] = []
       const client = (): Promise<UserClient> => {
         if (!isShared || clients.length === 0) clients.push(connect(address!))

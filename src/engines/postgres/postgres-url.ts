@@ -1,5 +1,6 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
+import { tlsOf, type PostgresTls } from './postgres-tls.js'
 
 /** A database, and the schema in it that the engine has for itself. */
 export interface PostgresPlace {
@@ -11,60 +12,85 @@ export interface PostgresPlace {
 
 /** How a database is reached. What is undefined is for the client package to find out. */
 export interface PostgresAddress {
-  /** A name, an address, or the folder of a socket. */
-  readonly host: string | undefined
-  readonly port: number | undefined
+  /** Servers to try in this order; of several, the box connects to one that takes writes. */
+  readonly servers: readonly [PostgresServerAddress, ...PostgresServerAddress[]]
   readonly user: string | undefined
   readonly password: string | undefined
   readonly database: string | undefined
   readonly applicationName: string | undefined
+  /** Command-line options for the server, such as `-c work_mem=8MB`. */
+  readonly options: string | undefined
+  /** Maximum time to connect to one server, in milliseconds. */
+  readonly connectTimeout: number | undefined
   readonly tls: PostgresTls | undefined
 }
 
-/** Over TLS, with these files. */
-export interface PostgresTls {
-  /** Whether the certificate of the server is checked, and whether it has to be for this host. */
-  readonly checks: 'nothing' | 'certificate' | 'certificate and host'
-  readonly rootCertificate: string | undefined
-  readonly certificate: string | undefined
-  readonly key: string | undefined
+/** One of the servers of a URL. */
+export interface PostgresServerAddress {
+  /** A name, an address, or the folder of a socket. */
+  readonly host: string | undefined
+  readonly port: number | undefined
 }
 
 const DEFAULT_SCHEMA = 'signalbox'
-const KNOWN = ['schema', 'host', 'application_name', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey']
-const CHECKS: Readonly<Record<string, PostgresTls['checks']>> = {
-  require: 'nothing',
-  'verify-ca': 'certificate',
-  'verify-full': 'certificate and host',
+const FORM = /^postgres(?:ql)?:\/\/(?:([^@/?#:]*)(?::([^@/?#]*))?@)?([^@/?#]*)(?:\/([^/?#]*))?(?:\?([^#]*))?$/
+const SERVER = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]*)(?::(\d*))?$/
+
+/** Parameters that the box uses. */
+const USED = [
+  'signalbox_schema',
+  'host',
+  'port',
+  'dbname',
+  'user',
+  'password',
+  'application_name',
+  'connect_timeout',
+  'options',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+]
+/** Parameters of libpq whose values must be among these, because the box always works that way. */
+const FIXED: Readonly<Record<string, RegExp>> = {
+  channel_binding: /^(disable|prefer|require)$/,
+  client_encoding: /^(auto|utf-?8)$/i,
+  gssencmode: /^(disable|prefer)$/,
+  target_session_attrs: /^(any|read-write|primary)$/,
 }
-const FORM =
-  /^postgres(?:ql)?:\/\/(?:([^@/?#:]*)(?::([^@/?#]*))?@)?(\[[0-9a-fA-F:.]+\]|[^@/?#:,[\]]*)(?::(\d{1,5}))?\/([^/?#]*)(?:\?([^#]*))?$/
+/** Parameters that other programs take from the same URL, and that mean nothing to a box. */
+const FOREIGN = ['schema', 'pgbouncer', 'connection_limit', 'pool_timeout', 'fallback_application_name']
+const KNOWN = [...USED, ...Object.keys(FIXED), ...FOREIGN]
 
 /**
  * Reads a URL of PostgreSQL.
  * @throws InvalidArgumentError that says what is wrong, and never contains the password
  */
 export function parsePostgresUrl(url: string): PostgresPlace {
-  const [isFit, user, password, host = '', port, database = '', query = ''] = FORM.exec(url) ?? []
+  const [isFit, user, password, authority = '', database = '', query = ''] = FORM.exec(url) ?? []
   if (isFit === undefined)
     throw new InvalidArgumentError(
-      'a PostgreSQL URL looks like postgres://user:password@host:5432/database?schema=signalbox',
+      'a PostgreSQL URL looks like postgres://user:password@host:5432/database?sslmode=require',
     )
   const parameters = urlParameters(query)
-  for (const name of parameters.keys())
-    if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(`PostgreSQL has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
-  const schema = schemaName(parameters.get('schema'))
-  const place = `${host}${port === undefined ? '' : `:${port}`}/${database}`
+  checkParameters(parameters)
+  const schema = ownSchema(parameters)
+  const name = parameters.get('dbname') ?? decoded(database)
+  const servers = serversOf(authority, parameters)
+  const places = servers.map(
+    ({ host = '', port }) => `${bracketed(host)}${port === undefined ? '' : `:${port}`}`,
+  )
   return {
-    name: placeName(place, schema),
+    name: placeName(`${places.join()}/${name ?? ''}`, schema),
     address: {
-      host: parameters.get('host') ?? decoded(host.replace(/^\[|\]$/g, '')),
-      port: port === undefined ? undefined : Number(port),
-      user: decoded(user),
-      password: decoded(password),
-      database: decoded(database),
+      servers,
+      user: parameters.get('user') ?? decoded(user),
+      password: parameters.get('password') ?? decoded(password),
+      database: name,
       applicationName: parameters.get('application_name'),
+      options: parameters.get('options'),
+      connectTimeout: connectTimeout(parameters.get('connect_timeout')),
       tls: tlsOf(parameters),
     },
     schema,
@@ -73,17 +99,80 @@ export function parsePostgresUrl(url: string): PostgresPlace {
 
 /** What a place is called in messages. @param place host, port and database. */
 export function placeName(place: string, schema: string): string {
-  return `postgres://${place}${schema === DEFAULT_SCHEMA ? '' : `?schema=${schema}`}`
+  return `postgres://${place}${schema === DEFAULT_SCHEMA ? '' : `?signalbox_schema=${schema}`}`
 }
 
 /** @throws InvalidArgumentError when it is no name of a schema */
-export function schemaName(schema: unknown): string {
+export function schemaName(schema: unknown, option = 'schema'): string {
   if (schema === undefined) return DEFAULT_SCHEMA
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new InvalidArgumentError(
-      `schema takes a name of up to 40 small letters, digits and underscores, not ${shown(schema)}`,
+      `${option} takes a name of up to 40 small letters, digits and underscores, not ${shown(schema)}`,
     )
   return schema
+}
+
+/** @throws InvalidArgumentError when the text is not a number from 1 to 65535 */
+export function portNumber(text: string, option: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (port < 1 || port > 65_535)
+    throw new InvalidArgumentError(`${option} takes a number from 1 to 65535, not ${shown(text)}`)
+  return port
+}
+
+function checkParameters(parameters: ReadonlyMap<string, string>): void {
+  for (const [name, value] of parameters) {
+    if (!KNOWN.includes(name))
+      throw new InvalidArgumentError(
+        `a box has no use for the parameter ${shown(name)} of a PostgreSQL URL; it takes ${KNOWN.join(', ')}`,
+      )
+    if (FIXED[name]?.test(value) === false)
+      throw new InvalidArgumentError(`a box can't work with ${name}=${shown(value)}; leave ${name} out`)
+  }
+}
+
+/** In a URL, `schema` is the one of Prisma's tables. What it meant here before must not be guessed. */
+function ownSchema(parameters: ReadonlyMap<string, string>): string {
+  const own = parameters.get('signalbox_schema')
+  const other = parameters.get('schema')
+  if (own === undefined && other !== undefined && other !== 'public')
+    throw new InvalidArgumentError(
+      `the parameter schema=${shown(other)} can mean the schema of Prisma or that of Signalbox; ` +
+        'name the schema of Signalbox with signalbox_schema',
+    )
+  return schemaName(own, 'signalbox_schema')
+}
+
+function serversOf(authority: string, parameters: ReadonlyMap<string, string>): PostgresAddress['servers'] {
+  const parts = authority.split(',').map(text => {
+    const [isFit, host = '', port = ''] = SERVER.exec(text) ?? []
+    if (isFit === undefined)
+      throw new InvalidArgumentError(
+        'a PostgreSQL URL names its servers as host:5432 or [::1]:5432, several with a comma between them',
+      )
+    return { host: decoded(host.replace(/^\[|\]$/g, '')), port }
+  })
+  const hosts = parameters.get('host')?.split(',') ?? parts.map(({ host }) => host)
+  const ports = parameters.get('port')?.split(',') ?? parts.map(({ port }) => port)
+  if (ports.length !== 1 && ports.length !== hosts.length)
+    throw new InvalidArgumentError('a PostgreSQL URL has one port for all its hosts, or one for each')
+  const servers = hosts.map((host, index) => {
+    const port = ports[ports.length === 1 ? 0 : index]!
+    return { host: host === '' ? undefined : host, port: port === '' ? undefined : portNumber(port, 'port') }
+  })
+  return servers as [PostgresServerAddress, ...PostgresServerAddress[]]
+}
+
+/** As libpq has it: seconds, and 0 for no limit of its own. */
+function connectTimeout(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,6}$/.test(text))
+    throw new InvalidArgumentError(`connect_timeout takes a number of seconds, not ${shown(text)}`)
+  return text.match(/^0+$/) ? undefined : Number(text) * 1000
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
 }
 
 /** Undefined when there is nothing. */
@@ -93,23 +182,5 @@ function decoded(text: string | undefined): string | undefined {
     return decodeURIComponent(text)
   } catch {
     throw new InvalidArgumentError('a PostgreSQL URL has a % that two hexadecimal digits do not follow')
-  }
-}
-
-function tlsOf(parameters: ReadonlyMap<string, string>): PostgresTls | undefined {
-  const files = ['sslrootcert', 'sslcert', 'sslkey'].filter(name => parameters.has(name))
-  const mode = parameters.get('sslmode') ?? (files.length > 0 ? 'verify-full' : 'disable')
-  if (mode === 'disable') return undefined
-  const rootCertificate = parameters.get('sslrootcert')
-  const checks = CHECKS[mode]
-  if (checks === undefined)
-    throw new InvalidArgumentError(
-      `sslmode takes disable, ${Object.keys(CHECKS).join(', ')}, not ${shown(mode)}`,
-    )
-  return {
-    checks: checks === 'nothing' && rootCertificate !== undefined ? 'certificate' : checks,
-    rootCertificate,
-    certificate: parameters.get('sslcert'),
-    key: parameters.get('sslkey'),
   }
 }

@@ -1,17 +1,24 @@
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
-import type { ConnectionOptions } from 'node:tls'
+import { checkServerIdentity, type ConnectionOptions, type PeerCertificate } from 'node:tls'
 import type Pg from 'pg'
 import type postgres from 'postgres'
 import type { Clock } from '../../../clock.js'
 import { ifInstalled } from '../../../engine/kit/if-installed.js'
 import { InvalidArgumentError, MissingPackageError } from '../../../errors.js'
-import type { PostgresAddress, PostgresPlace, PostgresTls } from '../postgres-url.js'
+import type { PostgresTls } from '../postgres-tls.js'
+import { portNumber, type PostgresAddress, type PostgresPlace } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { PgClient, type PgPool } from './pg-client.js'
 import { PostgresClient } from './postgres-client.js'
 import { QuietSockets, type SocketPlace } from './quiet-sockets.js'
+import { ServerChoice } from './server-choice.js'
 import type { SqlClient } from './sql-client.js'
+
+/** One of the servers of an address. */
+interface Server {
+  readonly host: string
+  readonly port: number
+}
 
 /** A connection for statements, one for messages, and one to spare. */
 const CONNECTIONS = 3
@@ -31,82 +38,102 @@ export async function installedClient(place: PostgresPlace, clock: Clock): Promi
 }
 
 /** A client over `pg`. */
-export function overPg({ name, address }: PostgresPlace, { Pool }: typeof Pg, clock: Clock): SqlClient {
-  const { host, port, user, password, database, applicationName, tls } = address
-  const pool = new Pool({
-    host,
-    port,
-    user,
-    password,
-    database,
-    application_name: applicationName ?? usualName(),
-    ssl: tls && tlsOptions(tls),
-    max: CONNECTIONS,
-    connectionTimeoutMillis: STATEMENT_TIMEOUT,
-    allowExitOnIdle: true,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE,
+export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock): SqlClient {
+  const { user, password, database, applicationName, options, tls } = place.address
+  return chosen(place, server => {
+    const ssl = tls ? tlsOptions(tls, server.host) : false
+    const ways = tls?.isOptional ? [ssl, false] : [ssl]
+    return ways.map(way => {
+      const pool = new Pool({
+        ...server,
+        user,
+        password,
+        database,
+        application_name: applicationName ?? usualName(),
+        ...(options !== undefined && { options }),
+        ssl: way,
+        max: CONNECTIONS,
+        connectionTimeoutMillis: connectLimit(place.address),
+        allowExitOnIdle: true,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: KEEP_ALIVE,
+      })
+      // An idle connection that breaks is made again.
+      pool.on('error', () => undefined)
+      return new PgClient(place.name, pool as unknown as PgPool, clock, () => pool.end())
+    })
   })
-  // An idle connection that breaks is made again.
-  pool.on('error', () => undefined)
-  return new PgClient(name, pool as unknown as PgPool, clock, () => pool.end())
 }
 
 /** A client over `postgres`. */
-export function overPostgres(
-  { name, address }: PostgresPlace,
-  make: typeof postgres,
-  clock: Clock,
-): SqlClient {
-  const { user, password, database, applicationName, tls } = address
-  const place = socketPlace(address)
-  const sockets = new QuietSockets(place, clock)
-  const options = {
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { password }),
-    ...(database !== undefined && { database }),
-    connection: { application_name: applicationName ?? usualName() },
-    ssl: tls ? { ...tlsOptions(tls), ...namesOf(place) } : false,
-    max: CONNECTIONS,
-    fetch_types: false,
-    keep_alive: KEEP_ALIVE / 1000,
-    // Its timers would keep the process alive.
-    connect_timeout: 0,
-    max_lifetime: 0,
-    backoff: false,
-    onnotice: () => undefined,
-    // The types do not know it.
-    socket: () => sockets.connect(),
-  }
-  return new PostgresClient(name, () => make(options), clock)
+export function overPostgres(place: PostgresPlace, make: typeof postgres, clock: Clock): SqlClient {
+  const { user, password, database, applicationName, options, tls } = place.address
+  return chosen(place, server => {
+    const sockets = new QuietSockets(socketPlace(server), connectLimit(place.address), clock)
+    const settings = {
+      ...(user !== undefined && { user }),
+      ...(password !== undefined && { password }),
+      ...(database !== undefined && { database }),
+      connection: {
+        application_name: applicationName ?? usualName(),
+        ...(options !== undefined && { options }),
+      },
+      ssl: tls?.isOptional ? ('prefer' as const) : tls ? tlsOptions(tls, server.host) : false,
+      max: CONNECTIONS,
+      fetch_types: false,
+      keep_alive: KEEP_ALIVE / 1000,
+      // Its timers would keep the process alive.
+      connect_timeout: 0,
+      max_lifetime: 0,
+      backoff: false,
+      onnotice: () => undefined,
+      // The types do not know it.
+      socket: () => sockets.connect(),
+    }
+    return [new PostgresClient(place.name, () => make(settings), clock)]
+  })
+}
+
+/** The client of the one server, or one that chooses among several. @param make clients of a server, to be tried in turn */
+function chosen({ name, address }: PostgresPlace, make: (server: Server) => readonly SqlClient[]): SqlClient {
+  const clients = serversOf(address).flatMap(make)
+  return clients.length === 1 ? clients[0]! : new ServerChoice(name, clients)
 }
 
 /** By which name people find the connections of boxes. */
 function usualName(): string {
-  return process.env['PGAPPNAME'] ?? 'signalbox'
+  return process.env['PGAPPNAME'] || 'signalbox'
 }
 
-/** The same as the package would find. */
-function socketPlace({ host = process.env['PGHOST'] ?? 'localhost', port }: PostgresAddress): SocketPlace {
-  const number = port ?? Number(process.env['PGPORT'] ?? 5432)
-  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${number}` } : { host, port: number }
+/** The servers of an address, each as both packages would find it. */
+function serversOf({ servers }: PostgresAddress): readonly Server[] {
+  const { PGHOST, PGPORT } = process.env
+  return servers.map(({ host, port }) => ({
+    host: host ?? (PGHOST || 'localhost'),
+    port: port ?? (PGPORT ? portNumber(PGPORT, 'PGPORT') : 5432),
+  }))
 }
 
-function tlsOptions({ checks, rootCertificate, certificate, key }: PostgresTls): ConnectionOptions {
+/** How long a connection to one of the servers may take, so that there is time for the next one: milliseconds. */
+function connectLimit({ servers, connectTimeout = Infinity }: PostgresAddress): number {
+  return Math.min(connectTimeout, Math.floor(STATEMENT_TIMEOUT / servers.length))
+}
+
+function socketPlace({ host, port }: Server): SocketPlace {
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
+}
+
+/** @param host of which the certificate has to be, where that is checked */
+function tlsOptions(tls: PostgresTls, host: string): ConnectionOptions {
+  const { checks, rootCertificate, certificate, key } = tls
   return {
     rejectUnauthorized: checks !== 'nothing',
-    ...(checks !== 'certificate and host' && { checkServerIdentity: () => undefined }),
+    checkServerIdentity: (_, peer) =>
+      checks === 'certificate and host' ? checkServerIdentity(host, peer) : undefined,
     ...(rootCertificate !== undefined && { ca: contentOf('sslrootcert', rootCertificate) }),
     ...(certificate !== undefined && { cert: contentOf('sslcert', certificate) }),
     ...(key !== undefined && { key: contentOf('sslkey', key) }),
   }
-}
-
-/** Whom the certificate of the server has to be for. */
-function namesOf(place: SocketPlace): ConnectionOptions {
-  if (!('host' in place)) return {}
-  const { host } = place
-  return isIP(host) === 0 ? { host, servername: host } : { host }
 }
 
 function contentOf(option: string, path: string): string {

@@ -61,7 +61,7 @@ function overPool(pool: GivenPool, schema: string, clock: Clock): SqlClient {
   if (max < 2) throw unusable('a Pool of one connection; the box listens on one and needs another')
   // An idle connection that breaks is made again. The listener stays: a connection that is given up can fail later.
   if (!pool.listeners('error').includes(ignore)) pool.on('error', ignore)
-  const [, place] = /^\w+:\/\/(?:[^@/?]*@)?([^?]*)/.exec(connectionString ?? '') ?? []
+  const [, place] = /^\w+:\/\/(?:[^?]*@)?([^?]*)/.exec(connectionString ?? '') ?? []
   return new PgClient(placeName(place ?? placeOf(pool.options), schema), pool, clock)
 }
 

@@ -62,7 +62,8 @@ const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 export function sqlError(error: unknown, isSent: boolean): SqlError {
   if (error instanceof SqlError) return error
   const { code, message } = error as { code?: unknown; message?: unknown }
-  const state = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+  // Codes of Node can have five letters as well, such as EPIPE. They have no digit.
+  const state = typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined
   const isUnclear = isSent && !isUnconnected(error) && (state === undefined || ENDING.test(state))
   return new SqlError(String(message || code), state, isUnclear, error)
 }

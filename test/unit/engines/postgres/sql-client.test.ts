@@ -16,6 +16,7 @@ test.each([
   ['a pooler ends the connection', { code: '08P01' }, '08P01', true, true],
   ['the server refuses the connection', { code: '57P03' }, '57P03', false, false],
   ['the connection breaks', { code: 'ECONNRESET', syscall: 'read' }, undefined, true, true],
+  ['nothing can be written any more', { code: 'EPIPE', syscall: 'write' }, undefined, true, true],
   ['the client says nothing more', {}, undefined, true, true],
   ['no connection is made', { code: 'ECONNREFUSED', syscall: 'connect' }, undefined, false, true],
   ['no host is found', { code: 'ENOTFOUND', syscall: 'getaddrinfo' }, undefined, false, true],

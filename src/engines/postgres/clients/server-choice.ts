@@ -1,0 +1,73 @@
+import { endsConnection, SqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
+
+/** The server is starting or stopping, or pg_hba.conf has no entry for this way to connect. */
+const FOR_NEXT = ['57P03', '28000']
+/** The server has become a standby. */
+const READ_ONLY = '25006'
+
+/** Uses the first of several servers, or of several ways to connect to one, that can be reached and takes writes. */
+export class ServerChoice implements SqlClient {
+  readonly name: string
+  readonly #clients: readonly SqlClient[]
+  #current = 0
+  #chosen: Promise<SqlClient> | undefined
+
+  /** @param clients one for each server, in the order in which they are tried */
+  constructor(name: string, clients: readonly SqlClient[]) {
+    this.name = name
+    this.#clients = clients
+  }
+
+  readonly query: Query = (text, values) => this.#with(client => client.query(text, values))
+
+  run(text: string): Promise<void> {
+    return this.#with(client => client.run(text))
+  }
+
+  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#with(client => client.transaction(work))
+  }
+
+  listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
+    return this.#with(client => client.listen(channel, heard, lost))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map(client => client.close()))
+  }
+
+  async #with<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+    const chosen = (this.#chosen ??= this.#choose())
+    try {
+      return await work(await chosen)
+    } catch (error) {
+      const isOver = endsConnection(error) || (error as SqlError).code === READ_ONLY
+      if (isOver && this.#chosen === chosen) this.#chosen = undefined
+      throw error
+    }
+  }
+
+  /** Begins with the one that was chosen last. */
+  async #choose(): Promise<SqlClient> {
+    const first = this.#current
+    const failures: SqlError[] = []
+    for (let tried = 0; tried < this.#clients.length; tried++) {
+      const place = (first + tried) % this.#clients.length
+      const client = this.#clients[place]!
+      try {
+        if ((await client.query('select pg_catalog.pg_is_in_recovery()::text', [])) !== 'false')
+          throw new SqlError('the server is a standby', undefined, false, undefined)
+        this.#current = place
+        return client
+      } catch (error) {
+        // A wrong password is wrong on the next one, too.
+        const { code } = error as SqlError
+        if (code !== undefined && !FOR_NEXT.includes(code)) throw error
+        failures.push(error as SqlError)
+      }
+    }
+    const messages = new Set(failures.map(({ message }) => message))
+    // Nothing but the question has been asked.
+    throw new SqlError([...messages].join('; '), undefined, false, new AggregateError(failures))
+  }
+}

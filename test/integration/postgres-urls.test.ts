@@ -1,0 +1,179 @@
+import { createServer } from 'node:net'
+import { chownSync, chmodSync, rmSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { until } from '../../src/conformance/time.js'
+import { open, type Box } from '../../src/index.js'
+import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
+import { makeCertificate, type Certificate } from '../support/servers/certificate.js'
+import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { unprivileged } from '../support/servers/unprivileged.js'
+
+let certificate: Certificate
+let plain: PostgresServer
+let secure: PostgresServer
+
+beforeAll(async () => {
+  certificate = makeCertificate()
+  if (unprivileged)
+    for (const path of [certificate.folder, certificate.certificate, certificate.key])
+      chownSync(path, unprivileged.uid, unprivileged.gid)
+  chmodSync(certificate.key, 0o600)
+  plain = await startPostgres()
+  secure = await startPostgres({
+    settings: { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key },
+  })
+})
+afterAll(async () => {
+  await Promise.all([plain.kill(), secure.kill()])
+  rmSync(certificate.folder, { recursive: true })
+})
+
+/** A server that takes connections and says nothing. */
+async function silentPort(): Promise<number> {
+  const port = await freePort()
+  const server = createServer(socket => onTestFinished(() => void socket.destroy()))
+  onTestFinished(() => void server.close())
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  return port
+}
+
+/** The text of an error with all that it was caused by. */
+function everything(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const more = error instanceof AggregateError ? error.errors : []
+  const own = Object.values(error).map(value =>
+    value instanceof Error ? everything(value) : JSON.stringify(value),
+  )
+  return [String(error), error.stack, ...own, everything(error.cause), ...more.map(everything)].join('\n')
+}
+
+const packages = [
+  { name: 'pg', connect: (url: string): Promise<Box> => open(url) },
+  { name: 'postgres', connect: async (url: string): Promise<Box> => openOverPostgres(url) },
+]
+
+describe.each(packages)('over $name', ({ name, connect }) => {
+  /** Works once, and tells whether its connections are encrypted. */
+  async function isEncrypted(server: PostgresServer, query: string): Promise<boolean[]> {
+    const box = await connect(`${server.url}?application_name=url-${name}&${query}`)
+    try {
+      await box.mutex('key').run(() => undefined)
+      const rows = await server.query<{ ssl: boolean }>(
+        `select ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'url-${name}'`,
+      )
+      return [...new Set(rows.map(({ ssl }) => ssl))]
+    } finally {
+      await box.close()
+    }
+  }
+
+  test.each(['prefer', 'allow'])('sslmode=%s encrypts where the server can', async mode => {
+    expect(await isEncrypted(secure, `sslmode=${mode}`)).toEqual([true])
+    expect(await isEncrypted(plain, `sslmode=${mode}`)).toEqual([false])
+  })
+
+  test('sslmode=require fails where the server can not encrypt', async () => {
+    await expect(connect(`${plain.url}?sslmode=require`)).rejects.toThrow('open failed on postgres:')
+  })
+
+  test('channel_binding=require checks the certificate', async () => {
+    const query = 'sslmode=require&channel_binding=require'
+    expect(await isEncrypted(secure, `${query}&sslrootcert=${certificate.certificate}`)).toEqual([true])
+    await expect(connect(`${secure.url}?${query}`)).rejects.toThrow('self-signed certificate')
+  })
+
+  test('the URL of a hosted database and that of Prisma open', async () => {
+    await plain.query('create table if not exists public.locks (id int)')
+    const query = 'schema=public&pgbouncer=true&connection_limit=1&pool_timeout=0&connect_timeout=10'
+    await using box = await connect(
+      `${plain.url}?${query}&target_session_attrs=read-write&client_encoding=utf8`,
+    )
+    await box.store('s').put('prisma', name)
+    expect((await box.store('s').get('prisma'))?.value).toBe(name)
+  })
+
+  test('options reach the server', async () => {
+    const options = encodeURIComponent(`-c application_name=options-${name}`)
+    await using box = await connect(`${plain.url}?options=${options}&application_name=options-${name}`)
+    await box.ping()
+    await expect(connect(`${plain.url}?options=-c%20nothing=1`)).rejects.toThrow('nothing')
+  })
+
+  test('of several servers the first one that can be reached is used', async () => {
+    const { port } = plain.address
+    const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${await silentPort()},127.0.0.1:${port}`
+    await using box = await connect(`postgres://tester@${hosts}/postgres?connect_timeout=1`)
+    await box.mutex('key').run(() => undefined)
+  })
+
+  test('when none of several servers is reached, the error names what failed', async () => {
+    const ports = [await freePort(), await freePort()]
+    const url = `postgres://me:secret@127.0.0.1:${ports[0]!},127.0.0.1:${ports[1]!}/app`
+    const error: unknown = await connect(url).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('ECONNREFUSED') as string,
+    })
+    expect(everything(error)).not.toContain('secret')
+  })
+
+  test('connect_timeout bounds how long a server that says nothing is waited for', async () => {
+    const begun = performance.now()
+    const url = `postgres://me:secret@127.0.0.1:${await silentPort()}/app?connect_timeout=1`
+    const error: unknown = await connect(url).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+    expect(performance.now() - begun).toBeLessThan(3000)
+    expect(everything(error)).not.toContain('secret')
+  })
+
+  test('a port that there can not be is refused at once', async () => {
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('1 to 65535') as string }
+    await expect(async () => connect('postgres://127.0.0.1:99999/app')).rejects.toMatchObject(refused)
+    vi.stubEnv('PGPORT', '99999')
+    await expect(async () => connect('postgres://127.0.0.1/app')).rejects.toMatchObject(refused)
+    vi.stubEnv('PGPORT', '')
+    vi.stubEnv('PGHOST', '')
+    await expect(connect('postgres://nobody@/app?connect_timeout=1')).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+    })
+  })
+
+  test.each(['', '&sslmode=prefer'])(
+    'of a primary and its standby the box uses the primary, also after a failover%s',
+    async more => {
+      const primary = await startPostgres({
+        settings: more
+          ? { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key }
+          : {},
+      })
+      const standby = await startStandby(primary.address.port, {
+        settings: more
+          ? { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key }
+          : {},
+      })
+      try {
+        const hosts = [standby, primary].map(({ address }) => `127.0.0.1:${address.port}`).join()
+        await using box = await connect(
+          `postgres://tester@${hosts}/postgres?target_session_attrs=read-write${more}`,
+        )
+        await box.store('s').put('key', 'before')
+        await primary.copied()
+        await primary.kill()
+        await standby.promote()
+        await until('the box works again', () =>
+          box
+            .store('s')
+            .put('key', 'after')
+            .then(
+              () => true,
+              () => false,
+            ),
+        )
+        expect((await box.store('s').get('key'))?.value).toBe('after')
+      } finally {
+        await Promise.all([primary.kill(), standby.kill()])
+      }
+    },
+  )
+})
