@@ -36,7 +36,9 @@ test('boxes that are opened at once make a schema once, each of them', async () 
   const { url } = await pooler()
   for (let round = 0; round < 5; round++) {
     const schema = `once${round}`
-    const boxes = await Promise.all(Array.from({ length: 6 }, () => open(`${url}?signalbox_schema=${schema}`)))
+    const boxes = await Promise.all(
+      Array.from({ length: 6 }, () => open(`${url}?signalbox_schema=${schema}`)),
+    )
     await boxes[0]!.store('s').put('key', schema)
     for (const box of boxes) expect((await box.store('s').get('key'))!.value).toBe(schema)
     await Promise.all(boxes.map(box => box.close()))

@@ -70,7 +70,9 @@ test('tasks of one box hand a lock on without a statement for each 16 turns', as
 })
 
 test('boxes that lock further rows while they decide do not wait for each other', async () => {
-  const boxes = await Promise.all(Array.from({ length: 4 }, () => open(`${server.url}?signalbox_schema=crossed`)))
+  const boxes = await Promise.all(
+    Array.from({ length: 4 }, () => open(`${server.url}?signalbox_schema=crossed`)),
+  )
   let left = 800
   const work = async (box: (typeof boxes)[number]) => {
     while (left-- > 0) {
