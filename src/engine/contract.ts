@@ -215,8 +215,13 @@ export type RequestStatus =
       readonly place: number
       /** When to poll again unless a wake-up comes before: milliseconds from now. */
       readonly lookAgain: number
-      /** All sessions with a request before it on any of its keys, for engines that can prove a session dead. */
+      /**
+       * The sessions with a request before it on any of its keys, for engines that can prove a session dead. Where other
+       * requests wait before it, too, those at the ends of a long queue only.
+       */
       readonly behind: readonly string[]
+      /** True when `behind` leaves sessions out. */
+      readonly leavesOut?: boolean
       /** A holder that it waits for, where the engine knows one without looking further. */
       readonly holder?: HolderReport | undefined
     }

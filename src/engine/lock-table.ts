@@ -93,6 +93,9 @@ export const LOOK_STAGGER = 50
 /** How often a waiter polls for the end of a transaction that an earlier grant is bound to: milliseconds. */
 const LOOK_FOR_END = 50
 
+/** Of a long queue, so many requests at each end are named to those behind. */
+const NAMED = 4
+
 /**
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
  *
@@ -416,14 +419,17 @@ export class LockTable {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
+    // No request ever enters before it, so no other session's death can matter to it later.
     const behind = new Set<string>()
+    let leavesOut = false
     for (const { key } of request.claims) {
       let inFront = 0
       let queued = false
-      for (const { request: other } of this.#state.queue(key)!) {
-        if (other === request) break
-        // No request ever enters before it, so no other session's death can matter to it later.
-        behind.add(other.session)
+      const before = this.#before(request, key)
+      const isFirst = !before.some(({ phase }) => phase === 'waiting')
+      for (const [index, other] of before.entries()) {
+        if (isFirst || index < NAMED || index >= before.length - NAMED) behind.add(other.session)
+        else leavesOut = true
         if (other.phase === 'held') holder ??= other
         if (isSilent(other, now)) continue
         queued ||= inFront++ > 0 && other.phase === 'waiting'
@@ -445,8 +451,19 @@ export class LockTable {
       place,
       lookAgain: Math.max(lookAgain, 0),
       behind: [...behind],
+      ...(leavesOut && { leavesOut }),
       holder: holder && this.#holderReport(holder, now),
     }
+  }
+
+  /** The requests before this one in the queue of a key. */
+  #before(request: Request, key: string): Request[] {
+    const before: Request[] = []
+    for (const { request: other } of this.#state.queue(key)!) {
+      if (other === request) break
+      before.push(other)
+    }
+    return before
   }
 
   /** Undefined where its process is not known. */

@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../../clock.js'
-import type { Operation, RequestStatus } from '../../engine/contract.js'
+import type { LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
 import type { Mailbox } from './mailbox.js'
 
-/** How long a new box watches all other sessions, to find those whose process died before it came: milliseconds. */
-const VISIT = 1000
-/** Up to so many sessions stay watched although no request of this box waits behind them. */
-const MOST_WATCHED = 64
+/** Up to this number of sessions stay watched although no request of this box waits behind them. */
+const MOST_WATCHED = 8
+/** When a request that has sessions before it which are not watched looks again which those are: milliseconds. */
+const LOOK_AGAIN = 5000
 
 /** What a {@link DeathWatch} needs of the engine. */
 export interface Sessions {
@@ -19,17 +19,23 @@ export interface Sessions {
   wake(id: string): void
 }
 
-/** Watches the sessions that own requests wait for, and frees what a session held as soon as its process is dead. */
+/**
+ * Watches the sessions that own requests wait for, and frees what a session held as soon as its process is dead. A
+ * request far behind in a queue watches those at its ends only, or each of N waiters would keep N connections. It looks
+ * again after a while, because all of these may have left.
+ */
 export class DeathWatch {
   readonly #mailbox: Mailbox
   readonly #sessions: Sessions
   readonly #clock: Clock
   /** By session: what ends the watch over it. */
   readonly #watched = new Map<string, () => void>()
-  /** By own request that waits: the sessions before it. */
+  /** By own request that waits: the sessions before it that are watched for it. */
   readonly #behind = new Map<string, readonly string[]>()
+  /** Own requests with sessions before them that are not watched. */
+  readonly #unwatched = new Set<string>()
+  #lookAgain: Timer | undefined
   #mostWatched = MOST_WATCHED
-  #visit: Timer | undefined
   #stopped = false
 
   constructor(mailbox: Mailbox, sessions: Sessions, clock: Clock) {
@@ -38,12 +44,14 @@ export class DeathWatch {
     this.#clock = clock
   }
 
-  /** Watches these sessions for a moment. */
-  visit(sessions: readonly string[]): void {
-    const others = sessions.filter(session => session !== this.#sessions.own)
-    if (others.length === 0) return
-    for (const session of others) this.#watch(session)
-    this.#visit = this.#clock.after(VISIT, () => this.#lookAway(), false)
+  /** Frees what the dead of these sessions had. One connection at a time is made. Never rejects. */
+  async visit(sessions: ReadonlyMap<string, string>): Promise<void> {
+    for (const [session, address] of sessions) {
+      if (this.#stopped) return
+      if (session !== this.#sessions.own && (await this.#mailbox.isDead(address))) {
+        await this.#remove(session, address)
+      }
+    }
   }
 
   /** Takes note of what became of an own request. */
@@ -51,40 +59,53 @@ export class DeathWatch {
     switch (operation.type) {
       case 'enqueue':
       case 'poll':
-        return this.#noteStatus(operation.request.id, outcome as RequestStatus)
+        return this.#noteStatus(operation.request, outcome as RequestStatus)
       case 'extendOrYield':
-        return this.#noteStatus(operation.next.id, outcome as RequestStatus)
+        return this.#noteStatus(operation.next, outcome as RequestStatus)
       case 'cancel':
       case 'release':
-        this.#behind.delete(operation.request.id)
-        return
+        return this.#forget(operation.request.id)
       default:
     }
   }
 
   stop(): void {
     this.#stopped = true
-    this.#visit?.cancel()
+    this.#lookAgain?.cancel()
     for (const stop of this.#watched.values()) stop()
   }
 
-  #noteStatus(id: string, status: RequestStatus): void {
-    if (status.state !== 'queued') {
-      this.#behind.delete(id)
-      return
-    }
+  #noteStatus({ id }: LockRequest, status: RequestStatus): void {
+    if (status.state !== 'queued') return this.#forget(id)
     this.#behind.set(id, status.behind)
     for (const session of status.behind) {
       if (session !== this.#sessions.own && !this.#watched.has(session)) this.#watch(session)
     }
+    if (!status.leavesOut) this.#unwatched.delete(id)
+    else {
+      this.#unwatched.add(id)
+      this.#lookAgain ??= this.#clock.after(LOOK_AGAIN, () => this.#wakeUnwatched(), false)
+    }
+  }
+
+  #forget(id: string): void {
+    this.#behind.delete(id)
+    this.#unwatched.delete(id)
+    if (this.#behind.size === 0 && this.#watched.size > MOST_WATCHED) this.#lookAway()
+  }
+
+  #wakeUnwatched(): void {
+    this.#lookAgain = undefined
+    for (const id of [...this.#unwatched]) this.#sessions.wake(id)
   }
 
   #watch(session: string): void {
-    // Boxes that met once will meet again, so their connections are kept, up to a limit.
+    // Boxes that met once will meet again, so watches are kept, up to a limit.
     if (this.#watched.size >= this.#mostWatched) this.#lookAway()
-    this.#watched.set(session, () => undefined)
+    const pending = (): void => undefined
+    this.#watched.set(session, pending)
     const start = (address: string | undefined): void => {
-      if (this.#stopped) return
+      if (this.#stopped || this.#watched.get(session) !== pending) return
       if (address === undefined) void this.#remove(session, undefined)
       else
         this.#watched.set(

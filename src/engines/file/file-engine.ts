@@ -122,7 +122,7 @@ export class FileEngine extends StateEngine {
       this.#opened = { sqlite, machine, database, door, mailbox, state, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       await super.join(member, listener)
-      deaths.visit(await database.run(() => state.sessions()))
+      void deaths.visit(await database.run(() => state.sessions()))
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
       this.#opened = undefined

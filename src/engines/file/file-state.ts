@@ -98,8 +98,8 @@ export class FileState implements EngineState {
     return [...new Set([...this.#narrow.keys(prefix), ...wide])].sort()
   }
 
-  /** The sessions of all boxes that are open. */
-  sessions(): string[] {
+  /** The addresses of all boxes that are open, by session. */
+  sessions(): Map<string, string> {
     return this.#sessions.all()
   }
 

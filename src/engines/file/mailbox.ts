@@ -6,7 +6,11 @@ import { UnavailableError } from '../../errors.js'
 import { FileAccess } from './file-access.js'
 import { FrameReader, STEP, toFrame, unitsOf } from './frame.js'
 import { Peer } from './peer.js'
+import { ownerOf } from './presence.js'
 import { SocketFolder } from './socket-folder.js'
+
+/** Up to this number of connections are kept while they are idle. */
+const MOST_KEPT = 8
 
 /** The file names of sockets in the folder. Any other text is no address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
@@ -79,7 +83,21 @@ export class Mailbox {
    */
   watch(address: string, dead: () => void): () => void {
     const peer = process.platform === 'linux' ? this.#peer(address) : undefined
-    return peer === undefined ? () => {} : peer.watch(dead)
+    if (peer === undefined) return () => {}
+    const stop = peer.watch(dead)
+    return () => {
+      stop()
+      this.#restAbove(MOST_KEPT)
+    }
+  }
+
+  /**
+   * Whether the process or thread behind the address is proven dead, as for {@link watch}. The connection that shows it
+   * is not kept. Never rejects.
+   */
+  async isDead(address: string): Promise<boolean> {
+    if (this.#closing !== undefined || !ADDRESS.test(address)) return false
+    return (await ownerOf(this.#folder.socketPath(address))) === 'dead'
   }
 
   /** Removes the socket file of a mailbox that is known to be dead. From then on its death can't be proven. */
@@ -153,12 +171,23 @@ export class Mailbox {
   #peer(address: string): Peer | undefined {
     if (this.#closing !== undefined || !ADDRESS.test(address)) return undefined
     let peer = this.#peers.get(address)
+    // The one that was used last is the last.
+    this.#peers.delete(address)
     if (peer === undefined) {
+      this.#restAbove(MOST_KEPT - 1)
       const [socketPath, filePath] = [this.#folder.socketPath(address), this.#folder.filePath(address)]
       peer = new Peer(socketPath, filePath, this.#clock, () => this.#peers.delete(address))
-      this.#peers.set(address, peer)
     }
+    this.#peers.set(address, peer)
     return peer
+  }
+
+  /** Gives up idle connections above this number, those first that were not used for longest. */
+  #restAbove(most: number): void {
+    for (const peer of this.#peers.values()) {
+      if (this.#peers.size <= most) return
+      if (peer.idle) peer.rest()
+    }
   }
 
   #unlink(address: string): void {

@@ -65,6 +65,21 @@ export class Peer {
     }
   }
 
+  /** Whether nobody is watched and nothing waits to be sent. */
+  get idle(): boolean {
+    return this.#watchers.size === 0 && this.#queue.length === 0
+  }
+
+  /** Gives up an idle connection. What it has taken still arrives. */
+  rest(): void {
+    const socket = this.#socket
+    this.#socket = undefined
+    this.#connected = false
+    this.#unread = 0
+    socket?.end()
+    this.#restIfIdle()
+  }
+
   /**
    * Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection.
    */
@@ -102,17 +117,22 @@ export class Peer {
     let reason: string | undefined
     socket.on('connect', () => {
       established = true
+      if (this.#socket !== socket) return
       this.#connected = true
       this.#connectedAt = this.#clock.now()
       this.#flush()
     })
     socket.on('data', chunk => {
+      if (this.#socket !== socket) return
       this.#unread = Math.max(0, this.#unread - chunk.length * STEP)
       this.#flush()
     })
-    socket.on('end', () => (this.#connected = false))
+    socket.on('end', () => {
+      if (this.#socket === socket) this.#connected = false
+    })
     socket.on('error', (error: NodeJS.ErrnoException) => (reason = error.code))
     socket.on('close', () => {
+      if (this.#socket !== socket) return
       this.#socket = undefined
       this.#connected = false
       this.#unread = 0
@@ -196,7 +216,7 @@ export class Peer {
   }
 
   #restIfIdle(): void {
-    if (this.#watchers.size > 0 || this.#queue.length > 0) return
+    if (!this.idle) return
     this.#pause?.cancel()
     this.#pause = undefined
     if (this.#socket === undefined) this.#idle()

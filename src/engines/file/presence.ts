@@ -19,7 +19,8 @@ export async function presenceOf(folder: string, addresses: readonly string[]): 
   }
 }
 
-function ownerOf(path: string): Promise<Presence> {
+/** Whether the owner of the socket at a path lives. Never rejects. */
+export function ownerOf(path: string): Promise<Presence> {
   return new Promise(resolve => {
     const socket = connect({ path })
     socket.once('connect', () => {

@@ -14,8 +14,9 @@ export class SessionRows {
     this.#sql = statements(connection)
   }
 
-  all(): string[] {
-    return this.#sql.all.all().map(row => row[0] as string)
+  /** Their addresses by session. */
+  all(): Map<string, string> {
+    return new Map(this.#sql.all.all().map(row => [row[0] as string, row[1] as string]))
   }
 
   get(session: string): AddressedMember | undefined {
@@ -52,7 +53,7 @@ export class SessionRows {
 
 function statements(connection: Connection) {
   return {
-    all: connection.prepare('select session from sessions'),
+    all: connection.prepare('select session, address from sessions'),
     get: connection.prepare('select host, pid, label, address from sessions where session = ?'),
     join: connection.prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: connection.prepare('delete from sessions where session = ?'),

@@ -202,6 +202,21 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('d held')
   })
 
+  test('a waiter far behind in a queue is told of those at its ends, and that there are more', () => {
+    const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
+    for (const session of sessions) enqueue(`${session}.1`, x('k'))
+    const behind = [...sessions.slice(0, 4), ...sessions.slice(-4)]
+    expect(enqueue('last.1', x('k'))).toMatchObject({ behind, leavesOut: true })
+  })
+
+  test('the first waiter is told of all holders', () => {
+    const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
+    for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
+    const status = enqueue('first.1', p('k', 1, 12))
+    expect(status).toMatchObject({ behind: sessions })
+    expect(status).not.toHaveProperty('leavesOut')
+  })
+
   test('a waiter watches all holders of its keys', () => {
     enqueue('a.1', p('k', 2), { lease: 20_000 })
     enqueue('b.1', p('k', 1), { lease: 300 })
