@@ -39,10 +39,11 @@ interface StoredLeader {
 /** Options of a leader. */
 export interface LeadOptions extends LockOptions {
   /**
-   * Whether the caller stands again, a second later, after it lost the lead, and after an outage: when it can't reach
-   * the engine, or `task` throws an UnavailableError, IndeterminateError or LostError. A function is told the error
-   * each time; if it returns true, the caller also stands again after any other error that `task` throws. Default
-   * false: `lead` throws the error.
+   * Whether the caller stands again after an outage, after the loss of the lead, and after any other error that `task`
+   * throws. It pauses for a second before; if the task fails again within 10 seconds, twice as long each time, up to 10
+   * seconds. A function receives each error, and ends the lead with it by returning false, or a promise of that. With
+   * `true` each error is a warning of the process. The lead also ends with invalid options, with a `wait` that is over,
+   * when `signal` aborts, and when the box is closed. Default false: `lead` throws each error.
    */
   again?: boolean | ((error: unknown) => unknown) | undefined
 }
@@ -51,14 +52,14 @@ export interface LeadOptions extends LockOptions {
 export interface Election {
   /**
    * Waits until this caller leads, calls `task` with the term's grant, and resigns when the task ends. `grant.signal`
-   * aborts when the lead is lost: then the task has to end. With `again` the caller leads on after a loss or an outage:
+   * aborts when the lead is lost: then the task has to end. With `again` the caller stands again after an error:
    *
    * ```ts
    * await election.lead(work, { again: error => console.warn(error) })
    * ```
    *
    * @returns what the task returns when it ends as the leader
-   * @throws what `Lock.run` throws; with `again` not what it stands again after
+   * @throws what `Lock.run` throws; with `again` only what ends the lead
    */
   lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T>
   /**
@@ -107,22 +108,26 @@ class MutexElection implements Election {
       const refused = new InvalidArgumentError(`again takes true, false or a function, not ${shown(again)}`)
       throw aboutTask(refused, false)
     }
+    const { signal } = term
+    const { clock } = this.#session
+    let failures = 0
     for (;;) {
-      let lead: AbortSignal | undefined
+      let ledSince: number | undefined
       const during = (grant: Grant): T | Promise<T> => {
-        lead = grant.signal
+        ledSince = clock.now()
         return task(grant)
       }
       try {
         return await this.#lead(typeof task === 'function' ? during : task, term)
       } catch (error) {
-        // A task whose lead was lost may have ended with any error.
-        const canPass = lead?.aborted === true || isOutageOrLoss(error)
-        if (again === false || !(canPass || lead) || this.#session.refusal()) throw error
-        const isWanted = typeof again === 'function' && again(error) === true
-        if (!canPass && !isWanted) throw error
+        const canPass = ledSince !== undefined || isOutageOrLoss(error)
+        if (again === false || !canPass || signal?.aborted || this.#session.refusal()) throw error
+        if (ledSince === undefined) failures = 0
+        else failures = clock.now() - ledSince < LONGEST_PAUSE ? failures + 1 : 1
+        if (again === true) this.#warn(error)
+        else if ((await again(error)) === false) throw error
       }
-      await pause(STAND_AGAIN, this.#session.clock, term.signal)
+      await pause(Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), LONGEST_PAUSE), clock, signal)
     }
   }
 
@@ -148,6 +153,11 @@ class MutexElection implements Election {
     }
     const { clock } = this.#session
     yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
+  }
+
+  #warn(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    process.emitWarning(`election '${this.#name}' stands again after: ${message}`, 'SignalboxWarning')
   }
 
   /** Leads for one term. */
@@ -256,8 +266,9 @@ class Term implements Grant {
 
 const TERMS = 'signalbox-elections'
 
-/** How long after a loss or an outage a caller stands again: milliseconds. A task that fails at once must not spin. */
+/** How long after an error a caller stands again: milliseconds. A task that fails at once must not spin. */
 const STAND_AGAIN = 1000
+const LONGEST_PAUSE = 10_000
 
 function isOutageOrLoss(error: unknown): boolean {
   return (

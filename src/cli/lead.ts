@@ -4,7 +4,7 @@ import { LostError } from '../errors.js'
 import { pause } from '../pause.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
-import { complaint, EndedWith } from './failure.js'
+import { CommandError, complaint, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import type { Terminal } from './terminal.js'
 import { teller, work } from './work.js'
@@ -26,9 +26,12 @@ export function addLead(program: Command, { stderr }: Terminal): void {
   addWorkOptions(lead).action(async (name: string, command: readonly string[], options: WorkFlags) => {
     refuseCommandAsName(lead, command)
     const tell = teller(stderr, options.json === true)
-    const again = (error: unknown): void => {
+    const again = (error: unknown): boolean => {
+      // A command that can't be started here does not start at the next try.
+      if (error instanceof CommandError) return false
       // The loss of a command that ran has been told.
       if (!(error instanceof LostError && error.taskEnded)) stderr.write(complaint(error))
+      return true
     }
     using interrupt = new Interrupt()
     const status = await withBox(

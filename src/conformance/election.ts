@@ -111,35 +111,59 @@ export function election(fixture: EngineFixture): void {
       )
     })
 
-    test('with `again` an error of the task, and a close, still end the lead', async boxes => {
+    test('with `again` a leader stands again after an error of its task, also behind another candidate', async boxes => {
+      const [one, other] = await boxes.pair()
+      const told: unknown[] = []
+      const led: string[] = []
+      let next: Promise<unknown> | undefined
+      const task = async (): Promise<string> => {
+        led.push('one')
+        if (led.length > 1) return 'led to the end'
+        next = other.election('e').lead(() => void led.push('other'))
+        await queued(other, 'election:e', 1)
+        throw new Error('of the task')
+      }
+      const again = (error: unknown): void => void told.push(error)
+      assert.equal(await one.election('e').lead(task, { again }), 'led to the end')
+      await next
+      assert.deepEqual(led, ['one', 'other', 'one'])
+      assert.deepEqual(
+        told.map(error => (error as Error).message),
+        ['of the task'],
+      )
+    })
+
+    test('with `again` a lead ends when the function says so, and for what a further try does not help', async boxes => {
       const box = await boxes.open()
-      const failing = box.election('e').lead(() => Promise.reject(new Error('of the task')), { again: true })
-      await assert.rejects(failing, /of the task/)
+      const failing = (): Promise<never> => Promise.reject(new Error('of the task'))
+      for (const again of [() => false, async () => false])
+        await assert.rejects(box.election('e').lead(failing, { again }), /of the task/)
+      const told: unknown[] = []
+      const again = (error: unknown): void => void told.push(error)
+      const refused = box.election('e').lead(failing, { again, lease: -1 })
+      assert.has(await rejection(refused), { code: 'INVALID_ARGUMENT', taskBegan: false })
+      const term = await box.election('held').campaign()
+      const waiting = box.election('held').lead(failing, { again, wait: 20 })
+      assert.has(await rejection(waiting), { code: 'TIMED_OUT', taskBegan: false })
+      await term.release()
+      const stop = new AbortController()
+      const stopped = box.election('e').lead(
+        () => {
+          stop.abort()
+          return failing()
+        },
+        { again, signal: stop.signal },
+      )
+      await assert.rejects(stopped, /of the task/)
       const closing = box.election('e').lead(
         async () => {
           await box.close()
           throw new UnavailableError('of a task without its box')
         },
-        { again: true },
+        { again },
       )
       await assert.rejects(closing, /without its box/)
-    })
-
-    test('with `again` a function can let the caller stand again after an error of the task', async boxes => {
-      const box = await boxes.open()
-      let terms = 0
-      const told: unknown[] = []
-      const task = (): string => {
-        if (++terms < 2) throw new Error('of the task')
-        return 'led to the end'
-      }
-      const again = (error: unknown): boolean => told.push(error) > 0
-      assert.equal(await box.election('e').lead(task, { again }), 'led to the end')
-      assert.hasLength(told, 1)
-      // What does not come from the task ends it all the same.
-      const refused = box.election('e').lead(task, { again, lease: -1 })
-      assert.has(await rejection(refused), { code: 'INVALID_ARGUMENT', taskBegan: false })
-      assert.hasLength(told, 1)
+      assert.hasLength(told, 0)
     })
 
     test('with `again` a caller that meets an outage stands again', async boxes => {

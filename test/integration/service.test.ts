@@ -69,7 +69,7 @@ function mostInASecond(times: readonly number[]): number {
   )
 }
 
-test('a service of three processes keeps its word while one is killed, and Redis hangs and restarts', async () => {
+test('a service of three processes keeps its word while one is killed, Redis hangs, and each server restarts', async () => {
   // What a restart of Redis must not lose.
   const [redis, postgres] = await Promise.all([
     startRedis({ config: ['appendonly yes', 'appendfsync always'] }),
@@ -89,8 +89,16 @@ test('a service of three processes keeps its word while one is killed, and Redis
   const services = await Promise.all([1, 2, 3].map(() => startService(settings)))
   const alive = (): readonly Service[] =>
     services.filter(({ process }) => process.exitCode === null && !process.killed)
-  const rows = async <Row extends object>(sql: string, values: unknown[] = []): Promise<Row[]> =>
-    (await db.query<Row>(sql, values)).rows
+  const rows = async <Row extends object>(sql: string, values: unknown[] = []): Promise<Row[]> => {
+    for (;;) {
+      try {
+        return (await db.query<Row>(sql, values)).rows
+      } catch {
+        // The server restarts.
+        await pause(AGAIN)
+      }
+    }
+  }
   const isPaid = async (id: string): Promise<boolean> =>
     (await rows<{ paid: boolean }>('select paid from invoice where id = $1', [id]))[0]!.paid
 
@@ -147,6 +155,18 @@ test('a service of three processes keeps its word while one is killed, and Redis
   redis.pause()
   await pause(1500)
   redis.resume()
+
+  await until('five eighths are paid', async () => (await paid()) > (INVOICES * 5) / 8, 60_000)
+  const termOfOutage = await newestTerm()
+  await postgres.kill()
+  // Each process leads in turn meanwhile, and its task fails.
+  await pause(3000)
+  await postgres.start()
+  await until(
+    'a process leads on',
+    async () => BigInt((await newestTerm()).token) > BigInt(termOfOutage.token),
+    20_000,
+  )
 
   await until('three quarters are paid', async () => (await paid()) > (INVOICES * 3) / 4, 60_000)
   await redis.stop()

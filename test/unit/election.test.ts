@@ -1,0 +1,76 @@
+import { expect, test, vi } from 'vitest'
+import { Box } from '../../src/box.js'
+import { VirtualClock } from '../../src/clock.js'
+import { openMemory } from '../../src/engines/memory/open.js'
+import { UnavailableError } from '../../src/errors.js'
+import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
+
+/** Lets all promises settle that need no time. */
+const settled = (): Promise<void> => new Promise(setImmediate)
+
+async function goOn(clock: VirtualClock, steps: number, length: number): Promise<void> {
+  for (let step = 0; step < steps; step++) {
+    for (let turn = 0; turn < 5; turn++) await settled()
+    clock.advance(length)
+  }
+  await settled()
+}
+
+test('a task that fails at once is called after pauses that grow, and anew after a long term', async () => {
+  const clock = new VirtualClock(0)
+  const box = await Box.join(openMemory('memory:'), clock)
+  const begun: number[] = []
+  const stop = new AbortController()
+  const leading = box.election('e').lead(
+    async () => {
+      begun.push(clock.now())
+      if (begun.length === 7) await new Promise<void>(resolve => clock.after(15_000, resolve))
+      throw new Error('of the task')
+    },
+    { again: () => undefined, signal: stop.signal },
+  )
+  await goOn(clock, 700, 100)
+  expect(begun.map(time => time / 1000)).toEqual([0, 1, 3, 7, 15, 25, 35, 51, 53, 57, 65])
+  stop.abort()
+  await expect(leading).rejects.toMatchObject({ code: 'ABORTED' })
+  await box.close()
+})
+
+test('while the engine is out of reach a caller stands again each second', async () => {
+  const clock = new VirtualClock(0)
+  const engine = new MeddledEngine(openMemory('memory:'))
+  const box = await Box.join(engine, clock)
+  engine.fail(['enqueue'], new UnavailableError('an outage'))
+  let errors = 0
+  const leading = box.election('e').lead(() => 'led', { again: () => void errors++ })
+  await goOn(clock, 205, 100)
+  expect(errors).toBe(21)
+  engine.restore()
+  await goOn(clock, 10, 100)
+  expect(await leading).toBe('led')
+  await box.close()
+})
+
+test('with `again: true` each error is a warning of the process', async () => {
+  const clock = new VirtualClock(0)
+  const box = await Box.join(openMemory('memory:'), clock)
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  try {
+    let terms = 0
+    const leading = box.election('clerk').lead(
+      () => {
+        if (++terms === 1) throw new Error('of the task')
+        return 'led'
+      },
+      { again: true },
+    )
+    await goOn(clock, 10, 100)
+    expect(await leading).toBe('led')
+    expect(warn.mock.calls).toEqual([
+      ["election 'clerk' stands again after: of the task", 'SignalboxWarning'],
+    ])
+  } finally {
+    warn.mockRestore()
+  }
+  await box.close()
+})
