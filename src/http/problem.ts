@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { SignalboxError, type ErrorCode } from '../errors.js'
+import { LostError, SignalboxError, type ErrorCode } from '../errors.js'
 
 /** A problem document of RFC 9457. It tells nothing of the engine, which is no business of the client. */
 export interface ProblemDocument {
@@ -16,7 +16,7 @@ export interface ProblemDocument {
 /** An answer to a request that met an error of Signalbox. */
 export interface Problem {
   readonly status: number
-  /** By name. `Retry-After` where trying again may help. */
+  /** By name. `Retry-After` where trying again may help, and does nothing twice. */
   readonly headers: Readonly<Record<string, string>>
   readonly document: ProblemDocument
 }
@@ -30,7 +30,8 @@ const RETRY_AFTER = '1'
 interface Meaning {
   readonly status: number
   readonly detail: string
-  readonly retry?: true
+  /** Whether trying again may help. */
+  readonly retry?: boolean
 }
 
 const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
@@ -38,12 +39,28 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   TIMED_OUT: { status: 503, detail: 'Its turn did not come in time.', retry: true },
   ABORTED: { status: 503, detail: 'The wait was aborted.' },
   UNAVAILABLE: { status: 503, detail: 'A service behind this one is out of reach.', retry: true },
-  INDETERMINATE: { status: 504, detail: 'A service behind this one did not answer; it may have been done.' },
-  LOST: { status: 500, detail: 'It was no longer the only one at work; it may have been done.' },
+  INDETERMINATE: { status: 504, detail: 'A service behind this one did not answer.' },
+  LOST: { status: 500, detail: 'It was no longer the only one at work.' },
   CONFLICT: { status: 409, detail: 'Another caller has changed it meanwhile.', retry: true },
   CLOSED: { status: 503, detail: 'This server is closing.', retry: true },
   DEADLOCK: { status: 500, detail: 'It would wait for itself.' },
   INVALID_ARGUMENT: { status: 500, detail: 'The server is at fault.' },
+}
+
+/** What may have been done, unless the task certainly was not called. */
+const UNCLEAR: ReadonlySet<ErrorCode> = new Set(['INDETERMINATE', 'LOST'])
+
+/** What an error means for whoever sent the request, given what became of the task. */
+function meaningOf(error: SignalboxError): Meaning {
+  const { code, taskBegan } = error
+  const { status, detail, retry = false } = MEANINGS[code]
+  if (error instanceof LostError && error.taskEnded)
+    return { status, detail: 'It was done, but it was no longer the only one at work.' }
+  if (taskBegan === false && UNCLEAR.has(code)) return { status: 503, detail, retry: true }
+  // A conflict has written nothing, so it may be tried again although the task was called.
+  if (UNCLEAR.has(code) || (taskBegan === true && code !== 'CONFLICT'))
+    return { status, detail: `${detail} It may have been done.` }
+  return { status, detail, retry }
 }
 
 /**
@@ -58,7 +75,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
 export function problemOf(error: unknown): Problem | undefined {
   if (!(error instanceof SignalboxError)) return undefined
   const { code, taskBegan } = error
-  const { status, detail, retry } = MEANINGS[code]
+  const { status, detail, retry } = meaningOf(error)
   return {
     status,
     headers: { 'Content-Type': PROBLEM_TYPE, ...(retry && { 'Retry-After': RETRY_AFTER }) },

@@ -5,7 +5,7 @@ import { fencing } from '../../src/conformance/fencing.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { safeState } from '../../src/conformance/safe-state.js'
 import { wholeness } from '../../src/conformance/wholeness.js'
-import { open } from '../../src/index.js'
+import { open, type SignalboxError } from '../../src/index.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { postgres } from '../contract/postgres-fixture.js'
 import { contractParts } from '../contract/suite.js'
@@ -43,6 +43,28 @@ test('boxes that are opened at once make a schema once, each of them', async () 
     for (const box of boxes) expect((await box.store('s').get('key'))!.value).toBe(schema)
     await Promise.all(boxes.map(box => box.close()))
   }
+})
+
+test('what a pooler refuses because its server is down was not carried out', async () => {
+  await using server = await startPostgres()
+  await using before = await startPgBouncer(server)
+  await using box = await open(before.url)
+  await box.store('s').put('key', 1)
+  await server.kill()
+  const codes = new Set<string>()
+  // The first statements meet connections that have died under them.
+  for (let refused = 0; refused < 5;) {
+    const error: unknown = await box
+      .store('s')
+      .put('key', 2)
+      .catch((failure: unknown) => failure)
+    const { code, message } = error as SignalboxError
+    if (message.includes('login has been failing')) {
+      codes.add(code)
+      refused++
+    }
+  }
+  expect([...codes]).toEqual(['UNAVAILABLE'])
 })
 
 test('a pooler that gives each statement another connection is refused', async () => {

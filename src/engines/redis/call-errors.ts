@@ -20,10 +20,14 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'CROSSSLOT',
   'NOAUTH',
   'NOPERM',
+  'DENIED',
   'WRONGPASS',
   'MOVED',
   'ASK',
 ])
+
+/** Refusals without a code of their own. */
+const NOT_RUN = /SCRIPT KILL|max number of clients reached/
 
 /** What a server says whose configuration renames or removes the command. A script's own complaint begins otherwise. */
 const UNKNOWN_COMMAND = /^ERR unknown command\b/
@@ -49,7 +53,7 @@ export class CallErrors {
       const text = `${this.#engine} refuses: ${error.message}`
       if (UNKNOWN_COMMAND.test(error.message))
         return new UnavailableError(`${text}; Signalbox needs the commands EVALSHA and EVAL`, context)
-      return REFUSALS.has(error.code) || /SCRIPT KILL/.test(error.message)
+      return REFUSALS.has(error.code) || NOT_RUN.test(error.message)
         ? new UnavailableError(text, context)
         : new IndeterminateError(text, context)
     }

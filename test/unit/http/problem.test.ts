@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import { problemOf } from '../../../src/http/index.js'
 import * as signalbox from '../../../src/index.js'
-import { aboutTask, BusyError, LostError, TimedOutError, type SignalboxError } from '../../../src/errors.js'
+import {
+  aboutTask,
+  BusyError,
+  lostBeforeEnd,
+  LostError,
+  TimedOutError,
+  type SignalboxError,
+} from '../../../src/errors.js'
 
 type ErrorClass = new (message: string, context?: object) => SignalboxError
 
@@ -35,6 +42,47 @@ test('every error has a status, and its document tells nothing of the engine', (
     DEADLOCK: 500,
     INVALID_ARGUMENT: 500,
   })
+})
+
+/** By code: status, whether there is a `Retry-After`, and whether the text says that it may have been done. */
+const TABLE: Record<string, readonly [false: string, unknown: string, true: string]> = {
+  BUSY: ['409 retry', '409 retry', '409 maybe'],
+  TIMED_OUT: ['503 retry', '503 retry', '503 maybe'],
+  ABORTED: ['503', '503', '503 maybe'],
+  UNAVAILABLE: ['503 retry', '503 retry', '503 maybe'],
+  INDETERMINATE: ['503 retry', '504 maybe', '504 maybe'],
+  LOST: ['503 retry', '500 maybe', '500 maybe'],
+  CONFLICT: ['409 retry', '409 retry', '409 retry'],
+  CLOSED: ['503 retry', '503 retry', '503 maybe'],
+  DEADLOCK: ['500', '500', '500 maybe'],
+  INVALID_ARGUMENT: ['500', '500', '500 maybe'],
+}
+
+test.each(
+  classes
+    .filter(({ name }) => name !== 'SignalboxError')
+    .flatMap(Class => [false, undefined, true].map(began => [Class.name, began, Class] as const)),
+)(
+  'a %s with a taskBegan of %s has the status, the Retry-After and the text of the table',
+  (_, began, Class) => {
+    const error = new Class('text', {})
+    const { status, headers, document } = problemOf(began === undefined ? error : aboutTask(error, began))!
+    const parts = [
+      String(status),
+      ...(headers['Retry-After'] === '1' ? ['retry'] : []),
+      ...(/may have been done/.test(document.detail) ? ['maybe'] : []),
+    ]
+    const place = began === undefined ? 1 : began ? 2 : 0
+    expect(parts.join(' ')).toBe(TABLE[error.code]![place])
+    expect(document.status).toBe(status)
+    expect(document.taskBegan).toBe(began)
+  },
+)
+
+test('a task that ended although its grant was lost was done', () => {
+  const { status, headers, document } = problemOf(lostBeforeEnd(new LostError('lost'), 'paid'))!
+  expect([status, headers['Retry-After'], document.taskBegan]).toEqual([500, undefined, true])
+  expect(document.detail).toBe('It was done, but it was no longer the only one at work.')
 })
 
 test('a document says whether the work was begun', () => {

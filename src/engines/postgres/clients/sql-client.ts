@@ -55,6 +55,13 @@ export class SqlError extends Error {
  * server refuses a new connection, as 57P03 says.
  */
 const ENDING = /^(08|57P0[1245])/
+/**
+ * The server or a pooler has made no connection for the statement, so it was not carried out. Poolers have no codes of
+ * their own for this: PgBouncer sends 08P01, which it also sends when the server has died under a statement.
+ */
+const REFUSED = /^0800[14]$/
+const NOT_PASSED_ON =
+  /login has been failing|query_wait_timeout|client_login_timeout|max_client_conn|failed to connect to remote server/
 /** The client `postgres` has made no connection, or one of the two sides does not take the other's certificate. */
 const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 
@@ -64,8 +71,14 @@ export function sqlError(error: unknown, isSent: boolean): SqlError {
   const { code, message } = error as { code?: unknown; message?: unknown }
   // Codes of Node can have five letters as well, such as EPIPE. They have no digit.
   const state = typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined
-  const isUnclear = isSent && !isUnconnected(error) && (state === undefined || ENDING.test(state))
+  const isUnclear =
+    isSent && !isUnconnected(error) && (state === undefined || mayBeDone(state, String(message)))
   return new SqlError(String(message || code), state, isUnclear, error)
+}
+
+/** Whether a statement may have been carried out that ended with this SQLSTATE and message. */
+function mayBeDone(state: string, message: string): boolean {
+  return ENDING.test(state) && !REFUSED.test(state) && !NOT_PASSED_ON.test(message)
 }
 
 /** Whether the connection of a statement that failed is of no further use. */

@@ -34,6 +34,26 @@ test.each([
   expect(endsConnection(error)).toBe(isOver)
 })
 
+test.each([
+  ['08P01', 'server login has been failing, try again later (server_login_retry)', false],
+  ['08P01', 'server login has been failing, cached error: connect failed (server_login_retry)', false],
+  ['08P01', 'query_wait_timeout', false],
+  ['08P01', 'client_login_timeout (server down)', false],
+  ['08P01', 'no more connections allowed (max_client_conn)', false],
+  ['08006', 'odyssey: c1: failed to connect to remote server s1', false],
+  ['08001', 'the server refused the connection', false],
+  ['08004', 'the server refused the connection', false],
+  ['58000', 'could not get connection from the pool - AllServersDown', false],
+  ['08P01', 'server conn crashed?', true],
+  ['08P01', 'query_timeout', true],
+  ['08006', 'odyssey: c1: remote server read/write error s1', true],
+  ['08000', 'connection exception', true],
+  ['08003', 'connection does not exist', true],
+  ['08007', 'transaction resolution unknown', true],
+])('a pooler that says %s, %s', (code, message, isUnclear) => {
+  expect(sqlError(Object.assign(new Error(message), { code }), true).isUnclear).toBe(isUnclear)
+})
+
 test('what was not sent is clear, whatever happened', () => {
   expect(sqlError(failure({ code: '57P01' }), false).isUnclear).toBe(false)
   expect(sqlError(failure({}), false).isUnclear).toBe(false)

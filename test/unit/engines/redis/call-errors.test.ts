@@ -21,6 +21,8 @@ const ANSWERS: readonly (readonly [code: 'UNAVAILABLE' | 'INDETERMINATE', answer
   ['UNAVAILABLE', "OOM command not allowed when used memory > 'maxmemory'."],
   ['UNAVAILABLE', 'NOSCRIPT No matching script.'],
   ['UNAVAILABLE', 'NOAUTH Authentication required.'],
+  ['UNAVAILABLE', 'DENIED Redis is running in protected mode'],
+  ['UNAVAILABLE', 'ERR max number of clients reached'],
   ['UNAVAILABLE', "NOPERM User locks has no permissions to run the 'evalsha' command"],
   ['UNAVAILABLE', "ERR unknown command 'EVALSHA', with args beginning with: '8c3f' '3' 'a' "],
   ['INDETERMINATE', `ERR Unknown Redis command called from script ${SHA}`],
