@@ -49,6 +49,8 @@ export interface Counter {
   refund(taken: Taken): void
   /** Gives nothing before this time of the wall clock. The latest of several counts. */
   pauseUntil(wall: number): void
+  /** Notes that the limits have changed; undefined where they can't change. */
+  limitsChanged?(): void
   /** Ends a pause. */
   resume(): void
   /**

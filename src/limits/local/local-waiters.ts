@@ -98,6 +98,7 @@ export class LocalWaiters implements PermitGiver, Source {
 
   /** Notes that the limits have changed. */
   limitsChanged(): void {
+    this.counter.limitsChanged?.()
     this.#queue?.refuseAbove(this.counter.most)
     this.#queue?.wake()
   }

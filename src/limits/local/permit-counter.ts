@@ -86,6 +86,10 @@ export class PermitCounter implements Counter {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
   }
 
+  limitsChanged(): void {
+    this.#rules.windows.forEach((window, index) => window.takeOver?.(this.#states[index]))
+  }
+
   resume(): void {
     this.#pausedUntil = -Infinity
   }

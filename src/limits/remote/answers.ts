@@ -19,6 +19,8 @@ interface Asked {
   /** Those of the waiters; the answer may have others before them. */
   readonly units: readonly Unit[]
   readonly waiters: readonly PermitWaiter[]
+  /** Whether the limits have changed since: then only permits count, and all else is asked anew. */
+  readonly isOutdated: boolean
 }
 
 /** What an answer tells of waiters for which nothing could be reserved. */
@@ -55,7 +57,7 @@ export class Answers {
   }
 
   /** Keeps the permits, and refuses the waiters for which there is none. */
-  settle(reserved: Reserved, decided: Decided, { terms, hold, units, waiters }: Asked): void {
+  settle(reserved: Reserved, decided: Decided, { terms, hold, units, waiters, isOutdated }: Asked): void {
     // The first units are of waiters that have a permit already.
     const earlier = reserved.units.length - units.length
     // How many permits earlier waiters go on waiting for, by size: waiters of one size are served in order.
@@ -63,7 +65,7 @@ export class Answers {
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits
       if (n > 0) this.#keep(stretchOf(permits, reserved, hold, decided, units[index - earlier]?.within === 0))
-      else if (index >= earlier) {
+      else if (index >= earlier && !isOutdated) {
         const refusal = {
           ahead: at - reserved.now,
           decidedAt: decided.earliest,

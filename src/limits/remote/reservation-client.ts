@@ -284,7 +284,14 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       const explanation = before && explanationOf(answer.reserved, before.callers)
       for (const waiter of deciders) waiter.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms)) {
-        this.#answers.settle(answer.reserved, decided, { terms: this.#terms, hold, units, waiters })
+        const isOutdated = terms !== this.#terms
+        this.#answers.settle(answer.reserved, decided, {
+          terms: this.#terms,
+          hold,
+          units,
+          waiters,
+          isOutdated,
+        })
       } else {
         // Permits that were reserved under a limit that exceeds the present one are asked for anew.
         this.#reserved.giveBack(allReturned(answer.reserved, hold))

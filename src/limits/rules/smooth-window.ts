@@ -58,6 +58,11 @@ export class SmoothWindow implements Window<Spacing> {
     this.#sliding.take(spacing.log, n, at, late, now)
   }
 
+  takeOver(spacing: Spacing): void {
+    const newest = newestGrant(spacing.log, this.limit)
+    spacing.openAt = newest.at + Math.min(newest.n, this.limit) * this.#interval
+  }
+
   note({ log }: Spacing, n: number, at: number, now: number): void {
     this.#sliding.note(log, n, at, now)
   }

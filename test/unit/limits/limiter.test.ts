@@ -460,6 +460,35 @@ describe('setLimit', () => {
     expect(notes.slice(4)).toEqual(['e 1500', 'f 2500', 'g 3500'])
   })
 
+  test.each([
+    ['sliding', 0],
+    ['calendar', 0],
+    // A tenth of an hour after the first.
+    ['smooth', 360_000],
+  ] as const)(
+    '%s: a raised limit lets callers in as if it had always been the limit',
+    async (window, readyIn) => {
+      const { clock, limit } = scene({ limit: 1, per: '1h', window })
+      expect(limit.tryAcquire()).toBeDefined()
+      limit.setLimit(10)
+      expect(limit.explain().readyIn).toBeCloseTo(readyIn, 0)
+      const given = limit.acquire(1, { wait: '7m' })
+      await pass(clock, 420_000)
+      expect((await given).n).toBe(1)
+    },
+  )
+
+  test.each(['sliding', 'calendar', 'smooth'] as const)(
+    '%s: a limit that was lowered below what is used holds callers back for one window, no longer',
+    window => {
+      const { limit } = scene({ limit: 100, per: '1h', window })
+      expect(limit.tryAcquire(50)).toBeDefined()
+      limit.setLimit(10)
+      expect(limit.tryAcquire()).toBeUndefined()
+      expect(limit.explain().readyIn).toBeLessThanOrEqual(3_600_001)
+    },
+  )
+
   test('a waiter for more than the limit is now is told', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a', 3)

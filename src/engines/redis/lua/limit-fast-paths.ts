@@ -13,13 +13,14 @@ export const limitHeadPath = String.raw`
 if plain and tonumber(ARGV[11]) > MOST_EXACT then
   local rest = HEAD_LENGTH + #ARGV[9]
   local head = call('GETRANGE', KEYS[1], 0, rest - 1 + NAMERS_LENGTH)
-  if head:sub(HEAD_LENGTH + 1, rest) == ARGV[9] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
-    local from, total, begunAt, grain, limit, dropped, hold, pausedUntil, length = unpack(HEAD_FORM, head, 2)
+  local form = head:byte(1)
+  -- What follows the namers has no such texts between NULs.
+  if (form == 49 or form == 50) and head:sub(HEAD_LENGTH + 1, rest) == ARGV[9]
+    and (head:find('\0' .. ARGV[1] .. '\0', rest + 1, true) or head:find('\0*\0', rest + 1, true) == rest + 1) then
+    local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)
     local each, together = ARGV[20] + ARGV[21], tonumber(ARGV[19])
-    local namers = head:sub(rest + 1, HEAD_LENGTH + length)
-    local isNoted = namers == '\0*\0' or namers:find('\0' .. ARGV[1] .. '\0', 1, true)
     total = total + each * together
-    if isNoted and now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(ARGV[4]) <= hold then
+    if now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(ARGV[4]) <= hold then
       call('SETRANGE', KEYS[1], 0, '2' .. pack('<dd', now, total))
       local at = format('%.17g', now)
       local units = { together, each, at }
