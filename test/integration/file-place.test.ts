@@ -165,3 +165,28 @@ test('a reboot frees all locks, keeps all commits, and lowers no token', async (
   expect(grant!.token).toBeGreaterThan(token)
   expect(await after.store('s').get('key')).toMatchObject({ value: 'kept' })
 })
+
+test.each([
+  ['a lock', 'queues', `update queues set queue = '[[1,1' where key = 'bad'`],
+  ['a request for several keys', 'requests', `update claims set claims = '{}'`],
+  ['a limit', 'limits', `update limits set state = '{' where name like '%bad%'`],
+])('%s that can not be read is named, and is gone when its row is deleted', async (_, table, spoil) => {
+  await using box = await open(`file:${folder}`)
+  await using other = await open(`file:${folder}`)
+  const limiter = (box_: typeof box) => box_.limiter('bad', { limit: 1, per: '1h' })
+  const use = async (): Promise<unknown> => {
+    if (table === 'limits') return limiter(other).tryAcquire()
+    return other.mutex('bad').acquire({ wait: 200 })
+  }
+  if (table === 'requests') await box.mutex('bad', 'worse').acquire()
+  else await box.mutex('bad').acquire()
+  await limiter(box).tryAcquire()
+  await sql(spoil)
+  const error = await use().catch((reason: unknown) => reason as Error)
+  expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+  const [statement] = /delete from .*/.exec((error as Error).message)!
+  expect(statement).toContain(table)
+  if (table === 'queues') await other.mutex('good').run(() => undefined)
+  await sql(statement)
+  expect(await use()).toBeDefined()
+})

@@ -1,6 +1,7 @@
 import { withInfinity } from '../../engine/kit/memory-state.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 import type { Connection } from './driver.js'
+import { readable } from './readable.js'
 import { Sweep } from './sweep.js'
 
 /** So many rows are looked at together, to find those that can be deleted. */
@@ -21,7 +22,8 @@ export class LimitRows {
 
   get(name: string): LimiterState | undefined {
     const row = this.#statements().get.get(name)
-    return row && (JSON.parse(row[0] as string, withInfinity) as LimiterState)
+    if (!row) return undefined
+    return readable('limits', 'name', name, () => JSON.parse(row[0] as string, withInfinity) as LimiterState)
   }
 
   names(): string[] {

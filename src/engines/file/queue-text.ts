@@ -1,5 +1,6 @@
 import type { Claim } from '../../engine/claim.js'
 import type { Entry, Request } from '../../engine/lock-table.js'
+import { readable } from './readable.js'
 
 /** A request whose place among all requests is known: those that came before have smaller tickets. */
 export interface TicketedRequest extends Request {
@@ -44,15 +45,17 @@ export function queueText(queue: readonly TicketedEntry[]): string {
 
 /** Reads the requests that claim this key alone. */
 export function queueOf(key: string, text: string): TicketedEntry[] {
-  return (JSON.parse(text) as EntryText[]).map(entry => {
-    const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
-    const claim = claimOf(key, claimed)
-    const state = { phase: PHASES[phase]!, expires, lease, number }
-    return {
-      request: { ticket, id, session, claims: [claim], ...state, label: label ?? undefined, since },
-      claim,
-    }
-  })
+  return readable('queues', 'key', key, () =>
+    (JSON.parse(text) as EntryText[]).map(entry => {
+      const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
+      const claim = claimOf(key, claimed)
+      const state = { phase: PHASES[phase]!, expires, lease, number }
+      return {
+        request: { ticket, id, session, claims: [claim], ...state, label: label ?? undefined, since },
+        claim,
+      }
+    }),
+  )
 }
 
 /** The claims of a request for several keys as JSON. */
@@ -60,9 +63,11 @@ export function claimsText(claims: readonly Claim[]): string {
   return JSON.stringify(claims.map(claim => [claim.key, claimText(claim)]))
 }
 
-/** Reads the claims of a request for several keys. */
-export function claimsOf(text: string): Claim[] {
-  return (JSON.parse(text) as [string, ClaimText][]).map(([key, claim]) => claimOf(key, claim))
+/** Reads the claims of a request for several keys. @param id of the request */
+export function claimsOf(id: string, text: string): Claim[] {
+  return readable('requests', 'id', id, () =>
+    (JSON.parse(text) as [string, ClaimText][]).map(([key, claim]) => claimOf(key, claim)),
+  )
 }
 
 function claimText(claim: Claim): ClaimText {

@@ -143,7 +143,7 @@ export class WideRequests {
         continue
       }
       if (known) this.#unindex(known)
-      const read = claimsOf(this.#sql.claims.get(id)![0] as string)
+      const read = claimsOf(id, this.#sql.claims.get(id)![0] as string)
       const claims = downgraded ? read.map(({ key }): Claim => ({ key, mode: 'shared' })) : read
       const state = { phase, expires, lease, number, downgraded: Boolean(downgraded) }
       this.#index({ id, ticket, session, claims, ...state, label: label ?? undefined, since })
