@@ -237,7 +237,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   async fence({ lease }: LocalGrant, transaction: object): Promise<void> {
     const { engine } = this.#session
     if (!engine.fence) throw this.errors.noFence()
-    if (lease.downgraded || !lease.request.claims.every(({ mode }) => mode === 'exclusive'))
+    if (lease.downgraded || !lease.request.claims.some(({ mode }) => mode === 'exclusive'))
       throw this.errors.notExclusive()
     // Before the engine answers, because the lease may be released before that.
     lease.isBound = true
@@ -250,6 +250,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   async downgrade(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     const { request, number } = lease
+    if (!this.set.claims.every(({ mode }) => mode === 'exclusive')) throw this.errors.notDowngraded()
     if (!lease.downgraded) {
       // Counted before the engine answers, because the lease may be released before that.
       lease.downgraded = true

@@ -63,7 +63,14 @@ export class LockErrors {
 
   notExclusive(): InvalidArgumentError {
     return new InvalidArgumentError(
-      `${this.#title} is not exclusive, so it can't be bound to a transaction`,
+      `${this.#title} has no exclusive key that could be bound to a transaction`,
+      this.context,
+    )
+  }
+
+  notDowngraded(): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `${this.#title} is not exclusive on all its keys, so it can't be downgraded`,
       this.context,
     )
   }

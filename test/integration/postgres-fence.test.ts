@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, LostError, open, type Box } from '../../src/index.js'
+import { InvalidArgumentError, LostError, open, type Box, type Claim } from '../../src/index.js'
 import { pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { makeLedger, stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
@@ -106,6 +106,42 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       await (await other.mutex('c').acquire()).release()
     })
     await (await other.mutex('a', 'b').acquire({ wait: '5s' })).release()
+  })
+
+  test.each([
+    ['a', 'b'],
+    ['b', 'a'],
+  ])('the exclusive key %s of a grant is bound, and its permits of %s are not', async (key, permits) => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    await within(pool, async client => {
+      const claims: Claim[] = [
+        { key, mode: 'exclusive' },
+        { key: permits, mode: 'permits', permits: 1, max: 2 },
+      ]
+      const grant = await box.lock(...claims).acquire()
+      await grant.fence(client)
+      const second = await other.semaphore(permits, { permits: 2 }).tryAcquire()
+      expect(second).toBeDefined()
+      await second!.release()
+      await grant.release()
+      expect(await other.mutex(key).tryAcquire()).toBeUndefined()
+      const both = await other.semaphore(permits, { permits: 2 }).tryAcquire({ permits: 2 })
+      expect(both).toBeDefined()
+      await both!.release()
+    })
+    await (await other.lock({ key, mode: 'exclusive' }).acquire({ wait: '5s' })).release()
+  })
+
+  test('a grant of an exclusive key and permits that is lost is refused', async () => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    const permits: Claim = { key: 'a', mode: 'permits', permits: 1, max: 2 }
+    const grant = await box.lock(permits, { key: 'b', mode: 'exclusive' }).acquire()
+    expect(await other.forceRelease('b', grant.token)).toBe(true)
+    await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
   })
 
   test('a row that moves to another number while it is bound is bound all the same', async () => {

@@ -10,7 +10,7 @@ export interface OwnedRequest extends Request {
 
 /** One place in the queue of a key, as its row has it. */
 export type Place =
-  /** The request itself, in the row of its first key. */
+  /** The request itself, in the row of its {@link mainKey}. */
   | { readonly request: OwnedRequest }
   /** A request of which the row of that key has the rest. */
   | { readonly id: string; readonly first: string }
@@ -31,6 +31,15 @@ type RequestData = [
 ]
 type PlaceData = RequestData | [id: string, first: string]
 
+/**
+ * The key whose row has a request for several keys: the first exclusive one, because only that row may be bound to a
+ * transaction of the caller's, or else the first. A downgrade does not change it, because all claims are exclusive before
+ * one.
+ */
+export function mainKey(claims: readonly Claim[]): string {
+  return (claims.find(({ mode }) => mode === 'exclusive') ?? claims[0]!).key
+}
+
 /** Reads the queue of a key from the data of its row. */
 export function placesOf(data: string): Place[] {
   if (data === '') return []
@@ -44,7 +53,7 @@ export function queueData(key: string, requests: readonly OwnedRequest[]): strin
   if (requests.length === 0) return ''
   return JSON.stringify(
     requests.map((request): PlaceData => {
-      const first = request.claims[0]!.key
+      const first = mainKey(request.claims)
       return first === key ? dataOf(request) : [request.id, first]
     }),
   )

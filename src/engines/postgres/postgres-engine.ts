@@ -142,8 +142,10 @@ export class PostgresEngine extends StateEngine {
     const { query } = callersTransaction(this.name, transaction)
     // Without begin, each statement is a transaction of its own, and binds nothing.
     await query(this.#statements.begun, [])
-    const rows = request.claims.map(({ key }) => rowName('lock', key))
-    return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === true
+    // The first of them is the row that has the request.
+    const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
+    const rows = exclusive.map(({ key }) => rowName('lock', key))
+    return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === 'true'
   }
 
   async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {

@@ -3,7 +3,7 @@ import { withInfinity } from '../../engine/kit/memory-state.js'
 import type { EngineState } from '../../engine/kit/state-engine.js'
 import type { Entry, Request } from '../../engine/lock-table.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
-import { owned, placesOf, queueData, type OwnedRequest, type Place } from './lock-row.js'
+import { mainKey, owned, placesOf, queueData, type OwnedRequest, type Place } from './lock-row.js'
 import { LIMITS, LOCKS, markOf, rowName } from './names.js'
 import type { Row, Rows } from './rows.js'
 import { valueData, valueOf, WATCH_LIFE } from './value-row.js'
@@ -67,8 +67,8 @@ export class PostgresState implements EngineState {
 
   /** The name of the row with this request; undefined when it is not known. */
   nameOf(request: string): string | undefined {
-    const first = this.#requests.get(request)?.claims[0]
-    return first && rowName('lock', first.key)
+    const claims = this.#requests.get(request)?.claims
+    return claims && rowName('lock', mainKey(claims))
   }
 
   /** Begins a draft. @param now server time. */
@@ -160,7 +160,7 @@ export class PostgresState implements EngineState {
 
   request(id: string): Request | undefined {
     const about = this.#about.find(request => request.id === id)
-    return about && this.#queue(about.claims[0]!.key).find(({ request }) => request.id === id)?.request
+    return about && this.#queue(mainKey(about.claims)).find(({ request }) => request.id === id)?.request
   }
 
   append(request: Request): void {
@@ -187,7 +187,7 @@ export class PostgresState implements EngineState {
   }
 
   changed(request: Request): void {
-    const { key } = request.claims[0]!
+    const key = mainKey(request.claims)
     this.#queue(key)
     this.#changedKeys.add(key)
     if (request.phase === 'held' && this.#given.has(request.number))
@@ -331,9 +331,9 @@ export class PostgresState implements EngineState {
       queue = requests.map(request => ({ request, claim: request.claims.find(claim => claim.key === key)! }))
       this.#queues.set(key, queue)
     }
-    // What is known of a request for several keys is in the row of its first one.
+    // What is known of a request for several keys is in the row of its main one.
     for (const { request } of queue)
-      if (request.claims.length > 1) this.#touched(this.#row('lock', request.claims[0]!.key))
+      if (request.claims.length > 1) this.#touched(this.#row('lock', mainKey(request.claims)))
     return queue
   }
 

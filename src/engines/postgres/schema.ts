@@ -225,7 +225,7 @@ language sql as $$
   )
 $$;
 
--- Binds a grant to the transaction that calls this: its rows are granted to no other request until the transaction
+-- Binds a grant to the transaction that calls this: the rows of its exclusive keys are granted to no other request until the transaction
 -- ends. False if it does not hold.
 create or replace function ${schema}.fence(wanted text[], request text, number bigint) returns boolean
 language plpgsql as $$
@@ -243,7 +243,7 @@ begin
     );
     if attempt = 50 then return false; end if;
   end loop;
-  -- The request is in the row of its first key.
+  -- The request is in the row of its first exclusive key.
   return exists (
     select from ${schema}.names n join ${schema}.state s on s.id = n.id, json_array_elements(s.data::json) place
       where n.name = wanted[1] and s.data <> '' and place->>0 = request and place->>4 = 'held'

@@ -15,7 +15,8 @@ export interface Statements {
   readonly clock: string
 }
 
-/** The statements of a box. All values are text, so that every client gives them to the server as they are. */
+/** The statements of a box. All values and results are text, so that every client passes them on as
+ * they are. */
 export function statementsOf(schema: string): Statements {
   return {
     rows: `select ${schema}.rows($1::text::text[], $2::text::text[], $3::text::uuid[], $4::text::boolean)`,
@@ -24,13 +25,13 @@ export function statementsOf(schema: string): Statements {
       `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::boolean, ` +
       `$5::text::bigint[], $6::text::bigint[], $7::text::text[], $8::text::bigint, $9::text::bigint[], ` +
       `$10::text::uuid[], $11::text::uuid[], $12::text::float8[], $13::text::boolean[])`,
-    fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)`,
+    fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)::text`,
     begun: `lock table ${schema}.state in access share mode`,
     lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
     notify: 'select pg_notify($1::text, $2::text)',
     tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,
     sweep: `select ${schema}.sweep($1::text, $2::text::int, $3::text::float8)`,
-    version: `select ${schema}.version()`,
+    version: `select ${schema}.version()::text`,
     clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
   }
 }

@@ -23,7 +23,7 @@ create or replace view ${schema}.locks as
     cross join lateral json_array_elements(
       case when starts_with(n.name, 'lock') and s.data <> '' then s.data::json end
     ) r(request)
-    -- A request is in the row of its first key. The rows of its other keys have only its id, and no claims.
+    -- A request is in the row of one key. The rows of its other keys have only its id, and no claims.
     cross join lateral json_array_elements(r.request -> 10) c(claim)
   where to_timestamp((r.request ->> 5)::float8 / 1000) > clock_timestamp();
 

@@ -1,10 +1,17 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.js'
+import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
 import type { Query, StatementRunner } from './sql-client.js'
+
+type Rows = Promise<{ readonly rows: readonly (readonly unknown[])[] }>
+type Bytes = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
 /** A client of `pg` or of PGlite, or the `sql` of a transaction of `postgres`: what is used of it. */
 interface Callers {
-  query?(text: string, values: readonly string[]): Promise<{ readonly rows: readonly object[] }>
-  unsafe?(text: string, values: readonly string[]): Promise<readonly object[]>
+  query?(statement: object): Rows
+  query?(text: string, values: readonly string[], options: typeof PGLITE_TEXT): Rows
+  exec?: unknown
+  /** `raw` gives columns as bytes, which no option of the caller's changes. */
+  unsafe?(text: string, values: readonly string[]): { raw(): Bytes }
 }
 
 /** What the server answers a client that has begun no transaction. */
@@ -26,8 +33,7 @@ function queryOf(name: string, transaction: unknown): Query {
   const ask = asker(callers)
   return async (text, values) => {
     try {
-      const [row] = await ask(text, values)
-      return row && (Object.values(row)[0] as unknown)
+      return await ask(text, values)
     } catch (cause) {
       if ((cause as { code?: unknown }).code === NO_TRANSACTION) throw unfit('a client that has begun none')
       throw new UnavailableError(
@@ -38,16 +44,26 @@ function queryOf(name: string, transaction: unknown): Query {
   }
 }
 
-function asker(callers: Callers): (text: string, values: readonly string[]) => Promise<readonly object[]> {
+/** Carries out a statement and gives the first column of its first row as text. */
+function asker(callers: Callers): Query {
   if ('totalCount' in callers) throw unfit('a pool, which gives each statement another connection')
   if (typeof callers.unsafe === 'function') {
     if ('begin' in callers)
       throw unfit('a client of postgres that has begun no transaction; its begin calls with one')
-    return (text, values) => callers.unsafe!(text, values)
+    return async (text, values) => {
+      const rows = await callers.unsafe!(text, values).raw()
+      const value = rows[0]?.[0]
+      return value && Buffer.from(value).toString()
+    }
   }
-  if (typeof callers.query === 'function')
-    return async (text, values) => (await callers.query!(text, values)).rows
-  throw unfit(shown(callers))
+  if (typeof callers.query !== 'function') throw unfit(shown(callers))
+  const isPGlite = typeof callers.exec === 'function'
+  return async (text, values) => {
+    const { rows } = await (isPGlite
+      ? callers.query!(text, values, PGLITE_TEXT)
+      : callers.query!({ text, values, ...PG_TEXT }))
+    return rows[0]?.[0]
+  }
 }
 
 function unfit(what: string): InvalidArgumentError {

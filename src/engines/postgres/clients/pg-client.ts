@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../clock.js'
 import { answered } from './answered.js'
+import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'
 import { endsConnection, type Listening, type Query, type SqlClient } from './sql-client.js'
 
@@ -20,6 +21,7 @@ interface PgStatement {
   readonly values: readonly string[]
   readonly name?: string
   readonly rowMode: 'array'
+  readonly types: { getTypeParser(): (text: string) => string }
 }
 
 /** A connection that a pool has lent. */
@@ -154,8 +156,8 @@ export class PgClient implements SqlClient {
     return result
   }
 
-  async #ask(connection: PgConnection, statement: Omit<PgStatement, 'rowMode'>): Promise<unknown> {
-    const { rows } = await connection.query({ ...statement, rowMode: 'array' })
+  async #ask(connection: PgConnection, statement: Omit<PgStatement, keyof typeof PG_TEXT>): Promise<unknown> {
+    const { rows } = await connection.query({ ...statement, ...PG_TEXT })
     return rows[0]?.[0]
   }
 }

@@ -1,12 +1,13 @@
 import type { Clock } from '../../../clock.js'
 import { answered } from './answered.js'
+import { PGLITE_TEXT } from './plain-text.js'
 import type { Listening, Query, SqlClient } from './sql-client.js'
 
 interface Statements {
   query(
     text: string,
     values: string[],
-    options: { rowMode: 'array' },
+    options: typeof PGLITE_TEXT,
   ): Promise<{ readonly rows: readonly unknown[] }>
 }
 
@@ -57,7 +58,7 @@ export class PGliteClient implements SqlClient {
   }
 
   async #ask(statements: Statements, text: string, values: readonly string[]): Promise<unknown> {
-    const { rows } = await statements.query(text, [...values], { rowMode: 'array' })
+    const { rows } = await statements.query(text, [...values], PGLITE_TEXT)
     return (rows[0] as readonly unknown[] | undefined)?.[0]
   }
 

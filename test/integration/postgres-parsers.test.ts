@@ -1,0 +1,91 @@
+import { PGlite } from '@electric-sql/pglite'
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { open } from '../../src/index.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.kill())
+
+/** A client that reads every column in a way of its own, and how to make a transaction with it. */
+interface OddClient {
+  readonly client: object
+  transaction(work: (client: object) => Promise<void>): Promise<void>
+  close(): Promise<void>
+}
+
+const odd = (text: unknown): unknown => ({ odd: text })
+
+const makers: readonly (readonly [name: string, make: () => OddClient])[] = [
+  [
+    'a Pool of pg',
+    () => {
+      const types = { getTypeParser: () => odd }
+      const pool = new pg.Pool({ connectionString: server.url, types: types as never })
+      return {
+        client: pool,
+        async transaction(work) {
+          const client = await pool.connect()
+          await client.query('begin')
+          await work(client)
+          await client.query('commit')
+          client.release()
+        },
+        close: () => pool.end(),
+      }
+    },
+  ],
+  [
+    'a sql of postgres',
+    () => {
+      const parse = { from: [16, 23, 25, 114], to: 25, parse: odd, serialize: String }
+      const sql = postgres(server.url, {
+        types: { odd: parse as never },
+        transform: { value: odd, column: () => 'column', row: (row: object) => ({ ...row }) },
+      })
+      return {
+        client: sql,
+        transaction: async work => void (await sql.begin(transaction => work(transaction))),
+        close: () => sql.end({ timeout: 1 }),
+      }
+    },
+  ],
+  [
+    'a PGlite',
+    () => {
+      const pglite = new PGlite({ parsers: { 16: odd, 23: odd, 25: odd, 114: odd } as never })
+      return {
+        client: pglite,
+        transaction: work => pglite.transaction(work),
+        close: () => pglite.close(),
+      }
+    },
+  ],
+]
+
+describe.each(makers)('%s that reads types in its own way', (_, make) => {
+  test('carries locks, values, a fence and a store transaction of a box', async () => {
+    const { client, transaction, close } = make()
+    {
+      await using box = await open({ postgres: client, schema: `s${randomUUID().slice(0, 8)}` })
+      const store = box.store('s')
+      await store.put('key', 1)
+      await box.mutex('a').run(async grant => {
+        await transaction(async within => {
+          await grant.fence(within)
+          // A PGlite takes no transaction of a store.
+          if (client instanceof PGlite) return
+          await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1), { in: within })
+        })
+      })
+      expect((await store.get('key'))?.value).toBe(client instanceof PGlite ? 1 : 2)
+      expect(await box.limiter('api', { limit: 1, per: '1s' }).tryAcquire()).toBeDefined()
+    }
+    await close()
+  })
+})
