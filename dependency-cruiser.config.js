@@ -5,7 +5,7 @@
 
 /** What every part may use: modules that know none of the parts. */
 const base =
-  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|pause|reserved-keys|transient-map|waiters|write-queue)\\.ts$'
+  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|pause|reserved-keys|secrets|transient-map|waiters|write-queue)\\.ts$'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',

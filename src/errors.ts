@@ -1,3 +1,5 @@
+import { withoutSecrets } from './secrets.js'
+
 /** What a caller can switch on: one code for each error class of Signalbox. */
 export type ErrorCode =
   | 'BUSY'
@@ -194,9 +196,13 @@ function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true, enumerable: false }
 }
 
-/** Renders a refused value for a message: short, quoted where it is text, never throwing. */
+/** Renders a refused value for a message: short, quoted where it is text, without passwords of URLs, never throwing. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string') {
+    // Before it is cut, because what is cut off may show where a password ends.
+    const text = withoutSecrets(value)
+    return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)
+  }
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
   if (typeof value === 'bigint') return `${value}n`

@@ -5,6 +5,7 @@ import { duration } from './arguments.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface BenchOptions {
@@ -52,7 +53,7 @@ export function addBench(program: Command, stdout: Terminal['stdout']): void {
         box => interrupt.during(signal => measureAll(box, time, signal)),
         { makes: true, label: 'signalbox bench' },
       )
-      stdout.write(json ? figures.map(line => `${JSON.stringify(line)}\n`).join('') : table(figures))
+      stdout.write(json ? figures.map(line => `${printableJson(line)}\n`).join('') : table(figures))
     })
 }
 

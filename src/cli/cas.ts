@@ -4,6 +4,7 @@ import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { givenValue } from './given-value.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface CasOptions {
@@ -32,7 +33,7 @@ export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
         })
         if (version === undefined)
           throw new CommandError(`${key} in ${store} has not version ${expected}`, EXIT.failed)
-        stdout.write(json ? `${JSON.stringify({ store, key, version })}\n` : `${version}\n`)
+        stdout.write(json ? `${printableJson({ store, key, version })}\n` : `${version}\n`)
       },
     )
 }

@@ -1,8 +1,11 @@
+import { printable } from './printable.js'
+
 /**
- * Lines of cells as text in columns, two blanks apart.
+ * Lines of cells as printable text in columns, two blanks apart.
  * @param toTheRight which columns are aligned to the right, by number from 0.
  */
-export function columns(lines: readonly (readonly string[])[], toTheRight: readonly number[]): string {
+export function columns(texts: readonly (readonly string[])[], toTheRight: readonly number[]): string {
+  const lines = texts.map(cells => cells.map(printable))
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
   return lines
     .map(line => {

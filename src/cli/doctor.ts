@@ -5,7 +5,7 @@ import { refused, trial } from './trial.js'
 import { engineOption, placeOf } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
-import { oneLine } from './one-line.js'
+import { printable, printableJson } from './printable.js'
 import { PROMISES } from './promises.js'
 import type { Terminal } from './terminal.js'
 
@@ -29,7 +29,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
     .action(async ({ engine, json }: DoctorOptions) => {
       const url = await placeOf(engine, false)
       const diagnosis = await examine(url)
-      stdout.write(json ? `${JSON.stringify(plain(diagnosis))}\n` : report(diagnosis))
+      stdout.write(json ? `${printableJson(plain(diagnosis))}\n` : report(diagnosis))
       if (diagnosis.findings.length > 0) throw new EndedWith(EXIT.failed)
     })
 }
@@ -53,8 +53,8 @@ async function tryOut(box: Box): Promise<Diagnosis> {
 
 function report({ facts, findings }: Diagnosis): string {
   const lines = [
-    ...facts.map(oneLine),
-    ...findings.flatMap(finding => ['', `${finding.id}: ${oneLine(finding.how)}`, ...details(finding)]),
+    ...facts.map(printable),
+    ...findings.flatMap(finding => ['', `${finding.id}: ${printable(finding.how)}`, ...details(finding)]),
     '',
     findings.length === 0 ? 'Nothing found.' : `${findings.length} found.`,
   ]
@@ -63,7 +63,7 @@ function report({ facts, findings }: Diagnosis): string {
 
 function details({ promises, mend }: Finding): string[] {
   const weakened = promises.map(promise => `${promise}, ${PROMISES[promise]}`).join('; ')
-  return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  mend it: ${oneLine(mend)}`]
+  return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  mend it: ${printable(mend)}`]
 }
 
 /** The findings with the promises in words. */

@@ -3,6 +3,7 @@ import { Option } from 'commander'
 import { type Box, open } from '../index.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
+import { withoutSecrets } from '../secrets.js'
 
 /** The option by which every subcommand is told where the locks are. */
 export function engineOption(): Option {
@@ -59,6 +60,6 @@ async function refuseToMakeOne(url: string): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const reason = code === 'ENOENT' ? `nothing was ever locked there, there is no ${database}` : message
-    throw new CommandError(`${url} can't be looked at: ${reason}`, EXIT.failed)
+    throw new CommandError(`${withoutSecrets(url)} can't be looked at: ${reason}`, EXIT.failed)
   }
 }

@@ -1,6 +1,7 @@
 import { SignalboxError, type ErrorCode } from '../errors.js'
 import { EXIT } from './exit-status.js'
-import { oneLine } from './one-line.js'
+import { printable } from './printable.js'
+import { withoutSecrets } from '../secrets.js'
 
 /** What was asked for can't be done; the message is all that the user needs to know. */
 export class CommandError extends Error {
@@ -44,5 +45,5 @@ export function complaint(error: unknown): string {
     const { message } = at
     if (!messages.some(known => known.includes(message))) messages.push(message)
   }
-  return `signalbox: ${oneLine(messages.join(': '))}\n`
+  return `signalbox: ${printable(withoutSecrets(messages.join(': ')))}\n`
 }

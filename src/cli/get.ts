@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface GetOptions {
@@ -22,6 +23,6 @@ export function addGet(program: Command, stdout: Terminal['stdout']): void {
       const entry = await withBox(engine, box => box.store(store).get(key))
       if (!entry) throw new CommandError(`there is no ${key} in ${store}`, EXIT.failed)
       const { value, version } = entry
-      stdout.write(`${JSON.stringify(json ? { store, key, version, value } : value)}\n`)
+      stdout.write(`${printableJson(json ? { store, key, version, value } : value)}\n`)
     })
 }

@@ -4,7 +4,7 @@ import { circlesOf, waitsOf, type Wait } from './blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { reportsOf } from './ls.js'
-import { oneLine } from './one-line.js'
+import { printable, printableJson } from './printable.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
 
@@ -35,18 +35,18 @@ const TO_THE_RIGHT = [2, 3, 8, 9]
 export function graphTable(waits: readonly Wait[]): string {
   const lines = waits.map(({ key, waiter, blocker, holds }) => [
     ...who(waiter),
-    oneLine(key),
+    key,
     holds ? 'held by' : 'behind',
     ...who(blocker),
   ])
   const circles = circlesOf(waits).map(
-    circle => `circle, perhaps a deadlock: ${[...circle, circle[0]!].join(' -> ')}\n`,
+    circle => `circle, perhaps a deadlock: ${printable([...circle, circle[0]!].join(' -> '))}\n`,
   )
   return columns([HEAD, ...lines], TO_THE_RIGHT) + circles.join('')
 }
 
 function who({ label, session, host, pid, age }: Party): string[] {
-  return [oneLine(label ?? session), host, String(pid), shortDuration(age)]
+  return [label ?? session, host, String(pid), shortDuration(age)]
 }
 
 /** The same by session, as one line of JSON. */
@@ -57,7 +57,7 @@ function graphJson(waits: readonly Wait[]): string {
     blocker: node(blocker),
     holds,
   }))
-  return `${JSON.stringify({ waits: plain, circles: circlesOf(waits) })}\n`
+  return `${printableJson({ waits: plain, circles: circlesOf(waits) })}\n`
 }
 
 function node({ session, host, pid, label, age }: Party): object {

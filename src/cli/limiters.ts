@@ -1,7 +1,7 @@
 import type { Box, LimiterReport } from '../index.js'
 import { shortDuration } from '../duration.js'
 import { columns } from './columns.js'
-import { oneLine } from './one-line.js'
+import { printableJson } from './printable.js'
 
 /** The limiters whose names begin with `prefix`. @throws as `Box.limiters` */
 export async function limitersOf(box: Box, prefix?: string): Promise<LimiterReport[]> {
@@ -18,7 +18,7 @@ const TO_THE_RIGHT = [3, 4, 5, 6]
 export function limiterTable(reports: readonly LimiterReport[]): string {
   if (reports.length === 0) return ''
   const lines = reports.flatMap(({ name, key = '', limits, pausedFor, waiting }) => {
-    const named = [oneLine(name), oneLine(key)]
+    const named = [name, key]
     const rest = [pausedFor > 0 ? shortDuration(pausedFor) : '', waiting.join(' ')]
     if (limits.length === 0) return [[...named, '', '', '', '', ...rest]]
     return limits.map(({ limit, per, window, timeZone, used, remaining, resetIn }) => {
@@ -33,5 +33,5 @@ export function limiterTable(reports: readonly LimiterReport[]): string {
 /** A limiter as a line of JSON. Durations are whole milliseconds. */
 export function limiterLine({ name: limiter, key, limits, pausedFor, waiting }: LimiterReport): string {
   const whole = limits.map(limit => ({ ...limit, resetIn: Math.round(limit.resetIn) }))
-  return `${JSON.stringify({ limiter, key, limits: whole, pausedFor: Math.round(pausedFor), waiting })}\n`
+  return `${printableJson({ limiter, key, limits: whole, pausedFor: Math.round(pausedFor), waiting })}\n`
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
+import { printableJson } from './printable.js'
 import { engineOption, withBox } from './engine.js'
 import { limiterLine, limitersOf, limiterTable } from './limiters.js'
-import { oneLine } from './one-line.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
 
@@ -52,13 +52,13 @@ export function table(reports: readonly LockReport[]): string {
 function line(key: string, state: string, party: Party): string[] {
   const { claim, token, age, expiresIn, label = '', host, pid, session } = party
   return [
-    oneLine(key),
+    key,
     state,
     claimText(claim),
     token === undefined ? '' : String(token),
     shortDuration(age),
     shortDuration(expiresIn),
-    oneLine(label),
+    label,
     host,
     String(pid),
     session,
@@ -72,7 +72,7 @@ function claimText(claim: Claim): string {
 
 /** A report as JSON, which has no whole numbers as great as a token: they are text. */
 export function jsonLine({ key, holders, waiters }: LockReport): string {
-  return `${JSON.stringify({ key, holders: holders.map(plain), waiters: waiters.map(plain) })}\n`
+  return `${printableJson({ key, holders: holders.map(plain), waiters: waiters.map(plain) })}\n`
 }
 
 function plain({ token, age, expiresIn, ...rest }: Party): object {

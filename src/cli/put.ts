@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { givenValue } from './given-value.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface PutOptions {
@@ -21,6 +22,6 @@ export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
     .action(async (store: string, key: string, text: string, { engine, json }: PutOptions) => {
       const value = await givenValue(text, stdin)
       const version = await withBox(engine, box => box.store(store).put(key, value), { makes: true })
-      stdout.write(json ? `${JSON.stringify({ store, key, version })}\n` : `${version}\n`)
+      stdout.write(json ? `${printableJson({ store, key, version })}\n` : `${version}\n`)
     })
 }

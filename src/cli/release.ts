@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { oneLine } from './one-line.js'
+import { printable, printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface ReleaseOptions {
@@ -23,7 +23,9 @@ export function addRelease(program: Command, stdout: Terminal['stdout']): void {
     .action(async (key: string, { engine, json, token }: ReleaseOptions) => {
       const released = await withBox(engine, box => box.forceRelease(key, token))
       if (!released) throw new CommandError(`${key} has no holder with token ${token}`, EXIT.failed)
-      stdout.write(json ? `${JSON.stringify({ key, token: String(token) })}\n` : `released ${oneLine(key)}\n`)
+      stdout.write(
+        json ? `${printableJson({ key, token: String(token) })}\n` : `released ${printable(key)}\n`,
+      )
     })
 }
 

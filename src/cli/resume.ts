@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { oneLine } from './one-line.js'
+import { printable, printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface ResumeOptions {
@@ -24,7 +24,7 @@ export function addResume(program: Command, stdout: Terminal['stdout']): void {
       const what = key === undefined ? `limiter ${name}` : `key ${key} of limiter ${name}`
       if (resumed === 0) throw new CommandError(`${what} is not paused`, EXIT.failed)
       stdout.write(
-        json ? `${JSON.stringify({ limiter: name, key, resumed })}\n` : `resumed ${oneLine(what)}\n`,
+        json ? `${printableJson({ limiter: name, key, resumed })}\n` : `resumed ${printable(what)}\n`,
       )
     })
 }

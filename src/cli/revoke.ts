@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
+import { printable, printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface RevokeOptions {
@@ -25,7 +26,7 @@ export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
       if (revoked === 0) {
         throw new CommandError(`session ${session} holds nothing and waits for nothing`, EXIT.failed)
       }
-      if (json) return void stdout.write(`${JSON.stringify({ session, requests: revoked })}\n`)
-      stdout.write(`revoked ${revoked} ${revoked === 1 ? 'request' : 'requests'} of ${session}\n`)
+      if (json) return void stdout.write(`${printableJson({ session, requests: revoked })}\n`)
+      stdout.write(`revoked ${revoked} ${revoked === 1 ? 'request' : 'requests'} of ${printable(session)}\n`)
     })
 }

@@ -6,7 +6,6 @@ import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { jsonLine, reportsOf } from './ls.js'
-import { oneLine } from './one-line.js'
 import { shortDuration } from '../duration.js'
 import { pause } from '../pause.js'
 import type { Output, Terminal } from './terminal.js'
@@ -74,7 +73,7 @@ export function overview(reports: readonly LockReport[]): string[] {
   const holders = reports.reduce((sum, report) => sum + report.holders.length, 0)
   const waiters = reports.reduce((sum, report) => sum + report.waiters.length, 0)
   const rows = sorted.map(report => [
-    oneLine(report.key),
+    report.key,
     String(report.waiters.length),
     ...who(report.holders[0], report.holders.length - 1),
     report.holders[0] ? shortDuration(report.holders[0].expiresIn) : '',
@@ -88,6 +87,6 @@ export function overview(reports: readonly LockReport[]): string[] {
 function who(party: Party | undefined, others: number): string[] {
   if (!party) return ['', '', '', '']
   const { label, session, host, pid, age } = party
-  const name = oneLine(label ?? session)
+  const name = label ?? session
   return [others > 0 ? `${name} and ${others} more` : name, host, String(pid), shortDuration(age)]
 }

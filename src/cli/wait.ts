@@ -3,6 +3,7 @@ import { systemClock } from '../clock.js'
 import { duration } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface WaitOptions {
@@ -31,6 +32,6 @@ export function addWait(program: Command, stdout: Terminal['stdout']): void {
           box.lock({ key, mode: 'shared' }).run(() => undefined, { wait, signal }),
         )
       })
-      if (json) stdout.write(`${JSON.stringify({ key, waited: Math.round(systemClock.now() - started) })}\n`)
+      if (json) stdout.write(`${printableJson({ key, waited: Math.round(systemClock.now() - started) })}\n`)
     })
 }

@@ -4,7 +4,7 @@ import type { Box, Party } from '../index.js'
 import { pause } from '../pause.js'
 import { waitsOf, type Wait } from './blocking.js'
 import { reportsOf } from './ls.js'
-import { oneLine } from './one-line.js'
+import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 /** A wait that is shorter is not told: milliseconds. */
@@ -43,7 +43,7 @@ async function tell(
     if (over.aborted) return
     if (found && found.blocker.token !== told) {
       told = found.blocker.token
-      stderr.write(`signalbox: waiting for ${oneLine(found.key)}, ${heldBy(found.blocker)}\n`)
+      stderr.write(`signalbox: waiting for ${printable(found.key)}, ${heldBy(found.blocker)}\n`)
     }
     await pause(LOOK, systemClock, over)
   }
@@ -57,6 +57,6 @@ async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | unde
 
 function heldBy({ label, host, pid, age, session }: Party): string {
   if (session === '') return 'held by a client of another library'
-  const place = label === undefined ? host : `${oneLine(label)} on ${host}`
+  const place = printable(label === undefined ? host : `${label} on ${host}`)
   return `held by ${place} (pid ${pid}), which asked for it ${shortDuration(age)} ago`
 }

@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander'
 import { duration, variableOf } from './arguments.js'
 import { engineOption } from './engine.js'
+import { withoutSecrets } from '../secrets.js'
 
 /** What `run` and `lead` are told alike. */
 export interface WorkFlags {
@@ -46,5 +47,5 @@ const LONGEST_LABEL = 100
 
 /** What others see beside the lock. Arguments may be secrets, so it is the name of the command alone. */
 export function labelOf(command: readonly string[]): string {
-  return `signalbox: ${command[0]!.slice(0, LONGEST_LABEL)}`
+  return `signalbox: ${withoutSecrets(command[0]!).slice(0, LONGEST_LABEL)}`
 }

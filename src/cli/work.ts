@@ -2,6 +2,7 @@ import { onAbort } from '../abort-task.js'
 import type { Grant } from '../index.js'
 import { Child } from './child.js'
 import { EXIT } from './exit-status.js'
+import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 /** How a command is run under a grant. */
@@ -52,7 +53,7 @@ export type Tell = (
 /** With `--json` all is told, in lines of JSON; else only what a person has to know. All of it on standard error. */
 export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
   return (event, details) => {
-    if (json) stderr.write(`${JSON.stringify({ event, ...details })}\n`)
+    if (json) stderr.write(`${printableJson({ event, ...details })}\n`)
     else if (event in AFTERMATH) {
       stderr.write(
         `signalbox: ${String(details['message'])}; ${AFTERMATH[event as keyof typeof AFTERMATH]}\n`,

@@ -78,14 +78,37 @@ const engines: readonly Registered[] = [
  */
 export function registeredFor(source: string | Given): Registered {
   const found = typeof source === 'string' ? byScheme(source) : byOption(source)
-  if (found) return found
+  if (found) {
+    if (typeof source === 'string' && found.diagnose && !source.startsWith('file:')) checkEncoding(source)
+    return found
+  }
   const usual = engines.map(({ schemes }) => `${schemes[0]!}:`)
   const last = usual.pop()!
   throw new InvalidArgumentError(
     typeof source === 'string'
-      ? `open takes a URL with ${usual.join(', ')} or ${last}, not ${shown(source)}`
+      ? `open takes a URL with ${usual.join(', ')} or ${last}, not ${shown(beginningOf(source))}`
       : `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config }, { postgres: client } or { engine }, not ${shown(source)}`,
   )
+}
+
+/** As much of what was taken for a URL as can't have a password in it. */
+function beginningOf(text: string): string {
+  const end = text.indexOf(':') + 1
+  return end === 0 ? text : `${text.slice(0, end)}…`
+}
+
+/**
+ * Refuses a URL whose password may end elsewhere than its parts say, before a part of it is named in an error.
+ * @throws InvalidArgumentError
+ */
+function checkEncoding(url: string): void {
+  const scheme = url.slice(0, url.indexOf(':'))
+  if (!/^[^/]*:\/\/([^@/?#]*@)?[^@]*$/.test(url)) {
+    throw new InvalidArgumentError(
+      `a URL with ${scheme}: has // behind that and one @, between password and host; in users, passwords, paths and ` +
+        'parameters, @ is written as %40, / as %2F, ? as %3F, # as %23 and % as %25',
+    )
+  }
 }
 
 function byScheme(url: string): Registered | undefined {

@@ -1,3 +1,4 @@
+import { withoutSecrets } from '../../secrets.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
@@ -50,7 +51,7 @@ export function parseRedisUrl(url: string): RedisPlace {
     )
   }
   const [, , credentials = '', hosts = '', path = '', query = ''] = match
-  const name = `${scheme}://${hosts}${path}`
+  const name = withoutSecrets(`${scheme}://${hosts}${path}`)
   const parameters = urlParameters(query)
   const server = serverOf(name, scheme, hosts, path)
   const database = databaseOf(name, scheme, path, parameters)
@@ -91,7 +92,7 @@ function addressesOf(name: string, scheme: Scheme, hosts: string): NetworkAddres
     const [, ipv6, host, port] = HOST_AND_PORT.exec(text) ?? []
     const number = port === undefined ? usual : Number(port)
     if ((ipv6 ?? host) === undefined || number < 1 || number > 65_535)
-      throw new InvalidArgumentError(`${name} takes host:port, not ${shown(text)}`)
+      throw new InvalidArgumentError(`${name} takes host:port`)
     return { host: (ipv6 ?? host)!, port: number, tls }
   })
 }

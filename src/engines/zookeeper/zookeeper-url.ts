@@ -39,7 +39,11 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const [, scheme = '', credentials, hosts = '', path = '', query = ''] = match
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
   if (root !== '') checkPath(root)
-  parseEnsemble(hosts)
+  try {
+    parseEnsemble(hosts)
+  } catch {
+    throw new InvalidArgumentError('a ZooKeeper URL takes addresses like host:2181')
+  }
   const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
     if (!KNOWN.includes(name))

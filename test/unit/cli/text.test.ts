@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest'
 import { columns } from '../../../src/cli/columns.js'
 import { complaint, CommandError, statusOf } from '../../../src/cli/failure.js'
-import { oneLine } from '../../../src/cli/one-line.js'
+import { waitsOf } from '../../../src/cli/blocking.js'
+import { graphTable } from '../../../src/cli/graph.js'
+import { jsonLine, table } from '../../../src/cli/ls.js'
+import { printable, printableJson } from '../../../src/cli/printable.js'
+import { overview } from '../../../src/cli/top.js'
 import { shortDuration } from '../../../src/duration.js'
-import { InvalidArgumentError, UnavailableError } from '../../../src/index.js'
+import { InvalidArgumentError, UnavailableError, type LockReport, type Party } from '../../../src/index.js'
 
 test('columns are as wide as their widest cell, and no line ends in blanks', () => {
   const lines = [
@@ -37,9 +41,46 @@ test.each([
 })
 
 test('control characters are shown and not obeyed', () => {
-  expect(oneLine('a\nb\tc\u001b[31m\u0000\u0085d\u007fé✓')).toBe(
+  expect(printable('a\nb\tc\u001b[31m\u0000\u0085d\u007fé✓')).toBe(
     'a\\nb\\tc\\u001b[31m\\u0000\\u0085d\\u007fé✓',
   )
+})
+
+test('text that turns the reading direction or hides itself is shown, emoji and letters are left alone', () => {
+  const text = 'a\u202eb\u2066\u200b\ufeff\u2028\u{e0041}\ud800'
+  const escapes = 'a\\u202eb\\u2066\\u200b\\ufeff\\u2028\\udb40\\udc41\\ud800'
+  expect(printable(text)).toBe(escapes)
+  expect(printable('👩‍🚒 é ü می‌خواهم')).toBe('👩‍🚒 é ü می‌خواهم')
+  expect(JSON.parse(printableJson({ text: `${text}\u009b\n` }))).toEqual({ text: `${text}\u009b\n` })
+  expect(printableJson(text.slice(0, -1))).toBe(JSON.stringify(escapes.slice(0, -6)).replaceAll('\\\\', '\\'))
+})
+
+test.each([
+  ['ls', (reports: LockReport[]) => table(reports)],
+  ['ls --json', (reports: LockReport[]) => reports.map(jsonLine).join('')],
+  ['top', (reports: LockReport[]) => overview(reports).join('')],
+  ['graph', (reports: LockReport[]) => graphTable(waitsOf(reports))],
+] as const)('%s prints no key, label, host or session raw', (_, print) => {
+  const odd = (what: string): string => `${what}\u001b[2J\u202e\u009b`
+  const party = (session: string, token: bigint | undefined): Party => ({
+    session: odd(session),
+    host: odd('host'),
+    pid: 1,
+    label: session === 'one' ? odd('label') : undefined,
+    claim: { key: 'key', mode: 'exclusive' },
+    token,
+    age: 1,
+    expiresIn: 1,
+  })
+  const printed = print([
+    {
+      key: odd('key'),
+      holders: [party('one', 1n)],
+      waiters: [party('two', undefined), party('three', undefined)],
+    },
+  ])
+  expect(printed).toContain('host\\u001b[2J\\u202e\\u009b')
+  for (const raw of ['\u001b', '\u202e', '\u009b']) expect(printed).not.toContain(raw)
 })
 
 test('an error is one line with its causes, and no stack', () => {

@@ -34,9 +34,17 @@ function isPlain(reply: unknown): reply is string | number {
 /** The server's own words: a code in capitals, then a text. What client packages say begins otherwise. */
 const ERROR_REPLY = /^[A-Z][A-Z0-9]+( |$)/
 
-/** Makes a RedisReplyError of the rejection of a client package where the server has answered with an error. */
+/** What the server says of an unknown command, which may have been AUTH. */
+const ARGUMENTS = /, with args beginning with:.*$/s
+
+/**
+ * Makes a RedisReplyError of the rejection of a client package where the server has answered with an error. It has none
+ * of the arguments of the command, which may be a password; ioredis keeps them with its error.
+ */
 export function plainError(error: unknown): unknown {
-  if (error instanceof Error && (error.name === 'ReplyError' || ERROR_REPLY.test(error.message)))
-    return new RedisReplyError(error.message, { cause: error })
+  if (!(error instanceof Error)) return error
+  if (error.name === 'ReplyError' || ERROR_REPLY.test(error.message))
+    return new RedisReplyError(error.message.replace(ARGUMENTS, ''))
+  Reflect.deleteProperty(error, 'command')
   return error
 }

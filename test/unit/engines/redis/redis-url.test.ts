@@ -77,7 +77,7 @@ describe('an unfit URL is refused with its reason, and without its password', ()
     ['redis:', 'looks like'],
     ['redis://a:hunter2@b@c', 'looks like'],
     ['redis+moon://host', 'looks like'],
-    ['redis://host:port', 'takes host:port, not "host:port"'],
+    ['redis://host:port', 'takes host:port'],
     ['redis://host:0', 'takes host:port'],
     ['redis://host:65536', 'takes host:port'],
     ['redis://u:hunter2@a,b', 'names several servers'],
