@@ -18,6 +18,7 @@ import { fencing } from './fencing.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { foundKeys } from './found-keys.js'
 import { givingUp } from './giving-up.js'
+import { growth } from './growth.js'
 import { halfDead } from './half-dead.js'
 import { jitter } from './jitter.js'
 import { keptIds } from './kept-ids.js'
@@ -29,6 +30,7 @@ import { quiet } from './quiet.js'
 import { release } from './release.js'
 import { safeState } from './safe-state.js'
 import { silentHints } from './silent-hints.js'
+import { spoiled } from './spoiled.js'
 import { taskEnd } from './task-end.js'
 import { waking } from './waking.js'
 import { weaknesses } from './weaknesses.js'
@@ -89,7 +91,7 @@ export function conformance(fixture: EngineFixture): Check[] {
 const ADVERSE_PATIENCE = 120_000
 
 /**
- * The checks of what goes wrong around an engine for long: distance, jitter, lost hints, and connections that swallow
+ * The checks of what goes wrong around an engine for long: short-lived boxes, a spoiled value, distance, jitter, lost hints, and connections that swallow
  * what is sent. A check takes at most two minutes, and measures shares of time: run one at a time, apart from
  * {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
@@ -97,6 +99,8 @@ const ADVERSE_PATIENCE = 120_000
 export function adverse(fixture: EngineFixture): Check[] {
   checkFixture(fixture)
   return checksOf(() => {
+    growth(fixture)
+    spoiled(fixture)
     if (fixture.network === 'none') return
     distance(fixture)
     jitter(fixture)

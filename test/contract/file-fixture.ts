@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'vitest'
+import { loadSqlite, type Connection } from '../../src/engines/file/driver.js'
 import { fileGuarantees } from '../../src/engines/file/guarantees.js'
 import { openFile } from '../../src/engines/file/open.js'
 import { open as openBox } from '../../src/open.js'
@@ -26,9 +27,35 @@ function fixture(durable: boolean): EngineFixture {
       return {
         url,
         engine: () => openFile(url),
+        size: () => sizeOf(folder),
+        spoil: (store, key) =>
+          withDatabase(folder, connection => {
+            const spoil = connection.prepare('update entries set value = ? where key = ?')
+            spoil.run('{"cut', `${store}/${key}`)
+          }),
         close: () => rm(folder, { recursive: true, force: true }),
       }
     },
+  }
+}
+
+/** The rows of all tables. */
+function sizeOf(folder: string): Promise<number> {
+  return withDatabase(folder, connection => {
+    const tables = connection.prepare(`select name from sqlite_schema where type = 'table'`).all()
+    const rows = tables.map(
+      ([name]) => connection.prepare(`select count(*) from ${name as string}`).get()![0] as number,
+    )
+    return rows.reduce((sum, count) => sum + count, 0)
+  })
+}
+
+async function withDatabase<T>(folder: string, work: (connection: Connection) => T): Promise<T> {
+  const connection = (await loadSqlite()).open(join(folder, 'signalbox.db'))
+  try {
+    return work(connection)
+  } finally {
+    connection.close()
   }
 }
 
