@@ -1,7 +1,7 @@
 import type { Box, Grant } from '../index.js'
 import { assert } from './assert.js'
 import { rising, Section } from './section.js'
-import { pause } from './time.js'
+import { pause, until } from './time.js'
 
 /** So many callers of each box want the key at once, so that each box always has one waiting. */
 const CALLERS = 4
@@ -32,6 +32,14 @@ export class HotKey {
   /** How many turns each box has had until now. */
   get turns(): readonly number[] {
     return [...this.#turns]
+  }
+
+  /** How many turns each box gets within this time, from when each has had one: milliseconds. */
+  async shares(time: number): Promise<readonly number[]> {
+    await until('each has had a turn', () => this.#isOver || this.#turns.every(count => count > 0))
+    const before = this.turns
+    await this.during(time)
+    return this.turns.map((count, index) => count - before[index]!)
   }
 
   /** Lets them take turns for this long, or until one fails: milliseconds. */

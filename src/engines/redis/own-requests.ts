@@ -1,5 +1,11 @@
 import type { Clock, Timer } from '../../clock.js'
-import type { Listener, LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
+import {
+  CLAIM_WINDOW,
+  type Listener,
+  type LockRequest,
+  type Operation,
+  type RequestStatus,
+} from '../../engine/contract.js'
 import type { ScriptOperation } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
@@ -14,6 +20,9 @@ const REMEMBERED = 5000
 const LEAST_SWEPT = 1024
 /** The pause after an answer was lost until all waiters look: milliseconds. */
 const LOST_PAUSE = 100
+
+/** While a subscription is under way, waiters look this often, so that none misses its reservation: milliseconds. */
+const LOOK_UNHEARD = CLAIM_WINDOW / 2
 
 /** What is known of a request of this session. */
 interface Own {
@@ -43,6 +52,8 @@ export class OwnRequests {
   /** The channels on which messages about them come, and those of them that are heard by now. */
   readonly #channels = new Set<string>()
   readonly #heard = new Set<string>()
+  /** Those whose subscription is under way: several round trips to a server that is far away. */
+  readonly #entering = new Set<string>()
   #session = ''
   #listener: Listener | undefined
   /** Makes good what an answer that was lost had to tell. */
@@ -86,18 +97,16 @@ export class OwnRequests {
     switch (operation.type) {
       case 'enqueue':
       case 'poll':
-        this.#follow(group, operation.request.id, outcome as RequestStatus)
-        break
+        return this.#follow(group, operation.request.id, outcome as RequestStatus)
       case 'extendOrYield': {
         const status = outcome as RequestStatus
         const { request, next } = operation
         if (status.state !== 'held' || status.id === next.id) {
           this.#forget(request.id)
-          this.#follow(group, next.id, status)
-        } else {
-          this.#forget(next.id)
-          if (status.isAlone && !this.#hearsOthers(group, request.id)) return { ...status, isAlone: false }
+          return this.#follow(group, next.id, status)
         }
+        this.#forget(next.id)
+        if (status.isAlone && !this.#hearsOthers(group, request.id)) return { ...status, isAlone: false }
         break
       }
       case 'cancel':
@@ -118,7 +127,8 @@ export class OwnRequests {
     const channel = group.channels + this.#session
     if (this.#heard.has(channel)) return
     this.#channels.add(channel)
-    await this.#parts.link.subscribe(channel)
+    this.#entering.add(channel)
+    await this.#parts.link.subscribe(channel).finally(() => this.#entering.delete(channel))
     if (this.#heard.has(channel)) return
     this.#heard.add(channel)
     this.lookAtAll()
@@ -189,15 +199,24 @@ export class OwnRequests {
     return this.#parts.clock.now() + lease + REMEMBERED
   }
 
-  /** Takes note of where a request stands. */
-  #follow(group: Group, id: string, { state }: RequestStatus): void {
+  /** Takes note of where a request stands. @returns the status for its caller */
+  #follow(group: Group, id: string, status: RequestStatus): RequestStatus {
     const own = this.#own.get(id)
-    if (!own) return
-    if (state !== 'held' && state !== 'queued') return this.#forget(id)
+    if (!own) return status
+    const { state } = status
+    if (state !== 'held' && state !== 'queued') {
+      this.#forget(id)
+      return status
+    }
     own.isWaiting = state === 'queued'
+    if (state === 'held') {
+      this.#hearFreed(id, false)
+      return status
+    }
     // Where listening fails, a waiter looks again by itself, and the next one tries again to listen.
-    if (own.isWaiting) this.listen(group).catch(() => undefined)
-    else this.#hearFreed(id, false)
+    this.listen(group).catch(() => undefined)
+    if (!this.#entering.has(group.channels + this.#session)) return status
+    return { ...status, lookAgain: Math.min(status.lookAgain, LOOK_UNHEARD) }
   }
 
   /** Whether this session hears of it when another request comes to wait for a grant that is alone. */
