@@ -61,7 +61,7 @@ export const redisCluster: EngineFixture = {
       natMap: Object.fromEntries(places.map(([node, { host, port }]) => [node, { host, port }])),
     })
     redis.on('error', () => undefined)
-    const engine = await openRedis({ redis, prefix: new URL(url).searchParams.get('prefix')! })
+    const engine = await openRedis({ redis, prefix: url.slice(url.indexOf('?prefix=') + 8) })
     const leave = engine.leave.bind(engine)
     engine.leave = async () => {
       await leave()

@@ -11,6 +11,8 @@ export interface Climate {
   /** How long a message travels: at least, and how much longer at most. */
   readonly latency: number
   readonly jitter: number
+  /** How much longer the messages of the process at the first place travel. Default: as long as those of others. */
+  readonly far?: Pick<Climate, 'latency' | 'jitter'>
   /** Some messages take much longer. */
   readonly spikes: number
   readonly longestSpike: number
@@ -93,6 +95,13 @@ export function drawClimate(seed: number, random: Random): Climate {
   }
 }
 
+/** The climate of the process at a place. */
+export function climateAt(climate: Climate, place: number): Climate {
+  const { far, jitter, latency } = climate
+  if (far === undefined || place !== 0) return climate
+  return { ...climate, latency: latency + far.latency, jitter: jitter + far.jitter }
+}
+
 /** The network once it is well again. */
 export function healed(climate: Climate): Climate {
   return {
@@ -108,6 +117,7 @@ export function healed(climate: Climate): Climate {
 }
 
 /** How long a message takes at the most. */
-export function longestDelay({ latency, jitter, spikes, longestSpike }: Climate): number {
+export function longestDelay(climate: Climate): number {
+  const { latency, jitter, spikes, longestSpike } = climateAt(climate, 0)
   return latency + jitter + (spikes > 0 ? longestSpike : 0)
 }

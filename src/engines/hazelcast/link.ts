@@ -9,6 +9,14 @@ import { dropClosed, eventConnections, quieten } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 import { madeBy, TABLE_KEY } from './table-record.js'
 
+/** What a client has unless its configuration says otherwise. */
+const PROPERTIES = {
+  // It logs to standard output. What matters arrives as an error.
+  'hazelcast.logging.level': 'OFF',
+  // A connection that has gone silent is given up after this, and not only after a minute: milliseconds.
+  'hazelcast.client.heartbeat.timeout': 15_000,
+}
+
 /** What is used of the client's package. */
 export type Package = Pick<
   typeof hazelcast,
@@ -156,8 +164,7 @@ export class Link {
         ...given.serialization,
         jsonStringDeserializationPolicy: JsonStringDeserializationPolicy.NO_DESERIALIZATION,
       },
-      // The client logs to standard output. What matters arrives as an error.
-      properties: { 'hazelcast.logging.level': 'OFF', ...given.properties },
+      properties: { ...PROPERTIES, ...given.properties },
       connectionStrategy: { ...given.connectionStrategy, connectionRetry },
       lifecycleListeners: [
         ...(given.lifecycleListeners ?? []),
