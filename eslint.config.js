@@ -8,7 +8,17 @@ import tseslint from 'typescript-eslint'
 const bareBuiltins = builtinModules.filter(name => !name.startsWith('_') && !name.startsWith('node:'))
 
 export default defineConfig(
-  { ignores: ['dist/', 'build/', 'build-docs/', 'coverage/', '.interop/', '**/fixtures/'] },
+  {
+    ignores: [
+      'dist/',
+      'build/',
+      'build-docs/',
+      'docs/.vitepress/.temp/',
+      'coverage/',
+      '.interop/',
+      '**/fixtures/',
+    ],
+  },
   eslint.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommanderError } from 'commander'
@@ -6,9 +6,10 @@ import { chart } from './chart.js'
 import { thisMachine, versionsOf } from './machine.js'
 import { readOptions, type Options } from './options.js'
 import { parts, works } from './registry.js'
-import { formatted, writeReport } from './report-files.js'
+import { formatted, readReport, readReports, writeReport } from './report-files.js'
 import { workReport, type Report, type WorkReport } from './report.js'
 import { measured } from './rounds.js'
+import { summaries } from './summary.js'
 import { markdown, workText } from './tables.js'
 
 async function main(args: readonly string[]): Promise<void> {
@@ -20,14 +21,11 @@ async function main(args: readonly string[]): Promise<void> {
     process.exitCode = error.exitCode
     return
   }
-  const { table, chart: drawn } = options
+  const { table, chart: drawn, summaries: folder } = options
   if (table !== undefined) process.stdout.write(markdown(await readReport(table)))
   else if (drawn !== undefined) process.stdout.write(await chart(await readReport(drawn)))
+  else if (folder !== undefined) process.stdout.write(JSON.stringify(summaries(await readReports(folder))))
   else await bench(options, args)
-}
-
-async function readReport(file: string): Promise<Report> {
-  return JSON.parse(await readFile(file, 'utf8')) as Report
 }
 
 async function bench(options: Options, args: readonly string[]): Promise<void> {

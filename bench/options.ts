@@ -15,6 +15,8 @@ export interface Options {
   readonly table: string | undefined
   /** A report to draw instead of measuring. */
   readonly chart: string | undefined
+  /** A folder of reports to print the tables of the page about, as JSON, instead of measuring. */
+  readonly summaries: string | undefined
 }
 
 interface Parsed {
@@ -25,6 +27,7 @@ interface Parsed {
   reports: string
   table?: string
   chart?: string
+  summaries?: string
 }
 
 /**
@@ -35,7 +38,7 @@ interface Parsed {
 export function readOptions(args: readonly string[]): Options {
   const command = new Command('bench')
     .description(
-      'Measures Signalbox side by side with others: in rounds, by turns, every work the same for all.',
+      'Measures Signalbox side by side with others: in rounds, alternately, every work the same for all.',
     )
     .option('--only <parts>', `only these parts, with commas between: ${parts.join(', ')}`, knownParts)
     .option('--rounds <number>', 'rounds; every other one in the opposite order', wholeNumber, 5)
@@ -52,10 +55,12 @@ export function readOptions(args: readonly string[]): Options {
     .option('--json <file>', 'write one report of all parts there instead, and no picture')
     .option('--table <file>', 'measure nothing: print a report that was written before as markdown')
     .option('--chart <file>', 'measure nothing: draw a report that was written before as SVG')
+    .option('--summaries <folder>', 'measure nothing: print tables about the reports there, as JSON')
     .allowExcessArguments(false)
     .exitOverride()
-  const { only, seconds, json, table, chart, ...rest } = command.parse(args, { from: 'user' }).opts<Parsed>()
-  return { only, seconds, json, table, chart, ...rest }
+  const parsed = command.parse(args, { from: 'user' }).opts<Parsed>()
+  const { only, seconds, json, table, chart, summaries, ...rest } = parsed
+  return { only, seconds, json, table, chart, summaries, ...rest }
 }
 
 function knownParts(text: string): readonly string[] {
@@ -73,5 +78,5 @@ function wholeNumber(text: string): number {
 function positive(text: string): number {
   const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN
   if (number > 0 && number <= 3600) return number
-  throw new InvalidArgumentError('It must be a number above 0, 3600 at the most.')
+  throw new InvalidArgumentError('It must be a number above 0 and at most 3600.')
 }

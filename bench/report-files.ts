@@ -1,5 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { chart } from './chart.js'
 import type { Report } from './report.js'
 
@@ -8,6 +8,19 @@ export async function writeReport(folder: string, name: string, report: Report):
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, `${name}.json`), await formatted(report))
   await writeFile(join(folder, `${name}.svg`), await chart(report))
+}
+
+export async function readReport(file: string): Promise<Report> {
+  return JSON.parse(await readFile(file, 'utf8')) as Report
+}
+
+/** The reports of a folder, by their names. */
+export async function readReports(folder: string): Promise<Record<string, Report>> {
+  const files = (await readdir(folder)).filter(file => file.endsWith('.json'))
+  const reports = files.map(
+    async file => [basename(file, '.json'), await readReport(join(folder, file))] as const,
+  )
+  return Object.fromEntries(await Promise.all(reports))
 }
 
 /** As JSON that the format check is content with, because reports are kept beside the sources. */

@@ -119,7 +119,7 @@ function plain({ heading, lines }: Table): string {
 }
 
 /** As prettier would write it. */
-function marked({ heading, lines }: Table): string {
+export function marked({ heading, lines }: Table): string {
   const widths = widthsOf([heading, ...lines]).map(width => Math.max(width, 3))
   const text = (cells: readonly string[]): string =>
     `| ${widths.map((width, index) => padded(cells[index] ?? '', width, index)).join(' | ')} |`

@@ -1,14 +1,20 @@
 /**
- * Writes the committed reports of the bench as tables into the pages that have a place for them,
- * `<!-- bench: NAME -->` ... `<!-- /bench -->`: `node scripts/bench-tables.mjs`, after `npm run bench`.
+ * Writes what the committed reports of the bench say: a page of tables beside each report, and the tables of
+ * docs/benchmarks.md, `<!-- bench: NAME -->` ... `<!-- /bench -->`. `node scripts/bench-tables.mjs`, after
+ * `npm run bench`.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { root } from './command.mjs'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+/** The page that sums the reports up, relative to the checkout. */
+export const summaryPage = 'docs/benchmarks.md'
+/** Where the reports are, relative to the checkout. */
+export const reportFolder = 'bench/reports'
 
-/** The tables of a page: their names, and what stands there. */
+/** Its tables: their names, and what stands there. */
 export const TABLE = /<!-- bench: (\w+) -->\n([\s\S]*?)<!-- \/bench -->/g
 
 /**
@@ -24,16 +30,34 @@ export function withTables(page, tableOf) {
   )
 }
 
-/** @param {string} name */
-function tableOf(name) {
-  const argv = ['build/bench/main.js', '--table', `bench/reports/${name}.json`]
-  return execFileSync(process.execPath, argv, { cwd: root, encoding: 'utf8' })
+/**
+ * The page of a report.
+ * @param {string} name of the report
+ * @param {string} tables
+ */
+export function reportPage(name, tables) {
+  const title = `# Benchmark report: ${name}`
+  const back = 'What the columns mean, and a summary: [benchmarks](../../docs/benchmarks.md).'
+  return `${title}\n\n${back}\n\n![Speed, waits and fairness of each subject](${name}.svg)\n\n${tables}`
+}
+
+/** @param {...string} argv of the bench */
+function bench(...argv) {
+  return execFileSync(process.execPath, ['build/bench/main.js', ...argv], { cwd: root, encoding: 'utf8' })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const name of readdirSync(`${root}docs`).filter(file => file.endsWith('.md'))) {
-    const page = readFileSync(`${root}docs/${name}`, 'utf8')
-    const fresh = withTables(page, tableOf)
-    if (fresh !== page) writeFileSync(`${root}docs/${name}`, fresh)
+  const path = join(root, summaryPage)
+  const page = readFileSync(path, 'utf8')
+  /** @type {Record<string, string>} */
+  const tables = JSON.parse(bench('--summaries', reportFolder))
+  writeFileSync(
+    path,
+    withTables(page, name => tables[name] ?? ''),
+  )
+  for (const file of readdirSync(join(root, reportFolder)).filter(file => file.endsWith('.json'))) {
+    const name = file.replace('.json', '')
+    const text = reportPage(name, bench('--table', `${reportFolder}/${file}`))
+    writeFileSync(join(root, reportFolder, `${name}.md`), text)
   }
 }

@@ -7,24 +7,20 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { chart } from '../../bench/chart.js'
 import { writeReport } from '../../bench/report-files.js'
 import type { Report } from '../../bench/report.js'
+import { summaries } from '../../bench/summary.js'
 import { markdown } from '../../bench/tables.js'
-import { TABLE, withTables } from '../../scripts/bench-tables.mjs'
+import { reportFolder, reportPage, summaryPage, TABLE, withTables } from '../../scripts/bench-tables.mjs'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const pages = readdirSync(`${root}docs`).filter(name => name.endsWith('.md'))
 const reports = readdirSync(`${root}bench/reports`).flatMap(file => /^(.*)\.json$/.exec(file)?.[1] ?? [])
 
-const tables = pages.flatMap(page =>
-  [...readFileSync(`${root}docs/${page}`, 'utf8').matchAll(TABLE)].map(([, name, text]) => ({
-    page,
-    name: name!,
-    text: text!.trim(),
-  })),
-)
+const page = readFileSync(`${root}${summaryPage}`, 'utf8')
+const summary = summaries(Object.fromEntries(reports.map(name => [name, reportOf(name)])))
 
 describe('figures in the pages', () => {
   test('are there, of every committed report', () => {
-    expect(tables.map(({ name }) => name).sort()).toEqual([...reports].sort())
+    for (const name of reports) expect(page).toContain(`](../${reportFolder}/${name}.md)`)
+    expect([...page.matchAll(TABLE)].map(([, name]) => name)).toEqual(Object.keys(summary))
     expect(reports).toEqual(
       expect.arrayContaining([
         'costs',
@@ -40,9 +36,18 @@ describe('figures in the pages', () => {
     )
   })
 
-  test.each(pages)('of %s are as scripts/bench-tables.mjs writes them', page => {
-    const text = readFileSync(`${root}docs/${page}`, 'utf8')
-    expect(withTables(text, name => markdown(reportOf(name)))).toBe(text)
+  test('of the summary are as scripts/bench-tables.mjs writes them', () => {
+    expect(withTables(page, name => summary[name]!)).toBe(page)
+  })
+
+  test('of the summary are all in its tables', () => {
+    const prose = page.replaceAll(TABLE, '')
+    expect(prose.match(/\d[.,]\d|\d\s*(?:ms|µs|s|times)\b/g)).toBeNull()
+  })
+
+  test.each(reports)('of the page about the report %s are as scripts/bench-tables.mjs writes them', name => {
+    const text = readFileSync(`${root}${reportFolder}/${name}.md`, 'utf8')
+    expect(text).toBe(reportPage(name, markdown(reportOf(name))))
   })
 
   test('a report and its picture are written as they are committed', async () => {
@@ -66,6 +71,12 @@ describe('figures in the pages', () => {
     const argv = ['build/bench/main.js', option, 'bench/reports/memory.json']
     const made = execFileSync(process.execPath, argv, { cwd: root, encoding: 'utf8' })
     expect(made).toBe(await make(reportOf('memory')))
+  })
+
+  test('can be summed up by the command', () => {
+    const argv = ['build/bench/main.js', '--summaries', reportFolder]
+    const made = execFileSync(process.execPath, argv, { cwd: root, encoding: 'utf8' })
+    expect(JSON.parse(made)).toEqual(summary)
   })
 })
 

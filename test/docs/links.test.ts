@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { slug } from '../../scripts/site-links.mjs'
 import { pages, root } from './pages.js'
 
 /** `[text](target)`, outside of code. */
@@ -34,16 +35,9 @@ function problem({ page, text, target }: Link): string | undefined {
   return undefined
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** The anchors of a page's headings. */
 function anchorsOf(markdown: string): Set<string> {
-  return new Set(
-    [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
-      heading!
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
+  return new Set([...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slug(heading!)))
 }
 
 test('every link within the documentation leads somewhere, and tests are quoted by their names', () => {

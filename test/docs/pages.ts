@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url))
 /** The first page for readers. */
 export const readme = 'README.md'
 
-/** The pages for readers, relative to the checkout: README.md, CONTRIBUTING.md, CHANGELOG.md and all below docs/. */
+/** The pages for readers, relative to the checkout: README.md, those about the project, and all below docs/. */
 export function pages(): string[] {
   const docs = join(root, 'docs')
   const below = existsSync(docs)
@@ -17,7 +17,7 @@ export function pages(): string[] {
         .filter(name => name.endsWith('.md'))
         .map(name => join('docs', name))
     : []
-  return [readme, 'CONTRIBUTING.md', 'CHANGELOG.md', ...below.sort()].filter(page =>
+  return [readme, 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...below.sort()].filter(page =>
     existsSync(join(root, page)),
   )
 }

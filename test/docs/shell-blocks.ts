@@ -17,6 +17,7 @@ export class Clone implements Disposable {
         name === 'node_modules' ||
         name === '.signalbox' ||
         name === '.interop' ||
+        name === 'build-docs' ||
         name.startsWith('.setup.lock')
       )
         continue

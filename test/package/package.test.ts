@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
+import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readAllBlocks, readme } from '../docs/pages.js'
 import { Clone } from '../docs/shell-blocks.js'
@@ -24,6 +25,11 @@ interface Tarball {
 function readmeCompilerOptions(): object {
   const { code } = readAllBlocks().find(({ page, language }) => page === readme && language === 'json')!
   return (JSON.parse(code) as { compilerOptions: object }).compilerOptions
+}
+
+function withoutComments(declarations: string): string {
+  const file = ts.createSourceFile('declarations.d.ts', declarations, ts.ScriptTarget.ES2022)
+  return ts.createPrinter({ removeComments: true }).printFile(file)
 }
 
 let folder: string
@@ -71,6 +77,16 @@ describe('the tarball', () => {
 
   test('is smaller than 350 kB', () => {
     expect(tarball.size).toBeLessThan(350_000)
+  })
+
+  test('declares the public API that is committed; else renew it', async () => {
+    const declarations = tarball.files.map(({ path }) => path).filter(path => path.endsWith('.d.ts'))
+    const texts = declarations.sort().map(path => {
+      const text = readFileSync(join(folder, 'package', path), 'utf8')
+      return `// ${path}\n${withoutComments(text)}`
+    })
+    const message = 'if the change is intended: npx vitest run --project package -t "public API" --update'
+    await expect(texts.join('\n'), message).toMatchFileSnapshot('public-api.txt')
   })
 
   test('names no folder of the machine that built it', () => {

@@ -1,0 +1,72 @@
+import { figure } from './figures.js'
+import type { Report } from './report.js'
+import { marked } from './tables.js'
+
+/** The works about locks that every engine does, and the column of each. */
+const columns: readonly (readonly [heading: string, work: RegExp])[] = [
+  ['one task', /^\w+: (lock and unlock one key|acquire and release, no waiter)$/],
+  ['64 tasks, 64 keys', /^\w+: 64 tasks, each with its own key$/],
+  ['16 tasks, one key', /^\w+: (one key wanted by 16 tasks|acquire and release, 64 tasks want it)$/],
+  ['4 processes, one key', /^\w+: one key wanted by 4 processes with 4 tasks each$/],
+]
+
+/** The parts that have these works, as the page names them. */
+const engines: Readonly<Record<string, string>> = {
+  memory: 'memory, 64 tasks instead of 16',
+  file: 'file',
+  redis: 'Redis',
+  postgres: 'PostgreSQL',
+  zookeeper: 'ZooKeeper',
+  hazelcast: 'Hazelcast',
+}
+
+/** The tables of the page about benchmarks, by their names there: what a reader wants to know of the reports. */
+export function summaries(reports: Readonly<Record<string, Report>>): Record<string, string> {
+  return {
+    speed: locks(reports, speed),
+    ratios: locks(reports, (report, work) => ratios(report, work, 'opsPerSecond')),
+    waits: locks(reports, (report, work) => ratios(report, work, 'worst wait')),
+    trains: messages(reports['trains']!),
+  }
+}
+
+function locks(
+  reports: Readonly<Record<string, Report>>,
+  cell: (report: Report, work: string) => string,
+): string {
+  const lines = Object.entries(engines).map(([part, name]) => {
+    const report = reports[part]!
+    const works = columns.map(([, pattern]) => report.rows.find(({ work }) => pattern.test(work))?.work)
+    return [name, ...works.map(work => (work === undefined ? '' : cell(report, work)))]
+  })
+  const filled = columns.map((_, index) => lines.some(line => line[index + 1] !== ''))
+  const kept = (cells: readonly string[]): string[] =>
+    cells.filter((_, index) => index === 0 || filled[index - 1])
+  const heading = ['engine', ...columns.map(([name]) => name)]
+  const measured = lines.filter(line => line.slice(1).some(Boolean))
+  return marked({ heading: kept(heading), lines: measured.map(kept) })
+}
+
+function speed(report: Report, work: string): string {
+  const row = report.rows.find(row => row.work === work && row.subject === 'signalbox')
+  return figure(row!.opsPerSecond!.median)
+}
+
+/** From the least to the greatest ratio to one of the others. */
+function ratios(report: Report, work: string, measure: string): string {
+  const found = report.ratios
+    .filter(ratio => ratio.work === work && ratio.measure === measure && ratio.of === 'signalbox')
+    .map(({ median }) => median)
+  if (found.length === 0) return ''
+  const [least, greatest] = [Math.min(...found), Math.max(...found)].map(figure)
+  return least === greatest ? least! : `${least} to ${greatest}`
+}
+
+function messages({ rows }: Report): string {
+  const lines = rows.map(({ work, subject, opsPerSecond, waitMs }) => [
+    `${/ on (.*)$/.exec(work)![1]!}, ${subject}`,
+    figure(opsPerSecond!.median),
+    figure(waitMs!.p99),
+  ])
+  return marked({ heading: ['engine', 'messages a second', 'p99 wait in ms'], lines })
+}

@@ -1,0 +1,119 @@
+/** The site of the docs; `npm run docs` builds it. The pages are the Markdown files as they are. */
+import { pageOf } from '../../scripts/site-sources.mjs'
+import { slug } from '../../scripts/site-links.mjs'
+import { entries } from '../../scripts/typedoc-entries.mjs'
+
+/**
+ * @param {string} text of a group
+ * @param {Readonly<Record<string, string>>} pages and their names
+ * @param {boolean} collapsed
+ */
+function group(text, pages, collapsed = false) {
+  return { text, collapsed, items: Object.entries(pages).map(([name, link]) => ({ text: name, link })) }
+}
+
+/** A signal at danger. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect x="4" width="8" height="16" rx="4" fill="#333"/>' +
+  '<circle cx="8" cy="4.5" r="2.5" fill="#e33"/><circle cx="8" cy="11.5" r="2.5" fill="#8a8"/></svg>'
+
+const sidebar = [
+  group('Start', {
+    Signalbox: '/',
+    'Choosing an engine and a lock': '/docs/choosing',
+    Guarantees: '/docs/guarantees',
+    Recipes: '/docs/recipes',
+    Examples: '/examples/README',
+  }),
+  group('Use', {
+    Transactions: '/docs/transactions',
+    'Values in other stores': '/docs/records',
+    'Rate limits': '/docs/limits',
+    'The command': '/docs/cli',
+    'Diagnostics and errors': '/docs/diagnostics',
+  }),
+  group('Engines', {
+    Memory: '/docs/memory',
+    Files: '/docs/file',
+    Redis: '/docs/redis',
+    'Redis quorum': '/docs/redis-quorum',
+    PostgreSQL: '/docs/postgres',
+    ZooKeeper: '/docs/zookeeper',
+    Hazelcast: '/docs/hazelcast',
+  }),
+  group('Evidence', {
+    Benchmarks: '/docs/benchmarks',
+    'Fault harness': '/docs/chaos',
+    'Train tracker': '/docs/trains',
+  }),
+  group('Inside', {
+    Architecture: '/docs/architecture',
+    'Waiting and turns': '/docs/internals/waiting',
+    'Rows in PostgreSQL': '/docs/internals/postgres',
+    'Traps of ZooKeeper': '/docs/internals/zookeeper',
+    'An engine of your own': '/docs/conformance',
+  }),
+  group('Project', {
+    Changes: '/CHANGELOG',
+    Versioning: '/docs/versioning',
+    Contributing: '/CONTRIBUTING',
+    Security: '/SECURITY',
+  }),
+]
+
+/**
+ * Links to files that are not pages lead to the pages that show them.
+ * @typedef {{ type: string, attrGet: (name: string) => string | null, attrSet: (name: string, value: string) => void }} Token
+ * @typedef {{ tokens: { children: Token[] | null }[], env: { relativePath: string } }} State
+ * @param {{ core: { ruler: { push: (name: string, rule: (state: State) => void) => void } } }} markdown
+ */
+function linkSources(markdown) {
+  markdown.core.ruler.push('sources', ({ tokens, env }) => {
+    for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      const href = token.type === 'link_open' ? token.attrGet('href') : null
+      if (href !== null) token.attrSet('href', pageOf(env.relativePath, href))
+    }
+  })
+}
+
+export default {
+  title: 'Signalbox',
+  description: 'Locks, rate limits and safe shared state for TypeScript services',
+  srcDir: '..',
+  srcExclude: ['{build,coverage,dist,scripts,src,test,.*}/**', 'build-docs/site/**', 'AGENTS.md'],
+  outDir: '../build-docs/site',
+  cacheDir: '../build-docs/cache',
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
+  rewrites: {
+    'README.md': 'index.md',
+    'build-docs/api/:path*': 'api/:path*',
+    'build-docs/source/:path*': 'source/:path*',
+  },
+  markdown: { anchor: { slugify: slug }, config: linkSources },
+  themeConfig: {
+    nav: [
+      { text: 'Guide', link: '/docs/choosing', activeMatch: '^/docs/' },
+      { text: 'API', link: '/api/', activeMatch: '^/api/' },
+      { text: 'Changes', link: '/CHANGELOG' },
+    ],
+    sidebar: {
+      '/': sidebar,
+      '/api/': [
+        {
+          text: 'Modules',
+          items: [...entries.values()].map(name => ({ text: name, link: `/api/${name}/` })),
+        },
+      ],
+    },
+    outline: [2, 3],
+    search: {
+      provider: 'local',
+      options: {
+        // The names of the API are on many pages; what explains them comes first.
+        miniSearch: {
+          searchOptions: { boostDocument: (/** @type {string} */ id) => (id.includes('/api/') ? 0.3 : 1) },
+        },
+      },
+    },
+  },
+}

@@ -1,0 +1,172 @@
+import { fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import type { ServerProcess } from '../../apps/chaos/servers/server-process.js'
+import { until } from '../../src/conformance/time.js'
+import { builtProgram } from '../support/built-program.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedis } from '../support/servers/redis.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
+import { program, Running } from './command-line.js'
+import type { Calls } from './partner.process.js'
+
+/** Milliseconds. */
+const PATIENT = 50_000
+
+const examples = fileURLToPath(new URL('../../examples/', import.meta.url))
+
+function start(
+  name: string,
+  argv: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Running {
+  const running = new Running(
+    process.execPath,
+    [builtProgram(`examples/${name}.js`), ...argv],
+    examples,
+    environment,
+  )
+  onTestFinished(() => running.kill('SIGKILL'))
+  return running
+}
+
+function stopAfterTest<S extends ServerProcess>(server: S): S {
+  onTestFinished(() => server.kill())
+  return server
+}
+
+test('each example has at most 80 lines, and README of the folder names it', () => {
+  const readme = readFileSync(join(examples, 'README.md'), 'utf8')
+  const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
+  expect(programs).toHaveLength(6)
+  for (const name of programs) {
+    expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
+    expect(readme).toContain(`[${name}](${name})`)
+  }
+})
+
+test('web-farm: of two processes that are asked at once, one charges an invoice', async () => {
+  const redis = stopAfterTest(await startRedis())
+  const postgres = stopAfterTest(await startPostgres())
+  const db = new pg.Client({ connectionString: postgres.url })
+  await db.connect()
+  onTestFinished(() => db.end())
+  await db.query('create table invoice (id text primary key, paid_by text, fence bigint not null default 0)')
+  await db.query(`insert into invoice (id) values ('42')`)
+  const ports = [String(await freePort()), String(await freePort())]
+  const servers = ports.map(PORT =>
+    start('web-farm', [], { REDIS_URL: redis.url, DATABASE_URL: postgres.url, PORT }),
+  )
+  await until('both listen', () => servers.every(({ stdout }) => stdout.includes('listening')), PATIENT)
+  const ask = async (port: string): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${port}/invoices/42`, { method: 'POST' })
+    return `${response.status} ${await response.text()}`
+  }
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(ports[index % 2]!)))
+  const { rows } = await db.query<{ paid_by: string }>('select paid_by from invoice')
+  expect(new Set(answers)).toEqual(new Set([`200 paid by ${rows[0]!.paid_by}\n`]))
+  for (const server of servers) server.kill('SIGTERM')
+  for (const server of servers) expect(await server.ended).toMatchObject({ status: 0, stderr: '' })
+})
+
+test('several-locks: transfers in both directions neither deadlock nor lose money', async () => {
+  const folder = reapedFolder('examples')
+  for (const name of ['anna', 'ben']) writeFileSync(join(folder, name), '100')
+  const transfers = Array.from({ length: 6 }, (_, index) =>
+    start('several-locks', [folder, ...(index % 2 === 0 ? ['anna', 'ben'] : ['ben', 'anna']), '5']),
+  )
+  for (const { ended } of transfers) expect(await ended).toMatchObject({ status: 0, stderr: '' })
+  expect(['anna', 'ben'].map(name => readFileSync(join(folder, name), 'utf8'))).toEqual(['100', '100'])
+  const tooMuch = await start('several-locks', [folder, 'anna', 'ben', '1000']).ended
+  expect(tooMuch.stderr).toContain('anna has only 100')
+})
+
+test('rate-limit: two processes together send what the limit allows', async () => {
+  const redis = stopAfterTest(await startRedis())
+  const partner = fork(builtProgram('test/integration/partner.process.js'))
+  onTestFinished(() => void partner.kill('SIGKILL'))
+  const [port] = (await once(partner, 'message')) as [number]
+  const environment = {
+    REDIS_URL: redis.url,
+    PARTNER_URL: `http://127.0.0.1:${port}`,
+    LIMIT: '7',
+    PER: '1h',
+    WAIT: '1s',
+  }
+  const orders = (name: string): string[] => Array.from({ length: 6 }, (_, index) => `${name}-${index}`)
+  const processes = ['a', 'b'].map(name => start('rate-limit', orders(name), environment))
+  const ends = await Promise.all(processes.map(({ ended }) => ended))
+  expect(ends.map(({ status, stderr }) => [status, stderr])).toEqual([
+    [0, ''],
+    [0, ''],
+  ])
+  const lines = ends.flatMap(({ stdout }) => stdout.trim().split('\n'))
+  expect(lines.filter(line => line.endsWith(': 200'))).toHaveLength(7)
+  expect(lines.filter(line => line.endsWith('the limit is reached'))).toHaveLength(5)
+  partner.send('calls')
+  const [{ keys }] = (await once(partner, 'message')) as [Calls]
+  expect(new Set(keys).size).toBe(7)
+})
+
+test('transaction: a transfer that two processes get twice is applied once', async () => {
+  const postgres = stopAfterTest(await startPostgres())
+  const lines = ['t1', 't2', 't1'].map(id => JSON.stringify({ id, from: 'anna', to: 'ben', amount: 30 }))
+  const run = async (): Promise<string> => {
+    const child = spawn(process.execPath, [builtProgram('examples/transaction.js')], {
+      env: { ...process.env, DATABASE_URL: postgres.url },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stdin.end(lines.join('\n'))
+    expect(await once(child, 'close')).toEqual([0, null])
+    return stdout
+  }
+  const outputs = await Promise.all([run(), run()])
+  expect(
+    outputs
+      .join('')
+      .match(/^t\d applied$/gm)
+      ?.sort(),
+  ).toEqual(['t1 applied', 't2 applied'])
+  expect((await run()).split('\n').slice(-3)).toEqual(['anna -60', 'ben 60', ''])
+})
+
+test('leader: one process works, and another one after it was killed', async () => {
+  const zookeeper = stopAfterTest(await startZooKeeper())
+  const ZOOKEEPER_URL = `zookeeper://${zookeeper.address}`
+  const first = start('leader', [], { ZOOKEEPER_URL })
+  await until('one leads', () => first.stdout.includes('round 2'), PATIENT)
+  const second = start('leader', [], { ZOOKEEPER_URL })
+  await until('it still leads', () => first.stdout.includes('round 9'), PATIENT)
+  expect(second.stdout).toBe('')
+  first.kill('SIGKILL')
+  await until('the other leads', () => second.stdout.includes('round 2'), PATIENT)
+  second.kill('SIGTERM')
+  const { status, stdout } = await second.ended
+  expect([status, stdout.endsWith(`${second.pid} stops\n`)]).toEqual([0, true])
+})
+
+test('nightly: of three hosts that start the job, one does it', async () => {
+  const folder = reapedFolder('examples')
+  const [bin, target] = [join(folder, 'bin'), join(folder, 'backups')]
+  for (const path of [bin, target]) mkdirSync(path)
+  writeFileSync(join(bin, 'signalbox'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`)
+  chmodSync(join(bin, 'signalbox'), 0o755)
+  const environment = { SIGNALBOX_URL: `file:${folder}/locks`, PATH: `${bin}:${process.env['PATH']}` }
+  const hosts = Array.from(
+    { length: 3 },
+    () => new Running('sh', [join(examples, 'nightly.sh'), target], folder, environment),
+  )
+  const ends = await Promise.all(hosts.map(({ ended }) => ended))
+  expect(ends.map(({ status }) => status)).toEqual([0, 0, 0])
+  expect(ends.filter(({ stdout }) => stdout.startsWith('wrote '))).toHaveLength(1)
+  expect(readdirSync(target)).toHaveLength(1)
+})
