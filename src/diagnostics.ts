@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import type { BoxState } from './core/health.js'
 
 /** What every message carries. */
 export interface BoxEvent {
@@ -6,6 +7,13 @@ export interface BoxEvent {
   engine: string
   /** The box's session id. */
   session: string
+}
+
+/** A message on `signalbox:box:state`. */
+export interface BoxStateEvent extends BoxEvent {
+  status: BoxState['status']
+  /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
+  reason: Error | undefined
 }
 
 /** What every message on a lock channel carries. */
@@ -118,6 +126,7 @@ export interface WriteEvent extends StoreEvent {
  * message is built without a subscriber.
  */
 export const channels = {
+  boxState: channel('signalbox:box:state'),
   requested: channel('signalbox:lock:requested'),
   granted: channel('signalbox:lock:granted'),
   released: channel('signalbox:lock:released'),

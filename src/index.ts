@@ -47,6 +47,7 @@ export type { ReadWriteLock } from './core/read-write-lock.js'
 export type { PermitOptions, Semaphore, SemaphoreOptions } from './core/semaphore.js'
 export type {
   BoxEvent,
+  BoxStateEvent,
   GrantedEvent,
   LimitEvent,
   LockEvent,

@@ -1,3 +1,4 @@
+import { channels, type BoxEvent, type BoxStateEvent } from '../diagnostics.js'
 import { IndeterminateError, UnavailableError } from '../errors.js'
 
 /** What is known of a box's engine. */
@@ -12,8 +13,9 @@ export interface BoxState {
   readonly reason: Error | undefined
 }
 
-/** Keeps what the answers of an engine tell about it. */
+/** Keeps what the answers of an engine tell about it, and publishes its changes. */
 export class Health {
+  readonly #box: BoxEvent
   readonly #ask: () => Promise<unknown>
   #isAsked = false
   #state: BoxState = { status: 'ready', since: new Date(), reason: undefined }
@@ -27,8 +29,14 @@ export class Health {
   }
 
   /** @param ask asks the engine for an answer of any kind, which is also given to {@link watch}. */
-  constructor(ask: () => Promise<unknown>) {
+  constructor(box: BoxEvent, ask: () => Promise<unknown>) {
+    this.#box = box
     this.#ask = ask
+  }
+
+  /** The box has joined its engine. */
+  begin(): void {
+    this.#become('ready', undefined)
   }
 
   /** As of the last answer. After a failure the engine is asked again, so that a reader finds out when it is back. */
@@ -53,6 +61,8 @@ export class Health {
 
   #become(status: BoxState['status'], reason: Error | undefined): void {
     this.#state = { status, since: new Date(), reason }
+    if (channels.boxState.hasSubscribers)
+      channels.boxState.publish({ ...this.#box, status, reason } satisfies BoxStateEvent)
   }
 }
 

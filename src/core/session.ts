@@ -66,7 +66,7 @@ export class Session implements Listener, QueueSession {
   ) {
     this.id = member.session
     this.keeper = new LeaseKeeper(engine, clock)
-    this.health = new Health(() => this.ping())
+    this.health = new Health({ engine: engine.name, session: this.id }, () => this.ping())
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
   }

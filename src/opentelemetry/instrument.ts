@@ -25,6 +25,9 @@ const SCOPE = 'signalbox'
  * Tells OpenTelemetry of the locks, limiters and stores of all boxes of this process, over the channels of
  * `node:diagnostics_channel`, until what is returned is disposed of.
  *
+ * What is now: `signalbox.box.states` (with `signalbox.status`), `signalbox.lock.waiters`, `signalbox.lock.holders` and
+ * `signalbox.election.leaders` (with `signalbox.election`) of this process, from when this was called on.
+ *
  * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and
  * `signalbox.lock.release.failures`, and the histograms `signalbox.lock.wait.seconds` (with `signalbox.outcome`,
  * `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all with `signalbox.engine`. Spans:
@@ -35,7 +38,8 @@ const SCOPE = 'signalbox'
  * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the
  * histogram and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with
  * `signalbox.store`: the histograms and spans `signalbox.store.transaction` and `signalbox.store.write` (`.seconds`).
- * Their outcome is that of the call, or the `code` of its error in lower case.
+ * Their outcome is that of the call, or the `code` of its error in lower case. `busy` and `aborted` are outcomes; every
+ * other error is the status of its span.
  * @throws InvalidArgumentError when an option is unfit
  */
 export function instrument(options: InstrumentOptions = {}): Disposable {

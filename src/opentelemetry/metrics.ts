@@ -1,5 +1,7 @@
-import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
+import type { Attributes, Counter, Histogram, Meter, UpDownCounter } from '@opentelemetry/api'
 import type {
+  BoxEvent,
+  BoxStateEvent,
   GrantedEvent,
   LimitEvent,
   LockEvent,
@@ -18,14 +20,27 @@ import { outcomeOf } from './outcome.js'
 /** Seconds: from hand-overs within a process to leases. */
 const BOUNDARIES = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300]
 
-/** What locks, limits and stores tell, as counters and histograms. */
+/** What the lock of an election begins with. */
+const ELECTION = 'election:'
+
+/** What boxes, locks, limits and stores tell, as counters and histograms. */
 export class Metrics {
   readonly #lockName: (keys: readonly string[]) => string | undefined
+  readonly #boxes: UpDownCounter
+  /** The state of each box that is open, by session. */
+  readonly #states = new Map<string, Attributes>()
+  readonly #waiters: UpDownCounter
+  /** Requests that wait. Those from before there was a listener are not counted. */
+  readonly #waiting = new WeakSet<LockEvent>()
+  readonly #holders: UpDownCounter
+  readonly #leaders: UpDownCounter
+  /** Grants in use that were counted, by session, token and key. */
+  readonly #held = new Set<string>()
   readonly #requests: Counter
   readonly #losses: Counter
   readonly #releaseFailures: Counter
   readonly #wait: Histogram
-  readonly #hold: Histogram
+  readonly #holdTime: Histogram
   readonly #permits: Counter
   readonly #pauses: Counter
   readonly #limitWait: Histogram
@@ -34,6 +49,22 @@ export class Metrics {
 
   constructor(meter: Meter, lockName: (keys: readonly string[]) => string | undefined) {
     this.#lockName = lockName
+    this.#boxes = meter.createUpDownCounter('signalbox.box.states', {
+      description: 'Open boxes, by what is known of their engine',
+      unit: '{box}',
+    })
+    this.#waiters = meter.createUpDownCounter('signalbox.lock.waiters', {
+      description: 'Requests of this process that wait for a lock',
+      unit: '{request}',
+    })
+    this.#holders = meter.createUpDownCounter('signalbox.lock.holders', {
+      description: 'Grants of this process that are in use',
+      unit: '{grant}',
+    })
+    this.#leaders = meter.createUpDownCounter('signalbox.election.leaders', {
+      description: 'Elections that this process leads',
+      unit: '{leader}',
+    })
     this.#requests = meter.createCounter('signalbox.lock.requests', {
       description: 'Requests for locks; each ends with one wait',
       unit: '{request}',
@@ -59,7 +90,7 @@ export class Metrics {
     const seconds = (name: string, description: string): Histogram =>
       meter.createHistogram(`signalbox.${name}.seconds`, { description, unit: 's', advice })
     this.#wait = seconds('lock.wait', 'From a request to its grant, or to its refusal')
-    this.#hold = seconds(
+    this.#holdTime = seconds(
       'lock.hold',
       'From a grant to its end: its release, also one that failed, or its loss',
     )
@@ -68,12 +99,27 @@ export class Metrics {
     this.#write = seconds('store.write', 'From the call of a single write to its end')
   }
 
+  boxState({ engine, session, status }: BoxStateEvent): void {
+    const before = this.#states.get(session)
+    if (before) this.#boxes.add(-1, before)
+    this.#states.delete(session)
+    if (status === 'closed') return
+    const now = { 'signalbox.engine': engine, 'signalbox.status': status }
+    this.#states.set(session, now)
+    this.#boxes.add(1, now)
+  }
+
   requested(event: LockEvent): void {
-    this.#requests.add(1, this.#attributes(event))
+    const attributes = this.#attributes(event)
+    this.#requests.add(1, attributes)
+    this.#waiting.add(event)
+    this.#waiters.add(1, attributes)
   }
 
   granted(event: GrantedEvent): void {
     this.#waited(event, 'granted')
+    this.#held.add(grantOf(event))
+    this.#hold(1, event)
   }
 
   lockRefused(event: LockRefusedEvent): void {
@@ -118,11 +164,20 @@ export class Metrics {
   }
 
   #ended(event: ReleasedEvent): void {
-    this.#hold.record(event.held / 1000, this.#attributes(event))
+    this.#holdTime.record(event.held / 1000, this.#attributes(event))
+    if (this.#held.delete(grantOf(event))) this.#hold(-1, event)
+  }
+
+  #hold(change: 1 | -1, event: LockEvent): void {
+    this.#holders.add(change, this.#attributes(event))
+    const election = electionOf(event)
+    if (election === undefined) return
+    this.#leaders.add(change, { 'signalbox.engine': event.engine, 'signalbox.election': election })
   }
 
   #waited(event: GrantedEvent | LockRefusedEvent, outcome: string): void {
     const attributes = this.#attributes(event)
+    if (event.request && this.#waiting.delete(event.request)) this.#waiters.add(-1, { ...attributes })
     attributes['signalbox.outcome'] = outcome
     this.#wait.record(event.waited / 1000, attributes)
   }
@@ -133,6 +188,16 @@ export class Metrics {
     if (name !== undefined) attributes['signalbox.lock'] = name
     return attributes
   }
+}
+
+/** A grant, apart from all others: engines number the grants of each key. */
+function grantOf({ session, keys, token }: BoxEvent & { keys: readonly string[]; token: bigint }): string {
+  return JSON.stringify([session, String(token), keys[0]])
+}
+
+/** The name of the election whose lock it is. */
+function electionOf({ keys: [key] }: LockEvent): string | undefined {
+  return key?.startsWith(ELECTION) ? key.slice(ELECTION.length) : undefined
 }
 
 function limitAttributes({ engine, limiter }: LimitEvent): Attributes {

@@ -1,6 +1,15 @@
-import { SignalboxError } from '../errors.js'
+import { SignalboxError, type ErrorCode } from '../errors.js'
 
 /** How something ended, for an attribute: one word or two for each class of errors. */
 export function outcomeOf(error: unknown): string {
   return error instanceof SignalboxError ? error.code.toLowerCase().replace('_', ' ') : 'failed'
+}
+
+/** How a request ends without a failure: the lock or limit is in use, or the caller has given up. */
+const NO_FAILURES: ReadonlySet<ErrorCode> = new Set(['BUSY', 'ABORTED'])
+
+/** The text of a failure; undefined for a refusal that is an outcome like any other. */
+export function failureOf(error: unknown): string | undefined {
+  if (error instanceof SignalboxError && NO_FAILURES.has(error.code)) return undefined
+  return error instanceof Error ? error.message : String(error)
 }

@@ -13,7 +13,7 @@ import type {
   TransactionEvent,
   WriteEvent,
 } from '../diagnostics.js'
-import { outcomeOf } from './outcome.js'
+import { failureOf, outcomeOf } from './outcome.js'
 
 /** The fields of messages that are attributes of the same name. */
 const SHOWN: ReadonlySet<string> = new Set([
@@ -39,6 +39,10 @@ export class Spans {
     this.#tracer = tracer
   }
 
+  boxState(): void {
+    // A state lasts, so it is a metric alone.
+  }
+
   requested(event: LockEvent): void {
     this.#askedWithin.set(event, context.active())
   }
@@ -48,7 +52,7 @@ export class Spans {
   }
 
   lockRefused(event: LockRefusedEvent): void {
-    this.#waited({ ...event, outcome: outcomeOf(event.error) }, textOf(event.error))
+    this.#waited({ ...event, outcome: outcomeOf(event.error) }, failureOf(event.error))
   }
 
   released(event: ReleasedEvent): void {
@@ -56,7 +60,7 @@ export class Spans {
   }
 
   releaseFailed(event: ReleaseFailedEvent): void {
-    this.#ended(event, textOf(event.error))
+    this.#ended(event, failureOf(event.error))
   }
 
   lost(event: LostEvent): void {
@@ -69,7 +73,7 @@ export class Spans {
 
   refused(event: RefusedEvent): void {
     const ended = { ...event, outcome: outcomeOf(event.error) }
-    this.#span('signalbox.limit.wait', event.waited, ended, context.active(), textOf(event.error))
+    this.#span('signalbox.limit.wait', event.waited, ended, context.active(), failureOf(event.error))
   }
 
   paused(event: PausedEvent): void {
@@ -77,12 +81,12 @@ export class Spans {
   }
 
   transaction(event: TransactionEvent): void {
-    const failure = event.outcome === 'failed' ? textOf(event.error) : undefined
+    const failure = event.outcome === 'failed' ? failureOf(event.error) : undefined
     this.#span('signalbox.store.transaction', event.took, event, context.active(), failure)
   }
 
   write(event: WriteEvent): void {
-    const failure = event.outcome === 'failed' ? textOf(event.error) : undefined
+    const failure = event.outcome === 'failed' ? failureOf(event.error) : undefined
     this.#span('signalbox.store.write', event.took, event, context.active(), failure)
   }
 
@@ -119,8 +123,4 @@ function attributesOf(event: BoxEvent): Attributes {
       attributes[`signalbox.${name}`] = value as string | number
   }
   return attributes
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,6 +1,11 @@
-import { context, trace, type Context, type ContextManager } from '@opentelemetry/api'
+import { context, SpanStatusCode, trace, type Context, type ContextManager } from '@opentelemetry/api'
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
-import { MeterProvider } from '@opentelemetry/sdk-metrics'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
 import {
   BasicTracerProvider,
   InMemorySpanExporter,
@@ -61,6 +66,7 @@ afterAll(() => context.disable())
 /** Everything that can be told of locks, limits and stores, each in every way that the page names. */
 async function everything(): Promise<void> {
   await using box = await open('memory:')
+  await box.election('clerk').lead(() => undefined)
   await ofLocks(box)
   await ofAnOutage()
   await ofLimits(box)
@@ -185,10 +191,12 @@ test('metrics cover locks, limits and stores, and the dashboard uses only these'
     fileURLToPath(new URL('../../../docs/grafana-dashboard.json', import.meta.url)),
     'utf8',
   )
-  const asked = new Set(dashboard.match(/\bsignalbox_(?:lock|limit|store)_\w+/g))
-  expect(asked.size).toBeGreaterThan(13)
+  const asked = new Set(dashboard.match(/\bsignalbox_(?:box|lock|election|limit|store)_\w+/g))
+  expect(asked.size).toBeGreaterThan(17)
   for (const name of asked) expect(text, name).toMatch(new RegExp(`^${name}\\{`, 'm'))
-  const used = new Set(dashboard.match(/\bsignalbox_(?!(?:lock|limit|store)_)\w+/g))
+  const used = new Set(dashboard.match(/\bsignalbox_(?!(?:box|lock|election|limit|store)_)\w+/g))
+  for (const label of ['lock', 'election', 'limiter', 'store', 'status', 'outcome'])
+    expect(used, label).toContain(`signalbox_${label}`)
   for (const name of used) expect(text, name).toContain(`${name}="`)
 })
 
@@ -231,6 +239,94 @@ test('spans are children of the span in which the lock was requested or released
   })
   const hold = spans.filter(({ name }) => name === 'signalbox.lock.hold')[0]!
   expect(hold.duration[0] * 1e9 + hold.duration[1]).toBeGreaterThan(0)
+})
+
+test('gauges show the boxes, waiters, holders and leaders of now, those from before left out', async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1_000_000 })
+  const meterProvider = new MeterProvider({ readers: [reader] })
+  onTestFinished(() => meterProvider.shutdown())
+  await using early = await open('memory:')
+  const before = await early.mutex('before').acquire()
+  const waiting = early.mutex('before').acquire()
+  using _instrumented = instrument({ meterProvider, lockName: keys => keys[0]! })
+  const now = async (): Promise<Record<string, unknown>> => {
+    exporter.reset()
+    await reader.forceFlush()
+    const metrics = exporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics)
+      .flatMap(each => each.metrics)
+    const gauges = metrics.filter(({ descriptor }) => /states|waiters|holders|leaders/.test(descriptor.name))
+    return Object.fromEntries(
+      gauges.flatMap(({ descriptor, dataPoints }) =>
+        dataPoints
+          .filter(({ value }) => value !== 0)
+          .map(({ attributes, value }) => {
+            const { 'signalbox.engine': _, ...others } = attributes
+            return [[descriptor.name.slice(10), ...Object.values(others)].join(' '), value]
+          }),
+      ),
+    )
+  }
+  await before.release()
+  await (await waiting).release()
+  expect(await now()).toEqual({})
+
+  const engine = new MeddledEngine(openMemory('memory:'))
+  const box = await open({ engine })
+  const grant = await box.mutex('a').acquire()
+  const others = [box.mutex('a').acquire(), box.mutex('a').acquire({ wait: 50 })] as const
+  others[1].catch(() => undefined)
+  const term = await box.election('clerk').campaign()
+  expect(await now()).toEqual({
+    'box.states ready': 1,
+    'lock.holders a': 1,
+    'lock.waiters a': 2,
+    'lock.holders election:clerk': 1,
+    'election.leaders clerk': 1,
+  })
+  await expect(others[1]).rejects.toThrow()
+  await grant.release()
+  await term.release()
+  expect(await now()).toEqual({ 'box.states ready': 1, 'lock.holders a': 1 })
+  const next = await others[0]
+  await box.forceRelease('a', next.token)
+  engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+  await expect(box.mutex('b').acquire()).rejects.toThrow()
+  expect(await now()).toEqual({ 'box.states reconnecting': 1 })
+  engine.restore()
+  await box.close()
+  expect(await now()).toEqual({})
+})
+
+test('a lock in use and a wait that its caller gave up are outcomes; what failed is an error', async () => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  using _instrumented = instrument({ tracerProvider })
+  const box = await open('memory:')
+  const grant = await box.mutex('a').acquire()
+  expect(await box.mutex('a').tryAcquire()).toBeUndefined()
+  await expect(box.mutex('a').acquire({ wait: 0 })).rejects.toThrow()
+  const controller = new AbortController()
+  const given = box.mutex('a').acquire({ signal: controller.signal })
+  controller.abort()
+  await expect(given).rejects.toThrow()
+  await expect(box.mutex('a').acquire({ wait: 5 })).rejects.toThrow()
+  const closed = box.mutex('a').acquire()
+  closed.catch(() => undefined)
+  await box.close()
+  await expect(closed).rejects.toThrow()
+  await grant.release().catch(() => undefined)
+  const waits = exporter.getFinishedSpans().filter(({ name }) => name === 'signalbox.lock.wait')
+  expect(waits.map(({ attributes, status }) => [attributes['signalbox.outcome'], status.code])).toEqual([
+    [undefined, SpanStatusCode.UNSET],
+    ['busy', SpanStatusCode.UNSET],
+    ['busy', SpanStatusCode.UNSET],
+    ['aborted', SpanStatusCode.UNSET],
+    ['timed out', SpanStatusCode.ERROR],
+    ['closed', SpanStatusCode.ERROR],
+  ])
 })
 
 test('a lock that was lost, and one whose release failed, have a span that says why', async () => {
@@ -301,12 +397,7 @@ test("limits and stores have spans, as children of the caller's span, and failed
   const failures = spans
     .filter(({ name }) => name === 'signalbox.limit.wait')
     .map(({ status }) => status.message)
-  expect(failures).toEqual([
-    undefined,
-    undefined,
-    'there is no permit now',
-    expect.stringMatching('^no permit within'),
-  ])
+  expect(failures).toEqual([undefined, undefined, undefined, expect.stringMatching('^no permit within')])
 })
 
 function parentOf(span: ReadableSpan, spans: readonly ReadableSpan[]): ReadableSpan | undefined {
