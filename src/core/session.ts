@@ -11,7 +11,7 @@ import {
   type SessionInfo,
 } from '../engine/contract.js'
 import { giveBack } from '../engine/give-back.js'
-import { wallOf, type Clock } from '../clock.js'
+import { wallOf, type Clock, type Timer } from '../clock.js'
 import { channels, type LockEvent } from '../diagnostics.js'
 import { ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
@@ -26,6 +26,9 @@ import { TransientMap } from '../transient-map.js'
 
 /** Idle local queues are kept for the next caller of their claim set, until there are this many queues. */
 const IDLE_QUEUES = 1024
+/** While there are more, idle ones are dropped after this pause: milliseconds, and so many more for each queue. */
+const SWEEP_PAUSE = 1000
+const SWEEP_PAUSE_EACH = 0.01
 
 /** Reservation windows that end within so many milliseconds are served together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
@@ -53,6 +56,7 @@ export class Session implements Listener, QueueSession {
   #firstBeat: number | undefined
   #requests = 0
   #sweepAt = IDLE_QUEUES
+  #sweeper: Timer | undefined
   /** Grants in use, for a close that drains. */
   #busy = 0
   #onIdle: (() => void) | undefined
@@ -83,6 +87,7 @@ export class Session implements Listener, QueueSession {
     if (this.#queues.size >= this.#sweepAt) this.#sweep()
     const queue = new LocalQueue(this, set, noun)
     this.#queues.set(set.signature, queue)
+    if (this.#queues.size > IDLE_QUEUES && !this.#sweeper) this.#sweepLater()
     return queue
   }
 
@@ -286,6 +291,7 @@ export class Session implements Listener, QueueSession {
   close(): void {
     this.ended(this.#closed())
     this.keeper.stop()
+    this.#sweeper?.cancel()
   }
 
   #closed(): ClosedError {
@@ -297,6 +303,16 @@ export class Session implements Listener, QueueSession {
     this.#toServe.delete(at)
     // fault: reservations are never looked after
     if (!this.ending) this.background({ type: 'expire', keys })
+  }
+
+  #sweepLater(): void {
+    const pause = SWEEP_PAUSE + this.#queues.size * SWEEP_PAUSE_EACH
+    const sweep = (): void => {
+      this.#sweeper = undefined
+      this.#sweep()
+      if (this.#queues.size > IDLE_QUEUES) this.#sweepLater()
+    }
+    this.#sweeper = this.clock.after(pause, sweep, false)
   }
 
   #sweep(): void {

@@ -1,0 +1,53 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { VirtualClock } from '../../src/clock.js'
+import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
+import { pass } from '../unit/limits/passing.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+const KEYS = 8000
+/** What a box keeps for its next callers, and what the runtime keeps for itself. */
+const MOST_KEPT = 4 * 2 ** 20
+
+/** The bytes that many keys leave behind when nobody has called for half a minute. */
+async function leftBy(use: (box: Box, key: string) => Promise<unknown>): Promise<number> {
+  const clock = new VirtualClock()
+  const box = await Box.join(new MemoryEngine('memory:', new MemorySpace(clock), clock), clock)
+  const inUse = (): number => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  await use(box, 'first')
+  const before = inUse()
+  // All at once: none of them is idle when the last one begins.
+  await Promise.all(Array.from({ length: KEYS }, (_, index) => use(box, `key ${index}`)))
+  await pass(clock, 30_000)
+  const left = inUse() - before
+  await box.close()
+  return left
+}
+
+test('keys of a limiter are freed without a further call', async () => {
+  const left = await leftBy((box, key) => box.limiter('api', { limit: 9, per: '1s' }).key(key).acquire())
+  expect(left).toBeLessThan(MOST_KEPT)
+}, 60_000)
+
+test('keys of a limiter with a concurrency are freed without a further call', async () => {
+  const options = { limit: 9, per: '1s', concurrency: 2 } as const
+  const left = await leftBy((box, key) =>
+    box
+      .limiter('api', options)
+      .key(key)
+      .run(() => undefined),
+  )
+  expect(left).toBeLessThan(MOST_KEPT)
+}, 60_000)
+
+test('keys of locks are freed without a further call', async () => {
+  const left = await leftBy((box, key) => box.mutex(key).run(() => Promise.resolve()))
+  expect(left).toBeLessThan(MOST_KEPT)
+}, 60_000)
