@@ -12,7 +12,7 @@ import { pause } from './pause.js'
 export interface OpenOptions extends BoxOptions {
   /**
    * For how long to try again while the engine can't be reached, such as a server that starts at the same time; default
-   * 0: `open` tries once. `Infinity` tries until it opens.
+   * 0: `open` tries once. `Infinity` tries until it opens. No try lasts longer than this.
    */
   wait?: Duration | undefined
 }
@@ -51,10 +51,15 @@ const TRY_AGAIN = 250
 export async function open(source: string | Given | GivenEngine, options: OpenOptions = {}): Promise<Box> {
   checkOptions(options, [...BOX_OPTIONS, 'wait'])
   const { wait = 0, ...ofBox } = options
-  const until = systemClock.now() + milliseconds('wait', wait, { least: 0, most: Infinity })
+  const patience = milliseconds('wait', wait, { least: 0, most: Infinity })
+  const until = systemClock.now() + patience
   for (;;) {
     try {
-      return await Box.join(await engineFor(source), systemClock, ofBox)
+      const engine = await engineFor(source)
+      const opening = Box.join(engine, systemClock, ofBox)
+      return await (patience === 0 || patience === Infinity
+        ? opening
+        : inTime(opening, until - systemClock.now(), engine.name))
     } catch (error) {
       const left = until - systemClock.now()
       // An engine of the caller's own is joined once.
@@ -63,6 +68,23 @@ export async function open(source: string | Given | GivenEngine, options: OpenOp
       if (!canPass || left <= 0 || isOwn) throw error
       await pause(Math.min(TRY_AGAIN, left), systemClock)
     }
+  }
+}
+
+/** The box if it opens within so many milliseconds; one that opens later is closed. @throws UnavailableError */
+async function inTime(opening: Promise<Box>, left: number, engine: string): Promise<Box> {
+  const over = new AbortController()
+  const late = pause(left, systemClock, over.signal).then(() => undefined)
+  try {
+    const box = await Promise.race([opening, late])
+    if (box) return box
+    opening.then(
+      tooLate => tooLate.close(),
+      () => undefined,
+    )
+    throw new UnavailableError(`${engine} did not open in the time that wait allows`, { engine })
+  } finally {
+    over.abort()
   }
 }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { ReadOutcome } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
 import type { Lease } from './lease.js'
@@ -111,6 +112,8 @@ export class LocalGrant implements WriteGrant {
     if (!this.#controller) {
       // Made on demand: most callers never use the signal, and a controller costs microseconds.
       const controller = (this.#controller = new AbortController())
+      // Many parts of a task may listen to its one signal.
+      setMaxListeners(0, controller.signal)
       if (this.released) controller.abort(this.#gone())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
       else {

@@ -12,6 +12,26 @@ async function silentPort(): Promise<number> {
   return port
 }
 
+test('no engine keeps open longer than its wait at a server that says nothing', async () => {
+  const ports = await Promise.all([silentPort(), silentPort(), silentPort()])
+  const [one, two, three] = ports.map(port => `127.0.0.1:${port}`)
+  const urls = [
+    `redis://${one!}`,
+    `redis+sentinel://${one!}/master`,
+    `redis+cluster://${one!}`,
+    `redis-quorum://${one!},${two!},${three!}`,
+    `postgres://${one!}/app`,
+    `zookeeper://${one!}`,
+    `hazelcast://${one!}`,
+  ]
+  for (const url of urls) {
+    const since = performance.now()
+    await expect(open(url, { wait: '700ms' }), url).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    // Without the wait each takes five seconds or more.
+    expect(performance.now() - since, url).toBeLessThan(4000)
+  }
+})
+
 for (const [what, port] of [
   ['a server that says nothing', silentPort],
   ['a port where nothing listens', freePort],

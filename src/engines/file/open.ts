@@ -1,3 +1,4 @@
+import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { foreignRuntime, sharedClock, systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
@@ -59,5 +60,15 @@ function split(url: string): [path: string, query: string] {
       `a file: URL takes the path of a folder of this machine, not ${shown(url)}`,
     )
   }
-  return [path, query]
+  return [withHome(path), query]
+}
+
+/** The path with the home folder in the place of its `~`, as a shell has it. @throws InvalidArgumentError for `~user` */
+function withHome(path: string): string {
+  if (!path.startsWith('~')) return path
+  if (path !== '~' && !path.startsWith('~/'))
+    throw new InvalidArgumentError(
+      `a file: URL takes ~ for the home folder of this user, not that of another as in ${shown(path)}; a folder of that name is ./${path}`,
+    )
+  return join(homedir(), path.slice(1))
 }

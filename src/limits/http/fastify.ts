@@ -1,7 +1,19 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { releaseAfter } from './connect.js'
 import { isAdded } from './rate-limit-fields.js'
 import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
+
+/** What every request of Fastify has. Name another type for more: `limitFastify<FastifyRequest>(...)`. */
+export interface FastifyRequestLike {
+  readonly id: string
+  readonly ip: string
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly params: unknown
+  readonly query: unknown
+  readonly raw: IncomingMessage
+}
 
 /** What is needed of Fastify's reply. */
 interface Reply {
@@ -21,15 +33,15 @@ export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<u
  * throws goes to the server's error handler.
  * @throws InvalidArgumentError
  */
-export function limitFastify<Request>(
+export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: KeyedRequestLimiter,
   options?: RequestOptions<Request>,
 ): FastifyHook<Request>
-export function limitFastify<Request>(
+export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: Omit<RequestOptions<Request>, 'key'>,
 ): FastifyHook<Request>
-export function limitFastify<Request>(
+export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: RequestOptions<Request>,
 ): FastifyHook<Request> {

@@ -1,4 +1,4 @@
 export { limitFetch, type CallLimiter, type LimitFetchOptions } from './limit-fetch.js'
 export { limitRequests, type Middleware } from './connect.js'
-export { limitFastify, type FastifyHook } from './fastify.js'
+export { limitFastify, type FastifyHook, type FastifyRequestLike } from './fastify.js'
 export type { KeyedRequestLimiter, RequestDecision, RequestLimiter, RequestOptions } from './request-limit.js'
