@@ -71,7 +71,7 @@ describe('limitFetch', () => {
 
   test('a service can ask for an hour at most, or for what the caller allows; a resume ends that', async () => {
     const refusal = { status: 429, headers: { 'Retry-After': '86400' } }
-    const send = (_url: string): Promise<Response> => Promise.resolve(new Response('', refusal))
+    const send: typeof fetch = () => Promise.resolve(new Response('', refusal))
     const paused = async (options?: LimitFetchOptions): Promise<number> => {
       const partner = limiter(quick)
       await limitFetch(send, partner, options)('http://service/')
