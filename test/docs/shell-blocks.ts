@@ -51,6 +51,7 @@ npm() {
   case $1 in
     install | i | ci) has_only_our_packages "$@" ;;
     pack) packs_the_clone "$@" ;;
+    pkg) [ "$*" = 'pkg set type=module' ] ;;
     start) shift; [ "$#" -eq 0 ] || shift; command npm start --silent -- "$@" --days 1 ;;
     run) shift; if [ "$1" = mutex ]; then command npm run --silent "$@"; else has_script "$1"; fi ;;
     *) has_script "$1" ;;
