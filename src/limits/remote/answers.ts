@@ -29,7 +29,7 @@ interface Refusal {
   readonly ahead: number
   /** Clock time. */
   readonly decidedAt: number
-  /** Whether stricter limits are forgotten at that turn. */
+  /** Whether limits of other processes end at that turn. */
   readonly fades: boolean
 }
 

@@ -78,7 +78,7 @@ export class AskPace {
   /**
    * Nothing could be reserved for a waiter. It asks when the reserved permits are used, or when its turn comes nearer.
    * @param ahead milliseconds from when the engine decided until its turn. @param decidedAt clock time.
-   * @param fades whether stricter limits are forgotten then. @param now clock time.
+   * @param fades whether limits of other processes end then. @param now clock time.
    */
   isRefused(ahead: number, decidedAt: number, fades: boolean, terms: BoxTerms, now: number): void {
     if (this.quietUntil > now) return

@@ -63,7 +63,7 @@ export interface Reserved {
   /** Until when nothing is given; before `now` when there is no pause. */
   readonly pausedUntil: number
   /**
-   * When stricter limits are forgotten that no waiting process goes by any more. Until then they hold, and nothing is
+   * When limits end that only other processes name, if none names them again. Until then they hold, and nothing is
    * reserved for later. Infinity when there are none.
    */
   readonly fadesAt: number
