@@ -136,8 +136,8 @@ export function limits(fixture: EngineFixture): void {
       await other!.resume()
       for (const permit of await Promise.all(waiting)) permit.release()
       assert.equal(await other!.key('amy').tryAcquire(), undefined)
-      assert.equal(await all[1]!.resumeLimiter('paused'), 1)
-      assert.equal(await all[1]!.resumeLimiter('paused'), 0)
+      assert.equal(await all[1].resumeLimiter('paused'), 1)
+      assert.equal(await all[1].resumeLimiter('paused'), 0)
       assert.notEqual(await one!.key('amy').tryAcquire(), undefined)
     })
 

@@ -76,7 +76,7 @@ test.each(commits)(
         tap.decide = packet => {
           if (packet.from === from && ++passed === killedAt) {
             // What a client says still arrives. What the server says does not.
-            if (from === 'client') setTimeout(() => (killed = server.kill()), 1)
+            if (from === 'client') setTimeout(() => void (killed = server.kill()), 1)
             else killed = server.kill()
           }
           return killed ? 'lost' : 0

@@ -37,7 +37,9 @@ export async function resumeLimiters(
   }
   const paused = ((await engine.limiters?.(isMeant)) ?? []).filter(({ pausedFor }) => pausedFor > 0)
   const nothing = { windows: [], units: [], horizon: 0, hold: 0, returns: [], explain: undefined }
-  await Promise.all(paused.map(({ limiter }) => engine.reserve!({ limiter, session, ...nothing, pause: 0 })))
+  await Promise.all(
+    paused.map(async ({ limiter }) => engine.reserve!({ limiter, session, ...nothing, pause: 0 })),
+  )
   return paused.length
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { checkServerIdentity, type ConnectionOptions, type PeerCertificate } from 'node:tls'
+import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import type Pg from 'pg'
 import type postgres from 'postgres'
 import type { Clock } from '../../../clock.js'
