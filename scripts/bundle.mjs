@@ -2,9 +2,10 @@
  * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the
  * next command in the clone compiles the modules again.
  *
- * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in Lua, and the
- * declarations that no entry leads to. Statements are shortened, and local variables get short names, which is another
- * tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack trace can be read.
+ * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in Lua and its
+ * indentation, and the declarations that no entry leads to. Statements are shortened, and variables get short names,
+ * which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack trace can
+ * be read.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,8 +43,11 @@ const bundle = await rolldown({
   experimental: { attachDebugInfo: 'none' },
   plugins: [
     {
-      name: 'comments-of-lua',
-      transform: { filter: { id: /\/redis\/lua\// }, handler: code => code.replace(/^\s*--.*\n/gm, '') },
+      name: 'comments-and-indentation-of-lua',
+      transform: {
+        filter: { id: /\/redis\/lua\// },
+        handler: code => code.replace(/^\s*--.*\n|^[ \t]+/gm, ''),
+      },
     },
     dts({ tsconfig: 'tsconfig.types.json' }),
   ],
@@ -54,7 +58,7 @@ await bundle.write({
   comments: false,
   minify: {
     compress: true,
-    mangle: { toplevel: false, keepNames: { function: true, class: true } },
+    mangle: { toplevel: true, keepNames: { function: true, class: true } },
     codegen: false,
   },
   chunkFileNames: 'chunks/[name].js',

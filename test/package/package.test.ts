@@ -156,7 +156,7 @@ describe('installed into an empty project', () => {
       `import { conformance } from 'signalbox/conformance'`,
       `const box = await open('memory:')`,
       `const start = () => ({ url: 'memory:', close() {} })`,
-      `const checks = conformance({ name: 'kit', guarantees: box.guarantees, weaknesses: {}, start })`,
+      `const checks = conformance({ name: 'kit', guarantees: box.guarantees, weaknesses: {}, network: 'none', start })`,
       `await checks.find(({ name }) => name === 'P12 quiet > an open box keeps no process alive').run()`,
       `await box.close()`,
       `console.log(checks.length > 300)`,
