@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { labelOf } from '../../src/cli/work-options.js'
 import { complaint } from '../../src/cli/failure.js'
@@ -64,26 +64,32 @@ async function failuresOf(url: string): Promise<string> {
 }
 
 describe('a password in a URL', () => {
-  test.each(PASSWORDS)('such as %j is in no error', async password => {
+  // Most of these wait for an address that refuses, so they wait together.
+  test.concurrent.each(PASSWORDS)('such as %j is in no error', async password => {
     const host = `127.0.0.1:${await freePort()}`
-    for (const url of urlsWith(password, host)) expect(await failuresOf(url), url).not.toContain(SECRET)
+    const failures = urlsWith(password, host).map(async url => ({ url, seen: await failuresOf(url) }))
+    for (const { url, seen } of await Promise.all(failures)) expect(seen, url).not.toContain(SECRET)
   })
 
-  test('is in no error about a server that answers in another language', async () => {
-    const port = await freePort()
-    const server = createServer(socket =>
-      socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'),
-    )
-    onTestFinished(() => void server.close())
-    await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-    for (const scheme of ['redis', 'postgres', 'zookeeper', 'redis+cluster', 'redis+sentinel']) {
-      const path = scheme === 'redis' || scheme === 'redis+cluster' ? '' : '/name'
-      const url = `${scheme}://user:${SECRET}@127.0.0.1:${port}${path}`
-      const error: unknown = await open(url).catch((reason: unknown) => reason)
-      expect(error).toBeInstanceOf(Error)
-      expect(seenOf(error)).not.toContain(SECRET)
-    }
-  })
+  test.concurrent(
+    'is in no error about a server that answers in another language',
+    async ({ onTestFinished }) => {
+      const port = await freePort()
+      const server = createServer(socket =>
+        socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      )
+      onTestFinished(() => void server.close())
+      await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+      const check = async (scheme: string): Promise<void> => {
+        const path = scheme === 'redis' || scheme === 'redis+cluster' ? '' : '/name'
+        const url = `${scheme}://user:${SECRET}@127.0.0.1:${port}${path}`
+        const error: unknown = await open(url).catch((reason: unknown) => reason)
+        expect(error).toBeInstanceOf(Error)
+        expect(seenOf(error)).not.toContain(SECRET)
+      }
+      await Promise.all(['redis', 'postgres', 'zookeeper', 'redis+cluster', 'redis+sentinel'].map(check))
+    },
+  )
 
   test('is not in the label of a command', () => {
     expect(labelOf([`psql://user:${SECRET}@host/app`])).not.toContain(SECRET)
