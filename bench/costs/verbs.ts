@@ -105,7 +105,7 @@ export const verbs: Work = {
     ),
     inBox(
       'semaphore, 1 of 4 permits',
-      acquired(box => box.semaphore('key', { permits: 4 })),
+      acquired(box => box.semaphore('key', { max: 4 })),
     ),
     inBox(
       'read lock',

@@ -35,14 +35,14 @@ export function deadHolders(fixture: EngineFixture): void {
       const [silent, engine] = await boxes.meddled()
       const grants = [
         await silent.mutex('key').acquire({ lease: 400 }),
-        await silent.semaphore('permits', { permits: 2 }).acquire({ lease: 400, permits: 2 }),
+        await silent.semaphore('permits', { max: 2 }).acquire({ lease: 400, permits: 2 }),
         await silent.readWriteLock('shared').read.acquire({ lease: 400 }),
       ]
       await engine.freeze()
       const took = await timed(async () => {
         const asked = [
           other.mutex('key').acquire(),
-          other.semaphore('permits', { permits: 2 }).acquire(),
+          other.semaphore('permits', { max: 2 }).acquire(),
           other.readWriteLock('shared').write.acquire(),
         ]
         for (const one of asked) await one
@@ -55,10 +55,10 @@ export function deadHolders(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const [silent, engine] = await boxes.meddled()
       const { permits } = { permits: 3 }
-      const living = await one.semaphore('key', { permits }).acquire({ permits: 2 })
-      await silent.semaphore('key', { permits }).acquire({ lease: 400 })
+      const living = await one.semaphore('key', { max: permits }).acquire({ permits: 2 })
+      await silent.semaphore('key', { max: permits }).acquire({ lease: 400 })
       await engine.freeze()
-      const took = await timed(() => other.semaphore('key', { permits }).acquire())
+      const took = await timed(() => other.semaphore('key', { max: permits }).acquire())
       assert.below(took, 6000)
       living.assertHeld()
     })
@@ -128,7 +128,7 @@ export function deadHolders(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const [dead, engine] = await boxes.meddled()
       await dead.mutex('a', 'b').acquire()
-      await dead.semaphore('c', { permits: 1 }).acquire()
+      await dead.semaphore('c', { max: 1 }).acquire()
       const held = await one.mutex('d').acquire()
       dead
         .mutex('d')

@@ -25,9 +25,9 @@ const overtakings: readonly Overtaking[] = [
   },
   {
     name: 'a permit that is free',
-    hold: box => box.semaphore('key', { permits: 2 }).acquire(),
-    block: box => box.semaphore('key', { permits: 2 }).acquire({ permits: 2 }),
-    pass: (box, options) => box.semaphore('key', { permits: 2 }).acquire(options),
+    hold: box => box.semaphore('key', { max: 2 }).acquire(),
+    block: box => box.semaphore('key', { max: 2 }).acquire({ permits: 2 }),
+    pass: (box, options) => box.semaphore('key', { max: 2 }).acquire(options),
   },
   {
     name: 'a key that is not held',

@@ -242,7 +242,7 @@ export function errors(fixture: EngineFixture): void {
         one.mutex('key').tryAcquire(),
         one.mutex('key').acquire({ wait: 0 }),
         one.mutex('key').run(() => 1),
-        one.semaphore('key', { permits: 1 }).acquire(),
+        one.semaphore('key', { max: 1 }).acquire(),
         one.readWriteLock('key').read.acquire(),
         one.election('key').campaign(),
         one.election('key').leader(),
@@ -273,9 +273,9 @@ export function errors(fixture: EngineFixture): void {
 
     test('a semaphore with another number of permits than the one in use is refused', async boxes => {
       const [one, other] = await boxes.pair()
-      const grant = await one.semaphore('key', { permits: 3 }).acquire()
+      const grant = await one.semaphore('key', { max: 3 }).acquire()
       for (const box of [one, other]) {
-        const wrong = box.semaphore('key', { permits: 5 })
+        const wrong = box.semaphore('key', { max: 5 })
         for (const fail of [
           () => wrong.acquire(),
           () => wrong.tryAcquire(),
@@ -288,7 +288,7 @@ export function errors(fixture: EngineFixture): void {
       }
       await grant.release()
       // It is not in use any more, so the number may change.
-      const changed = await other.semaphore('key', { permits: 5 }).acquire({ permits: 5 })
+      const changed = await other.semaphore('key', { max: 5 }).acquire({ permits: 5 })
       await changed.release()
     })
   })

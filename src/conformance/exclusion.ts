@@ -45,7 +45,7 @@ export function exclusion(fixture: EngineFixture): void {
       const box = await boxes.open()
       for (const key of ['election:e', 'limiter:1:a']) {
         assert.throws(() => box.mutex('a', key), InvalidArgumentError)
-        assert.throws(() => box.semaphore(key, { permits: 1 }), InvalidArgumentError)
+        assert.throws(() => box.semaphore(key, { max: 1 }), InvalidArgumentError)
         assert.throws(() => box.readWriteLock(key), InvalidArgumentError)
         assert.throws(() => box.lock({ key, mode: 'exclusive' }), InvalidArgumentError)
         assert.throws(() => box.store(key), InvalidArgumentError)
@@ -60,7 +60,7 @@ export function exclusion(fixture: EngineFixture): void {
       const task = async (box: Box): Promise<void> => {
         for (let round = 0; round < 6; round++) {
           const permits = 1 + random.below(3)
-          await box.semaphore('key', { permits: 4 }).run(grant => section.visit(grant, permits), { permits })
+          await box.semaphore('key', { max: 4 }).run(grant => section.visit(grant, permits), { permits })
         }
       }
       await Promise.all((await boxes.several(3)).flatMap(box => [task(box), task(box), task(box)]))
@@ -71,8 +71,8 @@ export function exclusion(fixture: EngineFixture): void {
 
     test('all permits of a semaphore can be held at once, by one box or several', async boxes => {
       const [one, other] = await boxes.pair()
-      const first = one.semaphore('key', { permits: 5 })
-      const second = other.semaphore('key', { permits: 5 })
+      const first = one.semaphore('key', { max: 5 })
+      const second = other.semaphore('key', { max: 5 })
       const grants = [
         await first.acquire(),
         await first.acquire({ permits: 2 }),
@@ -139,7 +139,7 @@ export function exclusion(fixture: EngineFixture): void {
       const kinds: ((box: Box) => Lock)[] = [
         box => box.mutex('key'),
         box => box.mutex('key', 'more'),
-        box => box.semaphore('key', { permits: 3 }),
+        box => box.semaphore('key', { max: 3 }),
         box => box.readWriteLock('key').read,
         box => box.readWriteLock('key').write,
       ]
@@ -164,8 +164,8 @@ export function exclusion(fixture: EngineFixture): void {
       const held = await one.lock(...claims).acquire()
       assert.deepEqual(held.keys, ['a', 'b', 'c'])
       assert.equal(await other.mutex('a').tryAcquire(), undefined)
-      assert.equal(await other.semaphore('c', { permits: 3 }).tryAcquire({ permits: 2 }), undefined)
-      assert.notEqual(await other.semaphore('c', { permits: 3 }).tryAcquire(), undefined)
+      assert.equal(await other.semaphore('c', { max: 3 }).tryAcquire({ permits: 2 }), undefined)
+      assert.notEqual(await other.semaphore('c', { max: 3 }).tryAcquire(), undefined)
       assert.equal(await other.readWriteLock('b').write.tryAcquire(), undefined)
       assert.notEqual(await other.readWriteLock('b').read.tryAcquire(), undefined)
     })
@@ -284,7 +284,7 @@ export function exclusion(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const grants = [
         await one.mutex('key').acquire(),
-        await one.semaphore('permits', { permits: 1 }).acquire(),
+        await one.semaphore('permits', { max: 1 }).acquire(),
         await one.readWriteLock('shared').read.acquire(),
       ]
       await one.close()

@@ -55,7 +55,7 @@ export function givingUp(fixture: EngineFixture): void {
         box.mutex('key').run(() => 'inside', { signal }),
         AbortedError,
       )
-      await assert.rejects(box.semaphore('key', { permits: 1 }).acquire({ signal }), AbortedError)
+      await assert.rejects(box.semaphore('key', { max: 1 }).acquire({ signal }), AbortedError)
       await assert.rejects(box.election('key').campaign({ signal }), AbortedError)
       await assert.rejects(
         box.store('store').transaction(['key'], () => 1, { signal }),

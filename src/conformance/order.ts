@@ -164,7 +164,7 @@ export function order(fixture: EngineFixture): void {
 
     test('a waiter for few permits does not overtake a waiter for many', async boxes => {
       const all = await boxes.several(4)
-      const permits = (place: number) => all[place]!.semaphore('key', { permits: 4 })
+      const permits = (place: number) => all[place]!.semaphore('key', { max: 4 })
       const held = await permits(0).acquire({ permits: 2 })
       const served: string[] = []
       const many = permits(1).run(() => void served.push('many'), { permits: 4 })

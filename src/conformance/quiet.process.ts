@@ -25,7 +25,7 @@ switch (scene) {
     break
   case 'holding':
     await box.mutex('a', 'b').acquire()
-    await box.semaphore('c', { permits: 2 }).acquire({ lease: '1h' })
+    await box.semaphore('c', { max: 2 }).acquire({ lease: '1h' })
     break
   case 'leading':
     await box.election('d').campaign()

@@ -109,7 +109,7 @@ export function quiet(fixture: EngineFixture): void {
       const box = await boxes.open()
       const use = async (index: number): Promise<void> => {
         await box.mutex(`key ${index}`).run(() => undefined)
-        await (await box.semaphore(`permits ${index}`, { permits: 2 }).tryAcquire())!.release()
+        await (await box.semaphore(`permits ${index}`, { max: 2 }).tryAcquire())!.release()
       }
       // All at once, because one after the other takes long on an engine with a slow disk.
       await Promise.all(Array.from({ length: 300 }, (_, index) => use(index)))

@@ -37,7 +37,7 @@ const FAULTS: readonly Fault[] = [
 const VERBS: readonly Verb[] = [
   (box, task, options) => box.mutex(fresh()).run(task, options),
   (box, task, options) => box.mutex(fresh(), fresh()).run(task, options),
-  (box, task, options) => box.semaphore(fresh(), { permits: 2 }).run(task, options),
+  (box, task, options) => box.semaphore(fresh(), { max: 2 }).run(task, options),
   (box, task, options) => box.readWriteLock(fresh()).read.run(task, options),
 ]
 
@@ -310,7 +310,7 @@ export function taskEnd(fixture: EngineFixture): void {
 function callsOf(fixture: EngineFixture): ((box: Box, task: () => unknown) => Promise<unknown>)[] {
   const calls: ((box: Box, task: () => unknown) => Promise<unknown>)[] = [
     (box, task) => box.mutex('key').run(task),
-    (box, task) => box.semaphore('key', { permits: 2 }).run(task),
+    (box, task) => box.semaphore('key', { max: 2 }).run(task),
     (box, task) => box.readWriteLock('key').read.run(task),
     (box, task) => box.readWriteLock('key').write.run(task),
   ]

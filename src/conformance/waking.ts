@@ -16,7 +16,7 @@ const write: Ask = (box, key, signal) => box.readWriteLock(key).write.acquire({ 
 const permits =
   (count: number): Ask =>
   (box, key, signal) =>
-    box.semaphore(key, { permits: 3 }).acquire({ permits: count, signal })
+    box.semaphore(key, { max: 3 }).acquire({ permits: count, signal })
 
 /** So many attempts are made to see something undisturbed. */
 const MOST_ATTEMPTS = 10

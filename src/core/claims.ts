@@ -63,7 +63,7 @@ function checked(claim: Claim): Claim {
       return { key, mode }
     case 'permits': {
       const { permits, max } = claim
-      checkPermits('max, the permits of the semaphore,', max, MOST_PERMITS)
+      checkPermits('max', max, MOST_PERMITS)
       checkPermits('permits', permits, max)
       return { key, mode, permits, max }
     }

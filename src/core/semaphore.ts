@@ -1,4 +1,3 @@
-import { InvalidArgumentError, shown } from '../errors.js'
 import type { Session } from './session.js'
 import { claimSet } from './claims.js'
 import type { Grant } from './grant.js'
@@ -8,13 +7,13 @@ import type { LockOptions } from './lock-options.js'
 
 /** The size of a semaphore. */
 export interface SemaphoreOptions {
-  /** The number of permits there are. All callers of a name must give the same number while it is in use. */
-  permits: number
+  /** The number of permits the semaphore has. All callers of a name must give the same number while it is in use. */
+  max: number
 }
 
 /** Options of a request for permits. */
 export interface PermitOptions extends LockOptions {
-  /** How many of the permits to take; default 1. */
+  /** The number of permits to take; default 1. */
   permits?: number | undefined
 }
 
@@ -71,13 +70,8 @@ class PermitsLock implements Semaphore {
   }
 }
 
-/** @throws InvalidArgumentError when the key or the number of permits is invalid. */
+/** @throws InvalidArgumentError when the key or `max` is invalid. */
 export function semaphore(session: Session, key: string, options: SemaphoreOptions): Semaphore {
-  checkOptions(options, ['permits'])
-  if (options.permits === undefined) {
-    throw new InvalidArgumentError(
-      `permits takes the number of permits there are, not ${shown(options.permits)}`,
-    )
-  }
-  return new PermitsLock(session, key, options.permits)
+  checkOptions(options, ['max'])
+  return new PermitsLock(session, key, options.max)
 }

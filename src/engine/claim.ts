@@ -10,7 +10,7 @@ export interface SharedClaim {
   readonly mode: 'shared'
 }
 
-/** `permits` of the `max` that the key has; every caller of a key must name the same `max`. */
+/** Takes `permits` of the `max` permits that the key has; every caller of a key must name the same `max`. */
 export interface PermitsClaim {
   readonly key: string
   readonly mode: 'permits'

@@ -102,7 +102,7 @@ async function onePermitTooMany(): Promise<void> {
   try {
     const near = await boxFarFrom([3, 4])
     const far = await boxFarFrom([0, 1])
-    const options = { permits: 2 }
+    const options = { max: 2 }
     const first = await near.box.semaphore('key', options).acquire({ lease: 4500 })
     const second = await far.box.semaphore('key', options).acquire({ lease: 4500 })
     for (const index of members.keys()) await until('both are known', () => isThere(index, 2))

@@ -160,7 +160,7 @@ describe.concurrent('run', () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
     await using _reader = await box.readWriteLock('a').read.acquire()
-    await using _permit = await box.semaphore('b', { permits: 2 }).acquire()
+    await using _permit = await box.semaphore('b', { max: 2 }).acquire()
     const ends = await Promise.all([
       place.signalbox('run', '--lock', 'a', '--shared', '--wait', '0s', '--', 'true'),
       place.signalbox('run', '--lock', 'a', '--wait', '0s', '--', 'true'),

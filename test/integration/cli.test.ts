@@ -76,7 +76,7 @@ describe('ls', () => {
     const first = await openBox('billing')
     const second = await openBox('shipping')
     const grant = await first.mutex('invoice:42', 'invoice:43').acquire()
-    const permits = await second.semaphore('gpu', { permits: 4 }).acquire({ permits: 2, label: 'training' })
+    const permits = await second.semaphore('gpu', { max: 4 }).acquire({ permits: 2, label: 'training' })
     const waiting = second.mutex('invoice:42').acquire()
     await waitersOf(first, 'invoice:42', 1)
 

@@ -44,7 +44,7 @@ describe('the disk is synced', () => {
     const box = await place().box()
     const before = disk.syncs
     for (let count = 0; count < 50; count++) {
-      await box.mutex('a', 'b').run(() => box.semaphore('c', { permits: 2 }).run(() => undefined))
+      await box.mutex('a', 'b').run(() => box.semaphore('c', { max: 2 }).run(() => undefined))
       await box.store('s').get('key')
     }
     expect(disk.syncs).toBe(before)

@@ -43,7 +43,7 @@ describe('nothing grows per key ever used', () => {
     const { space, box } = await start()
     const grown = await growth(async () => {
       for (let index = 0; index < 8000; index++) {
-        await box.semaphore(`permits ${index}`, { permits: 3 }).run(() => undefined)
+        await box.semaphore(`permits ${index}`, { max: 3 }).run(() => undefined)
         await box.readWriteLock(`shared ${index}`).read.run(() => undefined)
         const held = await box.mutex(`a ${index}`, `b ${index}`).acquire()
         const waiting = box.mutex(`a ${index}`).acquire({ wait: 60_000 })

@@ -19,7 +19,7 @@ function writes(box: Box): (() => Promise<unknown>)[] {
     () => box.mutex('key').acquire(),
     () => box.mutex('key').tryAcquire(),
     () => box.mutex('key', 'more').run(() => 'inside'),
-    () => box.semaphore('permits', { permits: 1 }).acquire(),
+    () => box.semaphore('permits', { max: 1 }).acquire(),
     () => box.store('s').put('key', 'other'),
     () => box.store('s').transaction(['key'], tx => tx.put('key', 'other')),
     () => box.limiter('api', { limit: 5, per: '1s' }).acquire(),

@@ -157,7 +157,7 @@ describe('the views', () => {
     const [mutex, permits, shared] = [
       // No text of PostgreSQL: NUL, and half of a surrogate pair.
       await box.mutex('a', 'b').acquire({ label: 'a \0 and \ud83d' }),
-      await box.semaphore('gpu', { permits: 4 }).acquire({ permits: 2, lease: '60s' }),
+      await box.semaphore('gpu', { max: 4 }).acquire({ permits: 2, lease: '60s' }),
       await box.readWriteLock('catalogue').read.acquire(),
     ]
     await using second = await open(url)

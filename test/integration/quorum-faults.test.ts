@@ -94,12 +94,12 @@ describe('a quorum of five servers', () => {
   test('permits need more votes than a majority, and get them when the servers are there', async () => {
     await using one = await open(url)
     await using other = await open(url)
-    const two = one.semaphore('two', { permits: 2 })
-    const five = one.semaphore('five', { permits: 5 })
+    const two = one.semaphore('two', { max: 2 })
+    const five = one.semaphore('five', { max: 5 })
     const held = await five.acquire({ permits: 4 })
     await servers[1]!.kill()
     // Four of five can count to two, but not to five.
-    const grants = [await two.acquire(), await other.semaphore('two', { permits: 2 }).acquire()]
+    const grants = [await two.acquire(), await other.semaphore('two', { max: 2 }).acquire()]
     expect(await two.tryAcquire()).toBeUndefined()
     await expect(five.acquire()).rejects.toThrow(UnavailableError)
     held.assertHeld()
@@ -109,7 +109,7 @@ describe('a quorum of five servers', () => {
       await grant?.release()
       return grant !== undefined
     })
-    await expect(other.semaphore('five', { permits: 5 }).acquire({ permits: 2, wait: 0 })).rejects.toThrow(
+    await expect(other.semaphore('five', { max: 5 }).acquire({ permits: 2, wait: 0 })).rejects.toThrow(
       BusyError,
     )
     for (const grant of [...grants, held]) await grant.release()

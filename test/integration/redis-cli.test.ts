@@ -23,7 +23,7 @@ test('commands show the locks on a server, and take them away', async () => {
   const url = here.server.url.replace('//', '//:secret@') + '?prefix=app:'
   const [box, other] = [await here.box(url, { label: 'billing' }), await here.box(url, { label: 'shipping' })]
   const grant = await box.mutex('invoice').acquire({ lease: 3000 })
-  const permits = await box.semaphore('gpu', { permits: 4 }).acquire({ permits: 2, lease: 3000 })
+  const permits = await box.semaphore('gpu', { max: 4 }).acquire({ permits: 2, lease: 3000 })
   const waiting = other.mutex('invoice').acquire()
   await queued(box, 'invoice', 1)
 

@@ -92,7 +92,7 @@ test('locks over a quorum work with the same rights on each server', async () =>
     const next = await asked
     expect(await one.forceRelease('key', next.token)).toBe(true)
     await until('it is told', () => next.signal.aborted)
-    await (await one.semaphore('permits', { permits: 2 }).acquire()).release()
+    await (await one.semaphore('permits', { max: 2 }).acquire()).release()
     const write = await one.readWriteLock('shared').write.acquire()
     await write.downgrade()
     expect(await other.revoke(one.session)).toBe(1)
@@ -133,7 +133,7 @@ test('names that the rights do not cover give a typed error, and existing data s
   for (const attempt of [
     () => box.mutex('key').acquire(),
     () => box.mutex('other').tryAcquire(),
-    () => box.semaphore('permits', { permits: 1 }).acquire(),
+    () => box.semaphore('permits', { max: 1 }).acquire(),
     () => box.store('s').get('key'),
     () => box.store('s').put('key', 'changed'),
     () => box.store('s').transaction(['key'], transaction => transaction.put('key', 'changed')),

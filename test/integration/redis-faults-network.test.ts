@@ -76,7 +76,7 @@ describe.concurrent('an answer that is lost', () => {
   test('of a release does not keep the lock from waiters of the same box', async () => {
     await using started = await start()
     const { here, network, box, other } = started
-    const only = box.semaphore('key', { permits: 1 })
+    const only = box.semaphore('key', { max: 1 })
     let held = await only.acquire({ lease: '60s' })
     let asked = only.acquire({ lease: '60s' })
     await queued(other, 'key', 1)

@@ -101,7 +101,7 @@ describe.concurrent('a server whose memory is full', () => {
     const held = [
       await one.mutex('a').acquire({ lease }),
       await one.mutex('b', 'c').acquire({ lease }),
-      await one.semaphore('d', { permits: 2 }).acquire({ lease }),
+      await one.semaphore('d', { max: 2 }).acquire({ lease }),
       await one.readWriteLock('e').read.acquire({ lease }),
     ]
     const asked = other.mutex('a').acquire()
@@ -114,7 +114,7 @@ describe.concurrent('a server whose memory is full', () => {
       () => asking.mutex('new').tryAcquire(),
       () => asking.mutex('new', 'more').acquire(),
       () => asking.mutex('new').run(() => 'inside'),
-      () => asking.semaphore('permits', { permits: 1 }).acquire(),
+      () => asking.semaphore('permits', { max: 1 }).acquire(),
       () => asking.readWriteLock('shared').read.acquire(),
       () => store.put('value', 'after'),
       () => store.transaction(['value'], transaction => transaction.put('value', 'after'), { id: 'one' }),
@@ -151,7 +151,7 @@ describe.concurrent('a server that may not be written to', () => {
       () => box.mutex('key').acquire(),
       () => box.mutex('key').tryAcquire(),
       () => box.mutex('key', 'more').run(() => 'inside'),
-      () => box.semaphore('permits', { permits: 1 }).acquire(),
+      () => box.semaphore('permits', { max: 1 }).acquire(),
       () => box.store('s').put('key', 'other'),
       () => box.store('s').transaction(['key'], transaction => transaction.put('key', 'other')),
     ]) {
@@ -335,7 +335,7 @@ test('a key of another type is refused with that reason, and stays as it is', as
       () => box.mutex('key').acquire(),
       () => box.mutex('key').tryAcquire(),
       () => box.mutex('free', 'key').acquire(),
-      () => box.semaphore('key', { permits: 1 }).acquire(),
+      () => box.semaphore('key', { max: 1 }).acquire(),
       () => box.readWriteLock('key').read.run(() => 'inside'),
     ]) {
       const complaint = await complaintOf(attempt())
@@ -480,7 +480,7 @@ test("another program's data in place of the lock table is reported with its key
       // Those look at no requests.
       ...(name === requests ? [] : simple),
       () => one.readWriteLock('key').read.run(() => 'inside'),
-      () => one.semaphore('key', { permits: 2 }).acquire(),
+      () => one.semaphore('key', { max: 2 }).acquire(),
     ])
       await expect(attempt(), title).rejects.toMatchObject(told('key'))
     await expect(one.mutex('a', 'b').acquire(), title).rejects.toMatchObject(told('a, b'))
@@ -513,7 +513,7 @@ test('a lock can not have the name of an internal key', async () => {
       await expect(box.mutex(key).acquire(), key).rejects.toMatchObject(told)
       await expect(box.mutex(key).tryAcquire(), key).rejects.toMatchObject(told)
       await expect(box.mutex('free', key).acquire(), key).rejects.toMatchObject(told)
-      await expect(box.semaphore(key, { permits: 2 }).acquire(), key).rejects.toMatchObject(told)
+      await expect(box.semaphore(key, { max: 2 }).acquire(), key).rejects.toMatchObject(told)
     }
     expect(await server.command('DBSIZE')).toBe(0)
     for (const key of ['signalbox', 'signalbox:2:{}:numbers', '{}:queues'])

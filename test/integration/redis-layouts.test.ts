@@ -101,7 +101,7 @@ describe.each<[Layout, readonly string[], string]>([
       await expect(box.mutex(key).acquire()).rejects.toMatchObject(named)
       await expect(box.mutex(key).acquire({ wait: 20_000 })).rejects.toMatchObject(named)
       await expect(box.readWriteLock(key).read.acquire()).rejects.toMatchObject(named)
-      await expect(box.semaphore(key, { permits: 2 }).acquire()).rejects.toMatchObject(named)
+      await expect(box.semaphore(key, { max: 2 }).acquire()).rejects.toMatchObject(named)
       await expect(box.mutex('free', key).acquire()).rejects.toMatchObject(expected)
       expect(await server.command('TYPE', key)).toBe(type)
       expect(await server.command('DUMP', key)).toBe(before)
@@ -165,7 +165,7 @@ describe('the layout of Redisson', () => {
     const write = await box.readWriteLock('readers').write.acquire()
     await write.downgrade()
     const also = await box.readWriteLock('readers').read.acquire()
-    const permit = await box.semaphore('permits', { permits: 2 }).acquire()
+    const permit = await box.semaphore('permits', { max: 2 }).acquire()
     for (const key of ['readers', 'permits']) {
       expect(await fieldsOf(key)).toEqual([expect.stringMatching(/^signalbox=signalbox\/1 shared /)])
     }

@@ -16,8 +16,8 @@ async function useAll(one: Box, other: Box, name: string): Promise<void> {
   await Promise.all(
     [one, other].map(async box => {
       await box.mutex(`${name} mutex`).run(stay)
-      await box.semaphore(`${name} permits`, { permits: 3 }).run(stay)
-      await box.semaphore(`${name} one permit`, { permits: 1 }).run(stay)
+      await box.semaphore(`${name} permits`, { max: 3 }).run(stay)
+      await box.semaphore(`${name} one permit`, { max: 1 }).run(stay)
       await box.readWriteLock(`${name} pages`).read.run(stay)
       await box.readWriteLock(`${name} pages`).write.run(stay)
       await box.mutex(`${name} a`, `${name} b`, `${name} c`).run(stay)
@@ -48,7 +48,7 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
       const asked = [
         other.mutex(`key ${round}`).run(() => undefined, { signal: abort.signal }),
         other.mutex(`key ${round}`, 'more').run(() => undefined, { wait: round }),
-        other.semaphore(`permits ${round}`, { permits: 2 }).run(() => undefined, { wait: round }),
+        other.semaphore(`permits ${round}`, { max: 2 }).run(() => undefined, { wait: round }),
         one.readWriteLock(`key ${round}`).read.run(() => undefined, { wait: round }),
       ].map(codeOf)
       await pause(round % 10)

@@ -66,7 +66,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     await until(async () => (await queue(place, 'a')).length === 2)
     expect(await queue(place, 'a')).toEqual(READER)
     await reading.release()
-    const some = await one.semaphore('b', { permits: 4 }).acquire({ permits: 2 })
+    const some = await one.semaphore('b', { max: 4 }).acquire({ permits: 2 })
     expect(await queue(place, 'b')).toEqual(['_c_GUID-2of4-lock-', '_c_GUID__lock__', '_c_GUID__WRIT__'])
     await some.release()
     const writing = await one.readWriteLock('b').write.acquire()
@@ -107,7 +107,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
     expect(new Set(tokens).size).toBe(tokens.length)
 
-    const semaphores = [one, other].map(box => box.semaphore('permits', { permits: 3 }))
+    const semaphores = [one, other].map(box => box.semaphore('permits', { max: 3 }))
     const taken = await Promise.all(semaphores.map(semaphore => semaphore.acquire()))
     expect(await semaphores[0]!.tryAcquire({ permits: 2 })).toBeUndefined()
     const waiting = semaphores[1]!.acquire({ permits: 2 })

@@ -443,12 +443,12 @@ describe.concurrent('the ZooKeeper engine', () => {
     await using one = await box(place)
     const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
     const held = [
-      await one.semaphore('key', { permits: 4 }).acquire({ permits: 2 }),
-      await one.semaphore('key', { permits: 4 }).acquire({ permits: 2 }),
+      await one.semaphore('key', { max: 4 }).acquire({ permits: 2 }),
+      await one.semaphore('key', { max: 4 }).acquire({ permits: 2 }),
     ]
     const asked = []
     for (const [index, each] of boxes.entries()) {
-      asked.push(each.semaphore('key', { permits: 4 }).acquire())
+      asked.push(each.semaphore('key', { max: 4 }).acquire())
       await queued(one, 'key', index + 1)
     }
     await held[1]!.release()

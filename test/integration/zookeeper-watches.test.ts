@@ -158,10 +158,10 @@ describe('a wait that is given up behind a long holder', () => {
   test('for permits keeps no watch on the other holders after its grant', async () => {
     await using one = await box('/permits')
     await using other = await box('/permits')
-    const semaphore = one.semaphore('key', { permits: 3 })
+    const semaphore = one.semaphore('key', { max: 3 })
     const held = await Promise.all([semaphore.acquire(), semaphore.acquire(), semaphore.acquire()])
     const before = await watches()
-    const waiting = other.semaphore('key', { permits: 3 }).acquire()
+    const waiting = other.semaphore('key', { max: 3 }).acquire()
     await queued(one, 'key', 1)
     await until(async () => (await watches()) === before + 3)
     await held[0].release()

@@ -136,7 +136,7 @@ test.each([
     const claims = {
       mutex: box.mutex(key),
       ...box.readWriteLock(key),
-      permits: box.semaphore(key, { permits: 2 }),
+      permits: box.semaphore(key, { max: 2 }),
     }
     for (const [name, lock] of Object.entries(claims)) {
       const grant = await lock.acquire()

@@ -22,8 +22,8 @@ export async function doEverything(url: string): Promise<void> {
   await expect(other.mutex('c').acquire({ wait: 50 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
 
   const permits = [
-    await one.semaphore('permits', { permits: 3 }).acquire({ permits: 2 }),
-    await other.semaphore('permits', { permits: 3 }).acquire(),
+    await one.semaphore('permits', { max: 3 }).acquire({ permits: 2 }),
+    await other.semaphore('permits', { max: 3 }).acquire(),
   ]
   for (const permit of permits) await permit.release()
   const write = await one.readWriteLock('shared').write.acquire()
@@ -68,7 +68,7 @@ export async function doEverything(url: string): Promise<void> {
   await until('it is told', () => taken.signal.aborted)
   const dead = await open(url)
   await dead.mutex('d', 'e').acquire()
-  await dead.semaphore('f', { permits: 2 }).acquire()
+  await dead.semaphore('f', { max: 2 }).acquire()
   expect(await one.revoke(dead.session)).toBe(2)
   await dead.close()
 }

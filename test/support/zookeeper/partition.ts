@@ -102,10 +102,10 @@ export const conflicts: Record<string, Conflict> = {
   },
   semaphore: {
     first: async box => {
-      const permits = box.semaphore('key', { permits: 2 })
+      const permits = box.semaphore('key', { max: 2 })
       return [await permits.acquire(TERMS), await permits.acquire(TERMS)]
     },
-    second: box => box.semaphore('key', { permits: 2 }).acquire(TERMS),
+    second: box => box.semaphore('key', { max: 2 }).acquire(TERMS),
     key: 'key',
   },
   'reader and writer': {

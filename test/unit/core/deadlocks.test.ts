@@ -96,9 +96,9 @@ describe('tasks that wait for each other', () => {
     const firstAsks = pause(10)
     const first = read.run(async () => {
       await firstAsks
-      return box.semaphore('permits', { permits: 2 }).run(() => 'through', { permits: 2 })
+      return box.semaphore('permits', { max: 2 }).run(() => 'through', { permits: 2 })
     })
-    const second = box.semaphore('permits', { permits: 2 }).run(async () => {
+    const second = box.semaphore('permits', { max: 2 }).run(async () => {
       await firstAsks.then(() => pause(10))
       return box.mutex('lock', 'more').run(() => 'through')
     })

@@ -248,7 +248,7 @@ describe('requests to the engine', () => {
 
   test('a key in use with other permits is refused to all waiters', async () => {
     const { engine, box } = await start()
-    const semaphore = box.semaphore('key', { permits: 4 })
+    const semaphore = box.semaphore('key', { max: 4 })
     const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
     engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
     await settle()
