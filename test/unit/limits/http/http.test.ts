@@ -4,12 +4,13 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import Fastify from 'fastify'
 import { parseList } from 'structured-headers'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { open } from '../../../../src/index.js'
 import {
   limitFastify,
   limitFetch,
   limitRequests,
+  type FastifyRequestLike,
   type LimitFetchOptions,
 } from '../../../../src/limits/http/index.js'
 import { limiter, VirtualClock } from '../../../../src/limits/index.js'
@@ -280,6 +281,26 @@ describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
     const unlimited = await fetch(url)
     expect([unlimited.status, unlimited.headers.get('ratelimit')]).toEqual([200, null])
   })
+})
+
+test('the key of limitFastify gets a typed request without an annotation', async () => {
+  const limit = limiter({ limit: 2, per: '1h' })
+  const server = Fastify()
+  const addresses: string[] = []
+  server.addHook(
+    'onRequest',
+    limitFastify(limit, {
+      key: request => {
+        expectTypeOf(request).toEqualTypeOf<FastifyRequestLike>()
+        addresses.push(request.ip)
+        return request.ip
+      },
+    }),
+  )
+  server.get('/', () => 'welcome')
+  expect((await server.inject('/')).statusCode).toBe(200)
+  expect(addresses).toEqual(['127.0.0.1'])
+  await server.close()
 })
 
 describe('a limiter of a box', () => {
