@@ -9,8 +9,8 @@ import { printable, printableJson } from './printable.js'
 import { PROMISES } from './promises.js'
 import type { Terminal } from './terminal.js'
 
-/** The finding that there is nothing yet: to try it would make it. */
-const NOT_THERE = 'no-schema'
+/** With these findings no box is opened: opening would create the schema, or is refused at a node of a cluster. */
+const NOT_OPENED: readonly string[] = ['no-schema', 'cluster-node']
 
 interface DoctorOptions {
   engine?: string
@@ -37,7 +37,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
 /** @throws what the engine does when it can't be reached. */
 async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
-  if (seen.findings.some(({ id }) => id === NOT_THERE)) return seen
+  if (seen.findings.some(({ id }) => NOT_OPENED.includes(id))) return seen
   const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
     // It was there just now.
     if (!(error instanceof UnavailableError)) throw error

@@ -177,6 +177,9 @@ describe.concurrent('doctor of Redis', () => {
     for (const { port } of cluster.masters)
       expect(well.facts.filter(fact => fact.startsWith(`127.0.0.1:${port}: Redis`))).toHaveLength(1)
     const [first, , last] = cluster.masters
+    const node = await found(`redis://127.0.0.1:${first!.port}`)
+    expect(node.ids).toEqual(['cluster-node'])
+    expect(node.findings[0]!.mend).toBe(`open redis+cluster://127.0.0.1:${first!.port}`)
     await first!.command('CONFIG', 'SET', 'appendonly', 'no')
     await last!.command('CONFIG', 'SET', 'appendfsync', 'everysec')
     const { findings } = await found(cluster.url)

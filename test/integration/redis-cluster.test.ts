@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { Names } from '../../src/engines/redis/names.js'
@@ -53,6 +53,21 @@ function orders<T>(things: readonly T[]): T[][] {
 
 /** Waits for a turn of the others' tasks. */
 const settle = (): Promise<void> => pause(50)
+
+test('a node opened as a single server is refused, and the error names the URL of the cluster', async () => {
+  for (const { host, port } of cluster.nodes) {
+    const node = `${host}:${port}`
+    const refusal = {
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(`open redis+cluster://${node},`),
+    }
+    await expect(open(`redis://${node}`), node).rejects.toMatchObject(refusal)
+    await expect(open(`redis://${node}/0?prefix=app:`, { wait: '20s' }), node).rejects.toMatchObject(refusal)
+    const client = new Redis({ host, port })
+    await expect(open({ redis: client }), node).rejects.toMatchObject(refusal)
+    client.disconnect()
+  }
+})
 
 describe('locks over several hash slots', () => {
   test('three boxes that ask in a circle all finish, where two of the keys share a slot', async () => {

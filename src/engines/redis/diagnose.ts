@@ -1,6 +1,9 @@
 import { installedPackage } from './clients/installed-package.js'
 import type { RedisLink } from './clients/redis-link.js'
+import { clusterUrl } from './cluster-node.js'
 import { linkTo } from './links.js'
+import { Names } from './names.js'
+import type { RedisEngineOptions } from './redis-engine.js'
 import { groupedBy } from '../../grouped.js'
 import { parseQuorumUrl } from './quorum/quorum-url.js'
 import { parseRedisUrl } from './redis-url.js'
@@ -68,20 +71,32 @@ async function lookAtOne(url: string): Promise<Seen[]> {
   )({ message: () => undefined, resubscribed: () => undefined })
   try {
     await link.connect()
-    return await lookThrough(link, place.options.minReplicas)
+    return await lookThrough(link, place.options)
   } finally {
     await link.close()
   }
 }
 
-async function lookThrough(link: RedisLink, minReplicas: number): Promise<Seen[]> {
-  const masters = await link.masters()
+async function lookThrough(link: RedisLink, { minReplicas, prefix }: RedisEngineOptions): Promise<Seen[]> {
+  const [masters, url] = await Promise.all([
+    link.masters(),
+    clusterUrl(link, new Names(prefix, link.cluster)),
+  ])
   const servers = await Promise.all(masters.map(send => redisFacts(send, link.name, link.cluster)))
   return servers.map(server => ({
     name: server.name,
     facts: factsOf(server),
-    findings: redisFindings(server, minReplicas),
+    findings: [...(url === undefined ? [] : [clusterNode(url)]), ...redisFindings(server, minReplicas)],
   }))
+}
+
+function clusterNode(url: string): Finding {
+  return {
+    id: 'cluster-node',
+    promises: [],
+    how: 'the server is a node of a Redis Cluster, which refuses commands for several hash slots',
+    mend: `open ${url}`,
+  }
 }
 
 function factsOf(server: RedisFacts): string[] {

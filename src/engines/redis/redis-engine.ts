@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import { ClosedError, IndeterminateError } from '../../errors.js'
+import { ClosedError, IndeterminateError, InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../limits/rules/report.js'
 import type { Reserve } from '../../limits/rules/reserve.js'
@@ -17,6 +17,7 @@ import type {
 import type { Ballot } from './ballot.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
+import { clusterUrl } from './cluster-node.js'
 import type { LinkMaker, RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
 import { redisGuarantees } from './guarantees.js'
@@ -86,8 +87,10 @@ export class RedisEngine implements Engine {
     this.#limits = new RedisLimits(link, clock)
   }
 
+  /** @throws InvalidArgumentError when the server is a node of a cluster; UnavailableError */
   async join(member: SessionInfo, listener: Listener): Promise<void> {
     await this.#link.connect()
+    await this.#refuseClusterNode()
     this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
     this.#listener = listener
@@ -187,6 +190,15 @@ export class RedisEngine implements Engine {
     this.#listener = undefined
     await Promise.allSettled(cancelled)
     await this.#link.close()
+  }
+
+  async #refuseClusterNode(): Promise<void> {
+    const url = await clusterUrl(this.#link, this.#names)
+    if (url === undefined) return
+    throw new InvalidArgumentError(
+      `${this.name} is a node of a Redis Cluster: open ${url}, or give a client that is connected to the cluster`,
+      { engine: this.name },
+    )
   }
 
   #send(operation: Operation, ballot?: Ballot): Promise<unknown> {

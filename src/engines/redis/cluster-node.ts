@@ -1,0 +1,24 @@
+import { RedisReplyError } from './clients/connection.js'
+import type { RedisLink } from './clients/redis-link.js'
+import type { Names } from './names.js'
+
+/**
+ * The URL to open instead when a link to one server leads to a node of a Redis Cluster, which refuses scripts whose keys
+ * lie in several hash slots; undefined otherwise, also when the server refuses to tell.
+ */
+export async function clusterUrl(link: RedisLink, names: Names): Promise<string | undefined> {
+  if (link.cluster) return undefined
+  const { numbers, queues } = names.group('')
+  try {
+    await link.command('', ['EVAL', 'return 0', '2', numbers, queues])
+    return undefined
+  } catch (error) {
+    const isOfCluster = error instanceof RedisReplyError && ['CROSSSLOT', 'MOVED'].includes(error.code)
+    return isOfCluster ? urlOfCluster(link.name) : undefined
+  }
+}
+
+function urlOfCluster(name: string): string {
+  const [, scheme = 'redis', host = 'host:port'] = /^(rediss?):\/\/([^/]+)/.exec(name) ?? []
+  return `${scheme}+cluster://${host}`
+}
