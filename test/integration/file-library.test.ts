@@ -46,7 +46,7 @@ test.runIf(builtIn === undefined)(
   async () => {
     const [file, memory] = await opened('file:./place', 'memory:')
     expect(file).toMatch(/^UnavailableError: /)
-    expect(file).toContain('`npm install libsql`')
+    expect(file).toContain('npm install libsql')
     expect(file).toContain('Node 22.13')
     expect(memory).toBe('opened')
     expect(readdirSync(folder)).not.toContain('place')

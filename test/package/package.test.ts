@@ -10,10 +10,52 @@ import { readAllBlocks, readme } from '../docs/pages.js'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram, type Output } from '../support/run-program.js'
 
+interface PackageManager {
+  /** Its package, and the program in that. */
+  readonly program: readonly [name: string, path: string]
+  readonly add: readonly string[]
+  /** Runs a module of the project; node itself without it. */
+  readonly run?: readonly string[]
+  /** What a project has besides its package.json. */
+  readonly files?: Readonly<Record<string, string>>
+  /** The command that the error for a missing client package names. */
+  readonly hint: string
+}
+
+const inNoGlobalPlace = 'enableGlobalCache: false\nenableTelemetry: false\nenableScripts: false\n'
+
+const packageManagers: Readonly<Record<string, PackageManager>> = {
+  pnpm: {
+    program: ['pnpm@10', 'pnpm/bin/pnpm.cjs'],
+    add: ['add', '--ignore-scripts', '--store-dir', '.store'],
+    hint: 'pnpm add redis (or ioredis), in the package that depends on signalbox',
+  },
+  "Yarn's Plug'n'Play": {
+    program: ['@yarnpkg/cli-dist@4', '@yarnpkg/cli-dist/bin/yarn.js'],
+    add: ['add'],
+    run: ['node'],
+    files: { 'yarn.lock': '', '.yarnrc.yml': inNoGlobalPlace },
+    hint: 'yarn add redis (or ioredis), in the package that depends on signalbox',
+  },
+  'Yarn 1': {
+    program: ['yarn@1', 'yarn/bin/yarn.js'],
+    add: ['add', '--ignore-scripts', '--non-interactive', '--cache-folder', '.cache'],
+    hint: 'npm install redis (or ioredis)',
+  },
+}
+
 const require = createRequire(import.meta.url)
 const timeLimit = 120_000
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const { exports, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  exports: Record<string, string | object>
+  version: string
+}
+/** What a program without the package of OpenTelemetry can import. */
+const entries = Object.keys(exports)
+  .filter(path => !path.endsWith('.json') && path !== './opentelemetry')
+  .map(path => path.replace('.', 'signalbox'))
+const everyEntry = entries.map((entry, index) => `export * as entry${index} from '${entry}'`)
 
 interface Tarball {
   readonly filename: string
@@ -166,6 +208,8 @@ describe('installed into an empty project', () => {
 
   test('works from strict TypeScript, its own declarations checked', async () => {
     for (const name of ['typescript', '@types/node']) link(name)
+    expect(existsSync(join(project, 'node_modules/@opentelemetry'))).toBe(false)
+    write('every-entry.mts', everyEntry)
     write('strict.mts', [
       `import { open } from 'signalbox'`,
       `await using box = await open('memory:')`,
@@ -191,7 +235,7 @@ describe('installed into an empty project', () => {
           noUncheckedIndexedAccess: true,
           skipLibCheck: false,
         },
-        files: ['strict.mts'],
+        files: ['strict.mts', 'every-entry.mts'],
       }),
     ])
     await node('node_modules/typescript/lib/tsc.js', '-p', '.')
@@ -214,9 +258,13 @@ describe('installed into an empty project', () => {
       ]
       write('esm.mts', [`import { open } from 'signalbox'`, ...use])
       write('common.cts', [`import { open } from 'signalbox'`, `void (async () => {`, ...use, `})()`])
+      write('every-entry.mts', everyEntry)
       const files = version === '5.2' ? ['esm.mts'] : ['esm.mts', 'common.cts']
       write('tsconfig.json', [
-        JSON.stringify({ compilerOptions: { ...readmeCompilerOptions(), strict: true }, files }),
+        JSON.stringify({
+          compilerOptions: { ...readmeCompilerOptions(), strict: true, skipLibCheck: false },
+          files: [...files, 'every-entry.mts'],
+        }),
       ])
       await node(join(compiler, 'node_modules/typescript/bin/tsc'), '-p', '.')
       for (const file of files) expect((await node(file.replace('ts', 'js'))).stdout).toBe('held\n')
@@ -281,3 +329,43 @@ describe('installed into an empty project', () => {
     symlinkSync(join(root, 'node_modules', name), path)
   }
 })
+
+test.each(Object.entries(packageManagers))(
+  'installed by %s it works, and what it says of a missing client package helps',
+  async (name, { program, add, run, files = {}, hint }) => {
+    const place = join(folder, name.replace(/\W/g, '-'))
+    const tool = join(place, 'tool')
+    const project = join(place, 'project')
+    for (const path of [tool, project]) {
+      mkdirSync(path, { recursive: true })
+      writeFileSync(join(path, 'package.json'), '{ "name": "empty", "private": true }')
+    }
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+    await runProgram('npm', ['install', ...options, program[0]], { cwd: tool, timeLimit })
+    const node = (...argv: readonly string[]): Promise<Output> =>
+      runProgram(process.execPath, argv, { cwd: project, timeLimit })
+    const manager = join(tool, 'node_modules', program[1])
+    for (const [path, text] of Object.entries(files)) writeFileSync(join(project, path), text)
+    const body = [
+      `const box = await open('memory:')`,
+      `console.log(await box.mutex('a').run(() => 'held'))`,
+      `await box.close()`,
+      `await open('redis://127.0.0.1:1').catch(error => console.log(error.message))`,
+    ].join('\n')
+    writeFileSync(join(project, 'module.mjs'), `import { open } from 'signalbox'\n${body}\n`)
+    writeFileSync(
+      join(project, 'common.cjs'),
+      `const { open } = require('signalbox')\nvoid (async () => {\n${body}\n})()\n`,
+    )
+    const outputs = async (): Promise<string[]> => {
+      const runs = ['module.mjs', 'common.cjs'].map(file => node(...(run ? [manager, ...run] : []), file))
+      return (await Promise.all(runs)).map(({ stdout }) => stdout)
+    }
+    await node(manager, ...add, `signalbox@file:${tarballPath}`)
+    const without = `held\nRedis needs a client package: ${hint}\n`
+    expect(await outputs()).toEqual([without, without])
+    await node(manager, ...add, 'redis@5')
+    for (const output of await outputs())
+      expect(output).toMatch(/^held\nredis:\/\/127.0.0.1:1 can't be reached/)
+  },
+)

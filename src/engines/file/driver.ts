@@ -1,4 +1,4 @@
-import { MissingPackageError } from '../../errors.js'
+import { missingPackage } from '../../engine/kit/missing-package.js'
 
 /** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
 type SqlValue = string | number | null | Uint8Array
@@ -117,10 +117,10 @@ async function load(): Promise<NativeLibrary> {
     const { default: Database } = await import('libsql')
     return { name: 'libsql', Database: Database as unknown as new (path: string) => NativeDatabase }
   } catch (cause) {
-    throw new MissingPackageError(
-      `The file engine needs SQLite, which Node ${process.versions.node} does not bring: ` +
-        'run `npm install libsql`, or use Node 22.13 or later',
-      { cause },
+    throw missingPackage(
+      `The file engine needs SQLite, which Node has from 22.13 on and ${process.versions.node} has not`,
+      ['libsql'],
+      cause,
     )
   }
 }

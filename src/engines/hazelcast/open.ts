@@ -1,7 +1,7 @@
 import { systemClock } from '../../clock.js'
-import { MissingPackageError } from '../../errors.js'
 import type { Engine } from '../../engine/contract.js'
 import { ifInstalled } from '../../engine/kit/if-installed.js'
+import { missingPackage } from '../../engine/kit/missing-package.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
 import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'
@@ -25,5 +25,5 @@ export async function installedPackage(): Promise<Package> {
   )
   // Node may not find all names of a CommonJS package without running it.
   if (hazelcast !== undefined) return hazelcast.default ?? hazelcast
-  throw new MissingPackageError('Hazelcast needs a client package: npm install hazelcast-client')
+  throw missingPackage('Hazelcast needs a client package', ['hazelcast-client'])
 }

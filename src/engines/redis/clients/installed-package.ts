@@ -1,5 +1,5 @@
 import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { MissingPackageError } from '../../../errors.js'
+import { missingPackage } from '../../../engine/kit/missing-package.js'
 import type { ClientPackage } from './connection.js'
 import { ioredisPackage } from './ioredis-connection.js'
 import { nodeRedisPackage } from './node-redis-connection.js'
@@ -14,5 +14,5 @@ export async function installedPackage(): Promise<ClientPackage> {
   if (nodeRedis !== undefined) return nodeRedisPackage(nodeRedis.createClient)
   const ioredis = await ifInstalled(import('ioredis'), 'Redis')
   if (ioredis !== undefined) return ioredisPackage(ioredis.Redis)
-  throw new MissingPackageError('Redis needs a client package: npm install redis (or ioredis)')
+  throw missingPackage('Redis needs a client package', ['redis', 'ioredis'])
 }
