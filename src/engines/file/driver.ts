@@ -118,7 +118,7 @@ async function load(): Promise<NativeLibrary> {
     return { name: 'libsql', Database: Database as unknown as new (path: string) => NativeDatabase }
   } catch (cause) {
     throw missingPackage(
-      `The file engine needs SQLite, which Node has from 22.13 on and ${process.versions.node} has not`,
+      `The file engine needs SQLite, from Node 22.13 or later (this is ${process.versions.node}) or from a package`,
       ['libsql'],
       cause,
     )
