@@ -63,7 +63,7 @@ export async function open(source: string | Given | GivenEngine, options: OpenOp
     } catch (error) {
       const left = until - systemClock.now()
       // An engine of the caller's own is joined once.
-      const isOwn = typeof source === 'object' && 'engine' in source
+      const isOwn = isOwnEngine(source)
       const canPass = error instanceof UnavailableError && !(error instanceof MissingPackageError)
       if (!canPass || left <= 0 || isOwn) throw error
       await pause(Math.min(TRY_AGAIN, left), systemClock)
@@ -89,6 +89,10 @@ async function inTime(opening: Promise<Box>, left: number, engine: string): Prom
 }
 
 async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
-  if (typeof source === 'object' && source !== null && 'engine' in source) return givenEngine(source)
+  if (isOwnEngine(source)) return givenEngine(source)
   return registeredFor(source).open(source)
+}
+
+function isOwnEngine(source: unknown): source is GivenEngine {
+  return typeof source === 'object' && source !== null && 'engine' in source
 }

@@ -11,7 +11,7 @@ export interface LockOptions {
   lease?: Duration | undefined
   /** Ends the wait. It does not end a grant. */
   signal?: AbortSignal | undefined
-  /** What `inspect()` shows beside the holder: up to 200 characters. */
+  /** What `inspect()` shows beside the holder: 1 to 200 characters. */
   label?: string | undefined
   /** Whether the lease is renewed until the release; default true. */
   renew?: boolean | undefined
@@ -61,9 +61,9 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
   checkOptions(options, NAMES)
   const { wait, lease, signal, label, renew, reentrant } = options
   checkSignal(signal)
-  if (label !== undefined && (typeof label !== 'string' || label.length > LONGEST_LABEL)) {
+  if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > LONGEST_LABEL)) {
     throw new InvalidArgumentError(
-      `label takes text of up to ${LONGEST_LABEL} characters, not ${shown(label)}`,
+      `label takes text of 1 to ${LONGEST_LABEL} characters, not ${shown(label)}`,
     )
   }
   return {

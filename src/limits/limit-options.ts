@@ -94,16 +94,30 @@ export function checkedOptions(
   names: readonly string[] = COMMON_NAMES,
   mostConcurrency = MOST_PERMITS,
 ): CheckedOptions {
-  const several = typeof options === 'object' && options !== null && 'limits' in options
-  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names])
+  const several = hasSeveral(options)
+  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)])
   const { concurrency, queue } = options
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   return {
-    limits: 'limits' in options ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
+    limits: several ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
     jitter,
     concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, mostConcurrency),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }
+}
+
+function hasSeveral(options: GivenOptions): options is GivenOptions & { limits: readonly LimitOptions[] } {
+  return (
+    typeof options === 'object' && options !== null && 'limits' in options && options.limits !== undefined
+  )
+}
+
+/** The names of limits whose value is undefined, which is the same as no such option. */
+function absent(options: GivenOptions): readonly string[] {
+  const entries = Object.entries((options as GivenOptions | null) ?? {})
+  return entries.flatMap(([name, value]) =>
+    value === undefined && ['limits', ...LIMIT_NAMES].includes(name) ? [name] : [],
+  )
 }
 
 /** The rules of a limiter of this process. */

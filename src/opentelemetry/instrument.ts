@@ -47,6 +47,10 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
   const { meterProvider = metrics, tracerProvider = trace, lockName = () => undefined } = options
   if (typeof lockName !== 'function')
     throw new InvalidArgumentError(`lockName takes a function, not ${shown(lockName)}`)
+  if (!has(meterProvider, 'getMeter'))
+    throw new InvalidArgumentError(`meterProvider takes a MeterProvider, not ${shown(meterProvider)}`)
+  if (!has(tracerProvider, 'getTracer'))
+    throw new InvalidArgumentError(`tracerProvider takes a TracerProvider, not ${shown(tracerProvider)}`)
   const measured = new Metrics(meterProvider.getMeter(SCOPE), lockName)
   const traced = new Spans(tracerProvider.getTracer(SCOPE))
   const stops = [...listen(measured), ...listen(traced)]
@@ -55,6 +59,10 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
       for (const stop of stops) stop()
     },
   }
+}
+
+function has(provider: unknown, method: string): boolean {
+  return typeof (provider as Record<string, unknown> | null)?.[method] === 'function'
 }
 
 /** Tells a sink all that the channels tell; what is returned ends that. */

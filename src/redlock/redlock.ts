@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { type Box, type Grant, type LockOptions, open } from '../index.js'
 import { systemClock, type Timer } from '../clock.js'
-import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import { BusyError, InvalidArgumentError, shown, TimedOutError } from '../errors.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 
 /** How long is waited. What redlock needs beside that, and this does not, is taken and means nothing. */
@@ -49,7 +49,7 @@ export class Redlock extends EventEmitter {
   readonly #ends = new WeakMap<Grant, Timer>()
   #box: Promise<Box> | undefined
 
-  /** @throws Error when there is no client */
+  /** @throws Error when there is no client; InvalidArgumentError for an invalid `retryCount` or `retryDelay` */
   constructor(clients: Iterable<RedlockClient>, settings: Partial<Settings> = {}) {
     super()
     // As with redlock, a listener is optional.
@@ -59,6 +59,7 @@ export class Redlock extends EventEmitter {
       throw new Error('Redlock must be instantiated with at least one redis client.')
     const given = Object.entries(settings).filter(([, value]) => value !== undefined)
     this.settings = { ...DEFAULTS, ...Object.fromEntries(given) }
+    checkRetries(this.settings)
   }
 
   /**
@@ -147,8 +148,9 @@ export class Redlock extends EventEmitter {
 
   async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
     try {
+      const options = this.#options(duration, settings)
       const box = await this.#opened()
-      return await box.mutex(...resources).acquire(this.#options(duration, settings))
+      return await box.mutex(...resources).acquire(options)
     } catch (error) {
       throw this.#failed(error)
     }
@@ -156,6 +158,7 @@ export class Redlock extends EventEmitter {
 
   #options(duration: number, settings: Partial<Settings> = {}): LockOptions {
     const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings
+    checkRetries({ retryCount, retryDelay })
     return {
       lease: Math.min(Math.max(duration, SHORTEST_LEASE), LONGEST_LEASE),
       ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
@@ -238,6 +241,14 @@ export class Lock {
   extend(duration: number): Promise<Lock> {
     return this.redlock.extend(this, duration)
   }
+}
+
+/** A text or nothing times a number would be some wait, often none. @throws InvalidArgumentError */
+function checkRetries({ retryCount, retryDelay }: Pick<Settings, 'retryCount' | 'retryDelay'>): void {
+  if (!Number.isInteger(retryCount) || retryCount < -1)
+    throw new InvalidArgumentError(`retryCount takes a whole number from -1, not ${shown(retryCount)}`)
+  if (!Number.isFinite(retryDelay) || retryDelay < 0)
+    throw new InvalidArgumentError(`retryDelay takes milliseconds from 0, not ${shown(retryDelay)}`)
 }
 
 function checkDuration(duration: number): void {

@@ -96,8 +96,8 @@ const MOST_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
-  const { batch = 1, onUnavailable = 'error', shares } = options
   const checked = checkedOptions(options, BOX_NAMES, MOST_CONCURRENCY)
+  const { batch = 1, onUnavailable = 'error', shares } = options
   return termsFrom({ ...checked, batch, onUnavailable, shares })
 }
 
