@@ -1,5 +1,6 @@
 import { InvalidArgumentError as Refusal } from 'commander'
 import { milliseconds, type Duration } from '../duration.js'
+import { checkKey } from '../options.js'
 
 /** A duration of the command line, as `5s`. @throws commander's error, which names the option. */
 export function duration(text: string): number {
@@ -53,7 +54,17 @@ export function versionOf(text: string): number {
   return number
 }
 
-/** Adds to what an option brought before. */
-export function collected(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
+/** A name that engines store, such as a key. @throws commander's error, which names the option or argument. */
+export function keyOf(text: string): string {
+  try {
+    checkKey('It', text)
+  } catch {
+    throw new Refusal('It takes a text of 1 to 1024 characters.')
+  }
+  return text
+}
+
+/** Adds a key to those that the option brought before. @throws commander's error, which names the option. */
+export function keysOf(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, keyOf(text)]
 }

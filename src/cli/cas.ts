@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { versionOf } from './arguments.js'
+import { keyOf, versionOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -19,8 +19,8 @@ export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
     .description(
       'write a value into a store if it still has a version (compare and set), and show the new one',
     )
-    .argument('<store>', 'the name of the store')
-    .argument('<key>', 'the key')
+    .argument('<store>', 'the name of the store', keyOf)
+    .argument('<key>', 'the key', keyOf)
     .argument('<version>', 'the version that get --json showed; 0 for a key that is not there', versionOf)
     .argument('<value>', 'JSON, or - for what stands on standard input')
     .addOption(engineOption())

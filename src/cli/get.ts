@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -15,8 +16,8 @@ export function addGet(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('get')
     .description('show a value of a store, as JSON')
-    .argument('<store>', 'the name of the store')
-    .argument('<key>', 'the key')
+    .argument('<store>', 'the name of the store', keyOf)
+    .argument('<key>', 'the key', keyOf)
     .addOption(engineOption())
     .option('--json', 'a line of JSON with the version beside the value')
     .action(async (store: string, key: string, { engine, json }: GetOptions) => {

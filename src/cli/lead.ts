@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { systemClock } from '../clock.js'
 import { LostError } from '../errors.js'
 import { pause } from '../pause.js'
@@ -21,7 +22,7 @@ export function addLead(program: Command, { stderr }: Terminal): void {
       'keep one copy of a command running in a fleet: start it wherever this is run, and one leads',
     )
     .usage('NAME [options] -- COMMAND...')
-    .argument('<name>', 'the name of the election')
+    .argument('<name>', 'the name of the election', keyOf)
     .argument('<command...>', 'the command and its arguments')
   addWorkOptions(lead).action(async (name: string, command: readonly string[], options: WorkFlags) => {
     refuseCommandAsName(lead, command)

@@ -3,7 +3,7 @@ import type { Box, BoxLimiter } from '../index.js'
 import { systemClock } from '../clock.js'
 import type { Duration } from '../duration.js'
 import { BusyError, TimedOutError } from '../errors.js'
-import { duration, rateOf } from './arguments.js'
+import { duration, keyOf, rateOf } from './arguments.js'
 import { Child } from './child.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
@@ -28,7 +28,7 @@ export function addLimit(program: Command, terminal: Terminal): void {
     .command('limit')
     .description('run a command no oftener than at a rate that all processes share, or let lines through')
     .usage('NAME --rate N/TIME [options] (-- COMMAND... | --per-line)')
-    .argument('<name>', 'the name of the limit')
+    .argument('<name>', 'the name of the limit', keyOf)
     .argument('[command...]', 'the command and its arguments')
     .addOption(
       new Option('--rate <n/time>', 'at most so many in any such time, as 20/s')

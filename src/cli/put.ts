@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { givenValue } from './given-value.js'
 import { printableJson } from './printable.js'
@@ -14,8 +15,8 @@ export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
   program
     .command('put')
     .description('write a value into a store, whatever is there, and show its version')
-    .argument('<store>', 'the name of the store')
-    .argument('<key>', 'the key')
+    .argument('<store>', 'the name of the store', keyOf)
+    .argument('<key>', 'the key', keyOf)
     .argument('<value>', 'JSON, or - for what stands on standard input')
     .addOption(engineOption())
     .option('--json', 'a line of JSON')

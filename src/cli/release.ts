@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -16,7 +17,7 @@ export function addRelease(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('release')
     .description('take a grant away from its holder, which finds it lost')
-    .argument('<key>', 'one of the keys that the grant holds; all of them are released')
+    .argument('<key>', 'one of the keys that the grant holds; all of them are released', keyOf)
     .requiredOption('--token <number>', 'the token of the grant, as `ls` shows it', token)
     .addOption(engineOption())
     .option('--json', 'a line of JSON')

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -15,8 +16,8 @@ export function addResume(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('resume')
     .description('end the pause of a limiter and of all its keys, or of one key, in all processes')
-    .argument('<name>', 'the name of the limiter, as `ls` shows it')
-    .argument('[key]', 'only this key')
+    .argument('<name>', 'the name of the limiter, as `ls` shows it', keyOf)
+    .argument('[key]', 'only this key', keyOf)
     .addOption(engineOption())
     .option('--json', 'a line of JSON')
     .action(async (name: string, key: string | undefined, { engine, json }: ResumeOptions) => {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -18,7 +19,7 @@ export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
       'take away all that a session holds and waits for, without waiting for its lease: for processes that are known ' +
         'to be dead. One that lives finds its grants lost',
     )
-    .argument('<session>', 'the session, as `ls` shows it')
+    .argument('<session>', 'the session, as `ls` shows it', keyOf)
     .addOption(engineOption())
     .option('--json', 'a line of JSON')
     .action(async (session: string, { engine, json }: RevokeOptions) => {

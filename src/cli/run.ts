@@ -4,7 +4,7 @@ import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box, Claim, Grant } from '../index.js'
 import { slotAt } from '../once.js'
 import { pause } from '../pause.js'
-import { collected, duration, permitsOf, textOf } from './arguments.js'
+import { duration, keysOf, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
@@ -37,7 +37,7 @@ export function addRun(program: Command, { stderr }: Terminal): void {
     .argument('<command...>', 'the command and its arguments')
     .addOption(
       new Option('--lock <name>', 'a lock to hold; several are held together')
-        .argParser(collected)
+        .argParser(keysOf)
         .makeOptionMandatory(),
     )
     .option('--shared', 'together with others that run shared')
@@ -63,6 +63,8 @@ export function addRun(program: Command, { stderr }: Terminal): void {
       ).argParser(textOf),
     )
   addWorkOptions(run).action(async (command: readonly string[], options: RunOptions) => {
+    // Refuses what is wrong before anything is opened.
+    if (options.oncePer !== undefined) await slotAt('--once-per', options.oncePer, Date.now())
     const tell = teller(stderr, options.json === true)
     using interrupt = new Interrupt()
     const status = await withBox(
@@ -82,8 +84,6 @@ async function runUnder(
   surroundings: RunSurroundings,
 ): Promise<number> {
   const { tell } = surroundings
-  // Refuses what is wrong before it waits.
-  if (options.oncePer !== undefined) await slotAt('--once-per', options.oncePer, Date.now())
   const started = systemClock.now()
   const grant = await acquire(box, options, surroundings)
   if (!grant) return EXIT.fine

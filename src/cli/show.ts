@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
@@ -16,7 +17,7 @@ export function addShow(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('show')
     .description('show the holders and waiters of one key, and the limiter of that name')
-    .argument('<key>', 'the key, or the name of a limiter')
+    .argument('<key>', 'the key, or the name of a limiter', keyOf)
     .addOption(engineOption())
     .option('--json', 'lines of JSON instead of tables')
     .action(async (key: string, { engine, json }: ShowOptions) => {

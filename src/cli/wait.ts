@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
-import { duration } from './arguments.js'
+import { duration, keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { printableJson } from './printable.js'
@@ -17,7 +17,7 @@ export function addWait(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('wait')
     .description('wait until a key is free, in its queue: behind all present waiters, and before later ones')
-    .argument('<key>', 'the key; that of an election is election:NAME')
+    .argument('<key>', 'the key; that of an election is election:NAME', keyOf)
     .addOption(
       new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
     )

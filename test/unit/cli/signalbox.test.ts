@@ -59,6 +59,46 @@ test.each([
   expect(stdout).toBe('')
 })
 
+const command = ['--', 'true']
+test.each<[string, (value: string) => string[], string[]?]>([
+  ['--lock', (value: string) => ['run', '--lock', value, ...command], ['']],
+  ['--permits', (value: string) => ['run', '--lock', 'a', '--permits', value, ...command]],
+  [
+    '--once-per',
+    (value: string) => ['run', '--lock', 'a', '--once-per', value, ...command],
+    ['', ' ', '5 ', ' 5s'],
+  ],
+  ['--wait', (value: string) => ['run', '--lock', 'a', '--wait', value, ...command]],
+  ['--lease', (value: string) => ['run', '--lock', 'a', '--lease', value, ...command]],
+  ['--grace', (value: string) => ['lead', 'a', '--grace', value, ...command]],
+  ['--hold-at-least', (value: string) => ['run', '--lock', 'a', '--hold-at-least', value, ...command]],
+  ['--rate', (value: string) => ['limit', 'a', '--rate', value, ...command]],
+  ['--every', (value: string) => ['top', '--every', value]],
+  ['--count', (value: string) => ['top', '--count', value], ['', ' ', 'true', 'NaN', '5 ', ' 5s']],
+  ['--token', (value: string) => ['release', 'a', '--token', value], ['', ' ', 'true', 'NaN', '5 ', ' 5s']],
+  ["'name'", (value: string) => ['lead', value, ...command], ['']],
+  ["'name'", (value: string) => ['limit', value, '--rate', '1/s', ...command], ['']],
+  ["'name'", (value: string) => ['resume', value], ['']],
+  ["'session'", (value: string) => ['revoke', value], ['']],
+  ["'store'", (value: string) => ['put', value, 'k', '1'], ['']],
+  ["'key'", (value: string) => ['put', 's', value, '1'], ['']],
+  ["'key'", (value: string) => ['cas', 's', value, '0', '1'], ['']],
+  ["'key'", (value: string) => ['get', 's', value], ['']],
+  ["'version'", (value: string) => ['cas', 's', 'k', value, '1'], ['', ' ', 'true', 'NaN', '5 ', ' 5s']],
+  ['the value takes JSON', (value: string) => ['put', 's', 'k', value], ['', ' ', 'NaN', ' 5s']],
+  ["'key'", (value: string) => ['show', value], ['']],
+  ["'key'", (value: string) => ['wait', value], ['']],
+])('refuses values that a variable may hold for %s, before a folder is made', async (named, args, values) => {
+  const folder = emptyFolder()
+  vi.stubEnv('SIGNALBOX_URL', `file:${folder}/locks`)
+  for (const value of values ?? ['', ' ', 'null', '5', 'true', 'false', 'NaN', '5 ', ' 5s', 'undefined']) {
+    stderr = ''
+    expect(await signalbox(args(value), terminal), JSON.stringify(value)).toBe(2)
+    expect(stderr, JSON.stringify(value)).toContain(named)
+  }
+  expect(readdirSync(folder)).toEqual([])
+})
+
 test('a folder without locks is an error, and stays as it was', async () => {
   const folder = emptyFolder()
   for (const path of [folder, join(folder, 'deeper')]) {
