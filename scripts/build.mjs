@@ -1,7 +1,7 @@
 /** Compiles the sources: for running, and for a package. */
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { root, run } from './command.mjs'
 
 const require = createRequire(import.meta.url)
@@ -30,7 +30,21 @@ export function build(names) {
     else process.stderr.write(`setup: preparing ${folder}/ ...\n`)
   }
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
+  for (const { folder } of wanted) copySql(folder)
   if (names.includes('package')) run(process.execPath, ['scripts/bundle.mjs'])
+}
+
+/**
+ * Copies what the compiler leaves out: SQL.
+ * @param {string} folder
+ */
+function copySql(folder) {
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  for (const file of sources.filter(file => file.endsWith('.sql'))) {
+    const copy = join(root, folder, 'src', file)
+    mkdirSync(dirname(copy), { recursive: true })
+    copyFileSync(join(root, 'src', file), copy)
+  }
 }
 
 /** @param {...string} argv of the compiler */

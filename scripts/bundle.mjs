@@ -49,6 +49,16 @@ const bundle = await rolldown({
         handler: code => code.replace(/^\s*--.*\n|^[ \t]+/gm, ''),
       },
     },
+    {
+      name: 'texts-of-sql',
+      transform: {
+        filter: { id: /\/postgres\/sql-files\.ts$/ },
+        async handler() {
+          const { sqlFiles } = await import('../build/src/engines/postgres/sql-files.js')
+          return `export const sqlFiles = () => ${JSON.stringify(sqlFiles())}`
+        },
+      },
+    },
     dts({ tsconfig: 'tsconfig.types.json' }),
   ],
 })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
 import { expect } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { Box } from '../../src/box.js'
@@ -192,7 +193,7 @@ async function deletedRow(): Promise<void> {
   const second = await tokenAt(box)
   expect(second).toBeGreaterThan(first)
   clock.set(HOUR)
-  await server.query(`select signalbox.sweep('', 1000, 600000)`)
+  await server.query(`select signalbox.sweep(1000, '{0,0}')`)
   clock.set(-HOUR)
   expect(await tokenAt(box)).toBeLessThan(second)
 }
@@ -256,23 +257,33 @@ export const postgres: EngineFixture = {
     },
     async P5() {
       await using pooler = await startPgBouncer(await server())
-      const url = `${pooler.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
+      const schema = `s${randomUUID().slice(0, 8)}`
+      const url = `${pooler.url}?signalbox_schema=${schema}`
       await using one = await open(url)
-      const engine = new MeddledEngine(await openPostgres(url))
-      await using other = await Box.join(engine, systemClock)
-      const heard: string[] = []
-      engine.hears = ({ type }) => {
-        heard.push(type)
-        return true
+      const pool = new pg.Pool({ connectionString: pooler.url })
+      let looks = 0
+      let messages = 0
+      pool.on('connect', client => {
+        const query = client.query.bind(client) as (statement: { text?: string }) => unknown
+        const counting = (statement: { text?: string }): unknown => {
+          if (statement.text?.includes('.look(')) looks++
+          return query(statement)
+        }
+        Object.assign(client, { query: counting })
+        client.on('notification', () => messages++)
+      })
+      {
+        await using other = await open({ postgres: pool, schema })
+        const held = await one.mutex('key').acquire(LONG)
+        const asked = other.mutex('key').acquire(LONG)
+        await queued(one, 'key', 1)
+        const before = looks
+        await until('it looks', () => looks - before > 5, POLLED)
+        await held.release()
+        await (await asked).release()
+        expect(messages).toBe(0)
       }
-      const held = await one.mutex('key').acquire(LONG)
-      const asked = other.mutex('key').acquire(LONG)
-      await queued(one, 'key', 1)
-      const looks = engine.count('poll')
-      await until('it polls', () => engine.count('poll') - looks > 5, POLLED)
-      await held.release()
-      await (await asked).release()
-      expect(heard).not.toContain('wake')
+      await pool.end()
       await boundIsPolled()
     },
     async P11() {

@@ -37,7 +37,7 @@ test.each(givenClients)('$name stays its owner’s when the box is closed', asyn
   opened.push(given.close)
   const box = await openOver(given.client, 'mine')
   await box.mutex('train').run(async () => {
-    const { rows } = await query(`select 1 from mine.names where name = 'lock/train'`)
+    const { rows } = await query(`select 1 from mine.keys where name = 'lock/train'`)
     expect(rows).toHaveLength(1)
   })
   await box.close()

@@ -113,7 +113,7 @@ test('nothing is found where all is well, and facts are told', async () => {
         `^postgres://.*/${name}: PostgreSQL \\d+.*, database ${name}, primary, 0 standbys, clock .* (ahead|behind)$`,
       ),
     ),
-    'schema signalbox: version 1',
+    'schema signalbox: version 2',
     expect.stringMatching(/^schema signalbox: \d+ rows and \d+ dead rows/),
     'NOTIFY is heard',
   ])
@@ -162,7 +162,7 @@ test('missing rights are found', async () => {
   expect(findings).toMatchObject([
     {
       id: 'missing-rights',
-      how: expect.stringContaining('select, insert, update, delete on signalbox.state') as string,
+      how: expect.stringContaining('select, insert, update, delete on signalbox.data') as string,
     },
   ])
   await using place = new CommandPlace(urlOf(name).replace('tester', role))
@@ -198,7 +198,7 @@ test('settings of the server that lose data, or leave dead rows, are found', asy
 test('autovacuum that is off for one table is found, whatever word for it was used', async () => {
   const name = await usedDatabase()
   for (const off of ['false', 'off']) {
-    await query(name, `alter table signalbox.state set (autovacuum_enabled = ${off})`)
+    await query(name, `alter table signalbox.data set (autovacuum_enabled = ${off})`)
     const { findings } = await diagnose(urlOf(name))
     expect(findings).toMatchObject([{ id: 'no-autovacuum' }])
     await query(name, findings[0]!.mend)

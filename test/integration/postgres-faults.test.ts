@@ -184,11 +184,12 @@ test('a queue that names a request of which a person has deleted the rest is an 
   await using box = await open(server.url)
   await box.mutex('key').run(() => undefined)
   await server.query(`
-    update signalbox.state s set data = '[["request.1","first key"]]', version = version + 1
-      from signalbox.names n where n.id = s.id and n.name = 'lock/key'`)
+    update signalbox.data
+      set queue = array[row('request.1', 'lock/first key', ${'null, '.repeat(9)}null)::signalbox.request]
+      where name = 'lock/key'`)
   await expect(box.mutex('key').tryAcquire()).rejects.toMatchObject({
     code: 'UNAVAILABLE',
-    message: expect.stringContaining('no decision within 50 attempts'),
+    message: expect.stringContaining('lock/key'),
   })
   expect(await box.mutex('other').run(() => 'inside')).toBe('inside')
 })

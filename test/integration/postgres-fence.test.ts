@@ -152,7 +152,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     const grant = await box.mutex('key').acquire()
     await within(pool, async mover => {
       await mover.query(
-        `select ${schema}.move(array(select id from ${schema}.names where name = 'lock/key'))`,
+        `select ${schema}.move_rows(array(select id from ${schema}.keys where name = 'lock/key'))`,
       )
       const client = await pool.connect()
       await client.query('begin')
@@ -230,10 +230,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       const order: string[] = []
       await call(box, 'before', order)
       const first = await within(pool, async client => {
-        await client.query(
-          `select from ${schema}.state s join ${schema}.names n on n.id = s.id where n.name = $1 for update of s`,
-          [row],
-        )
+        await client.query(`select from ${schema}.data where name = $1 for update`, [row])
         const calling = call(box, 'first', order)
         await until('it waits for the row', waits)
         await until('the server has given it up', async () => !(await waits()))

@@ -10,8 +10,9 @@ import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../src/conformance/random.js'
 import { callerOf } from '../support/redis/caller.js'
 import { LoadedScript } from '../support/redis/loaded-script.js'
-import { compareHistories } from '../support/redis/table-histories.js'
-import { LOCKS, SESSIONS, setClock, type Session } from '../support/redis/table-world.js'
+import { RedisTablePort, setClock } from '../support/redis/table-port.js'
+import { compareHistories } from '../support/table-histories.js'
+import { LOCKS, SESSIONS, type Session } from '../support/table-world.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { lockRequest } from '../support/lock-request.js'
 
@@ -29,7 +30,7 @@ afterAll(async () => {
 
 describe('the script in Redis', () => {
   test(`decides as the lock table does, over ${WORLDS} random histories`, { timeout: 60_000 }, async () => {
-    await compareHistories(server, 1, WORLDS)
+    await compareHistories(await RedisTablePort.over(server), 1, WORLDS)
   })
 
   test('decides the same on its fast path, with many operations in one call', async () => {

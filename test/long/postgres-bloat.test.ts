@@ -23,7 +23,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
     const before = await rate(box, 10_000)
     const elsewhere = await pool.connect()
     await elsewhere.query('begin isolation level repeatable read')
-    await elsewhere.query('select count(*) from signalbox.state')
+    await elsewhere.query('select count(*) from signalbox.data')
     await rate(box, 50_000)
     const during = await rate(box, 10_000)
     console.log({ before, during, share: during / before })
@@ -32,7 +32,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
     elsewhere.release()
     const dead = async (): Promise<number> => {
       const { rows } = await pool.query<{ dead: string }>(
-        `select n_dead_tup as dead from pg_stat_user_tables where schemaname = 'signalbox' and relname = 'state'`,
+        `select n_dead_tup as dead from pg_stat_user_tables where schemaname = 'signalbox' and relname = 'data'`,
       )
       return Number(rows[0]!.dead)
     }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 import { SqlError, type SqlClient } from './clients/sql-client.js'
-import { schemaVersion } from './provide-schema.js'
+import { schemaVersion, withSafePath } from './provide-schema.js'
 import { lackingRights } from './rights.js'
 
 /** What a server tells, and a user needs no right to read. */
@@ -77,7 +77,7 @@ const SERVER = `
     'hiddenTransactions', (select count(*) from long where is_hidden),
     'rows', (
       select json_build_object('live', t.n_live_tup, 'dead', t.n_dead_tup)
-        from pg_stat_user_tables t where t.schemaname = $1::text and t.relname = 'state'
+        from pg_stat_user_tables t where t.schemaname = $1::text and t.relname = 'data'
     ),
     'neverVacuumed', (
       select coalesce(json_agg(c.relname order by c.relname), '[]')
@@ -91,13 +91,20 @@ const SERVER = `
 
 /** Collects what matters of a server and of a schema, and changes nothing. @throws SqlError */
 export async function postgresFacts(sql: SqlClient, schema: string): Promise<PostgresFacts> {
-  const server = JSON.parse((await sql.query(SERVER, [schema])) as string) as ServerFacts
+  const [server, lacking] = await withSafePath(
+    sql,
+    async query =>
+      [
+        JSON.parse((await query(SERVER, [schema])) as string) as ServerFacts,
+        await lackingRights(query, schema),
+      ] as const,
+  )
   return {
     ...server,
     ...(await clockOf(sql)),
     schema,
     schemaVersion: await versionSeen(sql, schema),
-    lacking: await lackingRights(sql, schema),
+    lacking,
     hears: server.isStandby ? undefined : await hearsItself(sql),
   }
 }
@@ -105,9 +112,9 @@ export async function postgresFacts(sql: SqlClient, schema: string): Promise<Pos
 async function clockOf(sql: SqlClient): Promise<ClockFacts> {
   const begun = systemClock.now()
   const before = Date.now()
-  const time = await sql.query('select (extract(epoch from clock_timestamp()) * 1000)::text', [])
+  const time = await sql.query('select (extract(epoch from pg_catalog.clock_timestamp()))::text', [])
   const uncertainty = systemClock.now() - begun
-  return { ahead: Number(time) - (before + uncertainty / 2), uncertainty }
+  return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
 }
 
 async function versionSeen(sql: SqlClient, schema: string): Promise<number | undefined> {
@@ -131,7 +138,7 @@ async function hearsItself(sql: SqlClient): Promise<boolean> {
   )
   const timer = systemClock.after(HEARD_WITHIN, () => answer(false), true)
   try {
-    await sql.query("select pg_notify($1::text, 'test')::text", [channel])
+    await sql.query("select pg_catalog.pg_notify($1::text, 'test')::text", [channel])
     return await heard
   } finally {
     timer.cancel()

@@ -19,7 +19,7 @@ export const postgresGuarantees: Guarantees = {
       promise: 'P2',
       how:
         "Tokens fall when a server's wall clock was set back and it has lost grants, as under P1, or has deleted the " +
-        'row of a key that no caller used for ten minutes. They also fall when a standby that is promoted lacks the ' +
+        'row of a key that no caller used for a minute. They also fall when a standby that is promoted lacks the ' +
         'newest grants, and its wall clock is behind the time of these.',
     },
     {

@@ -1,13 +1,14 @@
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
-import type { Row } from './rows.js'
 import type { Statements } from './statements.js'
 
-/** How long a box waits for its own message to find out whether it hears any: milliseconds. */
+/** A message of its own tells a box whether it receives any: it has to arrive within so many milliseconds. */
 const TEST_TIME = 1000
+/** A test follows when nothing was received for so long: milliseconds. */
+const TEST_INTERVAL = 1500
 /** The server takes messages of less than 8000 bytes. */
 const MOST_BYTES = 7900
 const TEST = 'test'
@@ -18,18 +19,19 @@ interface Job {
   readonly done: () => void
 }
 
-/** What a box is told by others. */
+/** What a box is notified of by others. */
 export interface Hearer {
   heard(hint: Hint): void
-  /** What a row has become with which the hint that follows has to do. */
-  told(id: number, version: number, data: string): void
   /** Hints may have been lost. */
   missed(): void
+  /** Whether hints are of use now. Hearing is tested only then. */
+  listens(): boolean
 }
 
 /**
  * Hints by NOTIFY. They travel in a transaction of their own, those of a tick together: a transaction that notifies
- * commits alone in the whole server.
+ * commits alone in the whole server. A box listens from when it first has a use for hints, and tests all the time
+ * whether it receives any: a connection can be dead and say nothing, or be a pooler's that changes servers.
  */
 export class Hints {
   readonly #sql: SqlClient
@@ -39,8 +41,14 @@ export class Hints {
   readonly #listening: Reconnector<Listening>
   readonly #batcher = new TickBatcher<Job>(() => this.#send())
   #session = ''
+  #isStarted = false
+  #hasListened = false
+  #isDeaf = true
+  /** When a message was last received: clock time. */
+  #heardAt = -Infinity
+  /** Ends the test that is under way. */
   #tested: (() => void) | undefined
-  #isDeaf = false
+  #next: Timer | undefined
 
   constructor(sql: SqlClient, statements: Statements, hearer: Hearer, clock: Clock) {
     this.#sql = sql
@@ -50,28 +58,27 @@ export class Hints {
     this.#listening = new Reconnector(() => this.#listen(), clock)
   }
 
-  /** Whether nothing is heard, as behind a pooler that gives each transaction another connection. */
+  /** Whether nothing is received, as far as is known. */
   get isDeaf(): boolean {
     return this.#isDeaf
   }
 
-  async open(session: string): Promise<void> {
+  open(session: string): void {
     this.#session = session
-    await this.#listening.get()
-    this.#isDeaf = !(await this.#hearsItself())
   }
 
-  /**
-   * Settles when the hint is sent, or can't be.
-   * @param row goes along if there is room, so that the box that is told need not ask for it. Only boxes know the name
-   * of its channel.
-   */
-  tell(session: string, { type, about }: Hint, row?: Row): Promise<void> {
-    const line = `${type} ${about}`
-    const more = row && `${line} ${row.id} ${row.version} ${row.data}`
-    return new Promise(done =>
-      this.#batcher.add({ session, line: more && isShort(more) ? more : line, done }),
-    )
+  /** Listens from now on. */
+  start(): void {
+    if (this.#isStarted || this.#listening.isClosed) return
+    this.#isStarted = true
+    const listening = this.#listening.get()
+    if (listening instanceof Promise) listening.catch(() => this.#listening.connectSoon())
+    this.#testLater(TEST_INTERVAL)
+  }
+
+  /** Settles when the hint is sent, or can't be. */
+  tell(session: string, { type, about }: Hint): Promise<void> {
+    return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
   }
 
   /** Sends a hint when a transaction of the caller's commits. */
@@ -80,12 +87,13 @@ export class Hints {
   }
 
   async close(): Promise<void> {
+    this.#next?.cancel()
     await this.#batcher.idle()
+    this.#tested?.()
     await (await this.#listening.close())?.stop()
   }
 
   async #listen(): Promise<Listening> {
-    const isAgain = this.#tested !== undefined
     // It may end before it is known here.
     let isLost = false
     let lost = (): unknown => (isLost = true)
@@ -95,41 +103,67 @@ export class Hints {
       () => lost(),
     )
     if (isLost) throw new SqlError('the connection was lost', undefined, false, undefined)
-    lost = () => this.#listening.lost(listening)
-    if (isAgain) this.#hearer.missed()
+    lost = () => {
+      this.#isDeaf = true
+      this.#listening.lost(listening)
+    }
+    if (this.#hasListened) this.#hearer.missed()
+    this.#hasListened = true
+    this.#test(listening)
     return listening
   }
 
-  async #hearsItself(): Promise<boolean> {
-    const heard = new Promise<boolean>(resolve => {
-      const timer = this.#clock.after(TEST_TIME, () => resolve(false), true)
-      this.#tested = () => {
-        timer.cancel()
-        resolve(true)
+  #testLater(pause: number): void {
+    this.#next?.cancel()
+    this.#next = this.#clock.after(
+      pause,
+      () => {
+        const listening = this.#listening.now
+        const isDue = this.#isDeaf || this.#clock.now() - this.#heardAt >= TEST_INTERVAL
+        if (listening && isDue && this.#hearer.listens()) this.#test(listening)
+        else this.#testLater(TEST_INTERVAL)
+      },
+      false,
+    )
+  }
+
+  /** Finds out whether a message arrives. A connection that has received some and brings no more is given up. */
+  #test(listening: Listening): void {
+    if (this.#tested) return
+    const timer = this.#clock.after(TEST_TIME, () => over(false), false)
+    const over = (isHeard: boolean): void => {
+      if (this.#tested !== end) return
+      this.#tested = undefined
+      timer.cancel()
+      const hasHeard = this.#heardAt > -Infinity
+      if (!isHeard) {
+        this.#isDeaf = true
+        this.#heardAt = -Infinity
+        if (hasHeard && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
       }
-    })
-    await this.#sql.query(this.#statements.tell, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
-    return heard
+      if (!this.#listening.isClosed) this.#testLater(TEST_INTERVAL)
+    }
+    const end = (): void => over(true)
+    this.#tested = end
+    this.#sql
+      .query(this.#statements.tell, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
+      .catch(() => undefined)
   }
 
   #heard(message: string): void {
-    if (message === TEST) {
-      // On a busy server it may come late.
-      this.#isDeaf = false
-      return this.#tested?.()
-    }
+    this.#heardAt = this.#clock.now()
+    const wasDeaf = this.#isDeaf
+    this.#isDeaf = false
+    this.#tested?.()
+    if (wasDeaf) this.#hearer.missed()
+    if (message === TEST) return
     for (const line of message.split('\n')) {
       const space = line.indexOf(' ')
       const type = line.slice(0, space)
       if (type === 'missed') this.#hearer.missed()
-      if (type === 'lost' || type === 'changed') this.#hearer.heard({ type, about: line.slice(space + 1) })
-      if (type === 'wake') this.#woken(line.slice(space + 1).split(' '))
+      if (type === 'lost' || type === 'changed' || type === 'wake')
+        this.#hearer.heard({ type, about: line.slice(space + 1) })
     }
-  }
-
-  #woken([about, id, version, ...data]: string[]): void {
-    if (id !== undefined) this.#hearer.told(Number(id), Number(version), data.join(' '))
-    this.#hearer.heard({ type: 'wake', about: about! })
   }
 
   async #send(): Promise<void> {
@@ -148,13 +182,9 @@ export class Hints {
   }
 }
 
-/** What can be told: a key with a line break in it, or too long a one, can't be. */
+/** What can be sent: a key with a line break in it, or too long a one, can't be. */
 function lineOf(line: string): string {
-  return isShort(line) && !line.includes('\n') ? line : 'missed '
-}
-
-function isShort(line: string): boolean {
-  return Buffer.byteLength(line) < MOST_BYTES
+  return Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n') ? line : 'missed '
 }
 
 function channelOf(session: string): string {

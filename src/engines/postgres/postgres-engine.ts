@@ -3,131 +3,153 @@ import type {
   Awaitable,
   Commit,
   CommitOutcome,
-  ExtendOrYield,
+  Engine,
   Granted,
+  Inspect,
   Listener,
+  LockRequest,
   Operation,
   OutcomeOf,
   RequestReport,
   RequestStatus,
+  Reservation,
   SessionInfo,
 } from '../../engine/contract.js'
-import {
-  StateEngine,
-  type EngineState,
-  type Hint,
-  type Moment,
-  type Purpose,
-} from '../../engine/kit/state-engine.js'
-import { StateMachine, type ChangedEffect } from '../../engine/state-machine.js'
+import type { Hint } from '../../engine/kit/state-engine.js'
+import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import { Changes, SLACK } from './changes.js'
+import type { KeptLimiter } from '../../limits/rules/report.js'
+import type { Reserve } from '../../limits/rules/reserve.js'
+import { Calls, worded } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
-import { arrayText, type SqlClient, type StatementRunner } from './clients/sql-client.js'
+import { arrayText, type SqlClient } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
+import { Lanes } from './lanes.js'
+import { Limiters } from './limiters.js'
+import { keyOf, rowName } from './names.js'
+import { outcomeOf, reportsOf, type Json, type Told } from './outcomes.js'
+import { OwnRequests } from './own-requests.js'
 import { provideSchema } from './provide-schema.js'
-import { ServerClock } from './server-clock.js'
-import { rowName } from './names.js'
 import { statementsOf, type Statements } from './statements.js'
-import { WATCH_LIFE } from './value-row.js'
+import { WATCH_LIFE, type ServerOperation } from './words.js'
 
-/** A waiter that hears nothing looks again within so many milliseconds. */
+/** A box that receives no messages looks for what is reserved for it so often: milliseconds. */
 const DEAF_LOOK = 100
+/** It reads what it watches so often: milliseconds. */
+const DEAF_WATCH = 1000
 /** A box hands a lock on among its own callers for so long before it asks for other waiters again: milliseconds. */
 const ALONE_FOR = 2
-/** A box that hears nothing reads what it watches so often: milliseconds. */
-const DEAF_WATCH = 1000
-/** Rows that have no effect any more are deleted when they are so old: milliseconds. */
-const SWEPT_AGE = 600_000
-/** A box looks for them so often, among so many rows at a time: milliseconds. */
-const SWEEP_EVERY = 300_000
-const SWEPT_TOGETHER = 10_000
 
-/**
- * The state in rows of PostgreSQL. What a tick brings is decided here, by the rows as they were last seen, and written
- * by one statement that compares them and sets them.
- */
-export class PostgresEngine extends StateEngine {
+/** The lock table as functions of a PostgreSQL database: each operation is decided there, by one statement. */
+export class PostgresEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
+  readonly tellsWanted = false
   /** Undefined where the locks could not be taken while a transaction of the caller's goes on. */
   readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
   readonly #sql: SqlClient
   readonly #schema: string
-  readonly #ownClock: Clock
+  readonly #clock: Clock
   readonly #statements: Statements
-  readonly #serverClock: ServerClock
-  readonly #changes: Changes
+  readonly #calls: Calls
+  readonly #lanes: Lanes
   readonly #hints: Hints
+  readonly #limiters: Limiters
+  readonly #requests = new OwnRequests()
   readonly #watched = new Set<string>()
-  readonly #timers: Timer[] = []
+  readonly #timers = new Set<Timer>()
   #info: SessionInfo | undefined
   #listener: Listener | undefined
+  #isLooking = false
   #leaving: Promise<void> | undefined
-  #sweptTo = ''
 
   constructor(sql: SqlClient, schema: string, clock: Clock) {
-    super(clock)
     this.name = sql.name
     this.guarantees = sql.isEmbedded ? { ...postgresGuarantees, scope: 'thread' } : postgresGuarantees
     this.#sql = sql
     this.#schema = schema
-    this.#ownClock = clock
+    this.#clock = clock
     this.#statements = statementsOf(schema)
-    this.#serverClock = new ServerClock(clock)
-    this.#changes = this.#changesOver(sql, false)
+    this.#calls = new Calls(this.#statements, () => this.#info!)
+    this.#lanes = new Lanes(this.#calls, sql.query, clock, told => this.#notify(told))
+    this.#limiters = new Limiters(sql, this.#statements, clock)
     const hearer = {
-      heard: (hint: Hint) => this.receive(hint),
-      told: (id: number, version: number, data: string) => this.#changes.tell(id, version, data),
-      missed: () => this.#listener?.missed(),
+      heard: ({ type, about }: Hint) => this.#listener?.[type](about),
+      missed: () => this.#missed(),
+      listens: () => this.#hasUseForHints(),
     }
     this.#hints = new Hints(sql, this.#statements, hearer, clock)
     if (!sql.isEmbedded) this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
   }
 
-  override async join(info: SessionInfo, listener: Listener): Promise<void> {
+  async join(info: SessionInfo, listener: Listener): Promise<void> {
     this.#info = info
     try {
       await provideSchema(this.#sql, this.#schema)
-      await this.#hints.open(info.session)
-      // A pooler that gives each statement another connection refuses transactions.
-      if (this.#hints.isDeaf) await this.#sql.transaction(async () => undefined)
-      await super.join(info, listener)
     } catch (error) {
       await this.#close()
       throw explained(this.name, 'open', error)
     }
+    this.#hints.open(info.session)
     this.#listener = listener
     this.#every(WATCH_LIFE / 3, () => this.#watchOn())
     this.#every(DEAF_WATCH, () => {
-      if (this.#hints.isDeaf) listener.missed()
+      if (this.#hints.isDeaf && this.#watched.size > 0) listener.missed()
     })
-    this.#every(SWEEP_EVERY * (0.5 + Math.random()), () => this.#sweep())
+    this.#every(DEAF_LOOK, () => {
+      if (this.#hints.isDeaf) void this.#look()
+    })
   }
 
-  override submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  override async submit(operation: Operation): Promise<unknown> {
-    if (operation.type === 'watch') this.#watched.add(operation.key)
-    if (operation.type === 'unwatch') this.#watched.delete(operation.key)
-    const outcome = await super.submit(withSlack(operation))
-    if (operation.type === 'inspect') return withoutSlack(outcome as readonly RequestReport[])
-    if (operation.type === 'extendOrYield') return this.#extended(operation, outcome as RequestStatus)
-    return this.#withLooks(outcome as RequestStatus | undefined)
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  async submit(operation: Operation): Promise<unknown> {
+    if (!this.#listener) throw this.#closed()
+    try {
+      switch (operation.type) {
+        case 'inspect':
+          return await this.#inspect(operation)
+        case 'revoke': {
+          const rows = JSON.parse(
+            (await this.#sql.query(this.#statements.rowsOf, [operation.session])) as string,
+          ) as readonly string[]
+          return rows.length === 0 ? 0 : await this.#run({ ...operation, rows })
+        }
+        case 'watch':
+          this.#watched.add(operation.key)
+          break
+        case 'unwatch':
+          this.#watched.delete(operation.key)
+          break
+        default:
+      }
+      return await this.#run(operation)
+    } catch (error) {
+      throw explained(this.name, operation.type, error)
+    }
   }
 
-  /** A grant was extended if no other request waits. Without a message, that is known for a moment. */
-  #extended({ request }: ExtendOrYield, status: RequestStatus): RequestStatus {
-    if (status.state !== 'held' || status.id !== request.id) return this.#withLooks(status)
-    this.#ownClock.after(ALONE_FOR, () => this.#listener?.wanted(request.id), false)
-    return { ...status, isAlone: true }
+  withdraw(request: LockRequest): boolean {
+    return this.#lanes.withdraw(request)
   }
 
-  /** The status as a waiter needs it that hears nothing. */
-  #withLooks<Status extends RequestStatus | undefined>(status: Status): Status {
-    if (!this.#hints.isDeaf || status?.state !== 'queued') return status
-    return { ...status, lookAgain: Math.min(status.lookAgain, DEAF_LOOK) }
+  async reserve(request: Reserve): Promise<Reservation> {
+    if (!this.#listener) throw this.#closed()
+    try {
+      return await this.#limiters.reserve(request)
+    } catch (error) {
+      throw explained(this.name, 'reserve', error)
+    }
+  }
+
+  async limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
+    if (!this.#listener) throw this.#closed()
+    try {
+      return await this.#limiters.list(isMeant)
+    } catch (error) {
+      throw explained(this.name, 'listing limiters', error)
+    }
   }
 
   async wallClock(): Promise<number> {
@@ -142,73 +164,112 @@ export class PostgresEngine extends StateEngine {
     const { query } = callersTransaction(this.name, transaction)
     // Without begin, each statement is a transaction of its own, and binds nothing.
     await query(this.#statements.begun, [])
-    // The first of them is the row that has the request.
+    const [home] = request.claims.map(({ key }) => rowName('lock', key))
     const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
     const rows = exclusive.map(({ key }) => rowName('lock', key))
-    return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === 'true'
+    return (
+      (await query(this.#statements.fence, [arrayText(rows), home!, request.id, String(number)])) === 'true'
+    )
+  }
+
+  leave(): Promise<void> {
+    return (this.#leaving ??= this.#leave())
+  }
+
+  async #run(operation: ServerOperation): Promise<unknown> {
+    this.#requests.sending(operation)
+    if (operation.type !== 'read' && operation.type !== 'commit') this.#hints.start()
+    const outcome = outcomeOf(operation, await this.#lanes.run(operation))
+    this.#requests.settled(operation, outcome)
+    if (operation.type !== 'extendOrYield') return outcome
+    const status = outcome as RequestStatus
+    if (status.state !== 'held' || status.id !== operation.request.id) return status
+    // A grant was extended if no other request waits. Without a message, that is known for a moment.
+    this.#clock.after(ALONE_FOR, () => this.#listener?.wanted(operation.request.id), false)
+    return { ...status, isAlone: true }
+  }
+
+  async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
+    const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
+    const text = await this.#sql.query(this.#statements.inspect, [name, String(exact)])
+    const reports = reportsOf(JSON.parse(text as string) as Json).filter(({ key }) => key.startsWith(prefix))
+    return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
   async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
     if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
-    const sql = callersTransaction(this.name, transaction)
+    const { query } = callersTransaction(this.name, transaction)
     // The fence has bound its locks.
     const unguarded: Commit = { ...commit, guard: undefined, release: false }
     try {
+      const rows = commit.writes
+        .filter(({ value }) => value !== undefined)
+        .map(({ key }) => rowName('value', key))
       // Rows that are made by a transaction that goes on would keep all others waiting that look for them.
-      await this.#changes.run(() => undefined, unguarded)
-      const changes = this.#changesOver(sql, true)
-      const changed: ChangedEffect[] = []
-      const outcome = await changes.run(state => {
-        changed.length = 0
-        const machine = new StateMachine(state, effect => changed.push(effect as ChangedEffect))
-        return machine.decide(unguarded, changes.moment.at)
-      }, unguarded)
-      for (const { session, key } of changed)
-        await this.#hints.tellWithin(sql.query, session, { type: 'changed', about: key })
-      return outcome
+      if (rows.length > 0) await this.#sql.query(this.#statements.makeRows, [arrayText(rows)])
+      const { answers, told } = await this.#calls.decide([worded(unguarded)], query, {
+        isWithin: true,
+        waits: true,
+      })
+      for (const each of told) {
+        const hint = hintOf(each)
+        if (hint) await this.#hints.tellWithin(query, each[1], hint)
+      }
+      return outcomeOf(unguarded, answers[0]!) as CommitOutcome
     } catch (error) {
       throw explained(this.name, 'commit', error)
     }
   }
 
-  override leave(): Promise<void> {
-    return (this.#leaving ??= this.#leave())
+  /** Notifies sessions of what has happened to their requests and values. */
+  #notify(told: readonly Told[]): Promise<void> | undefined {
+    const underway: Promise<void>[] = []
+    for (const each of told) {
+      const [type, session] = each
+      const hint = hintOf(each)
+      if (session === this.#info!.session) {
+        if (hint) this.#listener?.[hint.type](hint.about)
+        else this.#listener?.missed()
+        continue
+      }
+      underway.push(this.#hints.tell(session, hint ?? { type: 'changed', about: '\n' }))
+      const key = type === 'wake' ? keyOf(each[3]) : undefined
+      if (key !== undefined) this.#listener?.reserved(key)
+    }
+    return underway.length === 0 ? undefined : Promise.all(underway).then(() => undefined)
   }
 
-  protected override async transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
-    if (purpose.type === 'join') return undefined as T
+  #hasUseForHints(): boolean {
+    return this.#watched.size > 0 || this.#requests.all.length > 0
+  }
+
+  #missed(): void {
+    for (const { id } of this.#requests.waiting) this.#listener?.wake(id)
+    this.#listener?.missed()
+  }
+
+  /** Looks for what is reserved for this box, by one statement that changes nothing. */
+  async #look(): Promise<void> {
+    const { waiting } = this.#requests
+    if (waiting.length === 0 || this.#isLooking) return
+    this.#isLooking = true
     try {
-      return await this.#changes.run(work, purpose)
-    } catch (error) {
-      throw explained(this.name, purpose.type, error)
+      const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
+      const ids = waiting.map(({ id }) => id)
+      const text = await this.#sql.query(this.#statements.look, [arrayText(names), arrayText(ids)])
+      for (const id of JSON.parse(text as string) as readonly string[]) this.#listener?.wake(id)
+    } catch {
+      // Its next look follows.
+    } finally {
+      this.#isLooking = false
     }
   }
 
-  protected override notify({ session }: SessionInfo, hint: Hint): Promise<void> {
-    return this.#hints.tell(
-      session,
-      hint,
-      hint.type === 'wake' ? this.#changes.rowWith(hint.about) : undefined,
-    )
-  }
-
-  protected override now(): number {
-    return this.#changes.moment.at
-  }
-
-  protected override moment(): Moment {
-    const { at, earliest, latest } = this.#changes.moment
-    return { now: at, wall: at, earliest, latest }
-  }
-
-  #changesOver(sql: StatementRunner, isWithin: boolean): Changes {
-    return new Changes(sql, this.#statements, () => this.#info!, this.#ownClock, this.#serverClock, isWithin)
-  }
-
   #every(period: number, task: () => void): void {
-    const place = this.#timers.length
+    let timer: Timer | undefined
     const set = (): void => {
-      this.#timers[place] = this.#ownClock.after(
+      if (timer) this.#timers.delete(timer)
+      timer = this.#clock.after(
         period,
         () => {
           task()
@@ -216,31 +277,29 @@ export class PostgresEngine extends StateEngine {
         },
         false,
       )
+      this.#timers.add(timer)
     }
     set()
   }
 
-  /** Is told of changes for a further while. */
+  /** Is notified of changes for a further while. */
   #watchOn(): void {
     const { session } = this.#info!
-    for (const key of this.#watched) {
-      const watching = super.submit({ type: 'watch', session, key })
-      if (watching instanceof Promise) watching.catch(() => undefined)
-    }
+    for (const key of this.#watched) this.#lanes.run({ type: 'watch', session, key }).catch(() => undefined)
   }
 
-  /** Goes on where the last sweep ended. Another one follows a sweep that fails. */
-  #sweep(): void {
-    const values = [this.#sweptTo, String(SWEPT_TOGETHER), String(SWEPT_AGE)]
-    this.#sql.query(this.#statements.sweep, values).then(
-      last => (this.#sweptTo = (last as string | null) ?? ''),
-      () => undefined,
-    )
-  }
-
+  /** Gives back all that the session has. What can't be given back ends with its lease. */
   async #leave(): Promise<void> {
+    const hasJoined = this.#listener !== undefined
+    this.#listener = undefined
     for (const timer of this.#timers) timer.cancel()
-    await super.leave()
+    if (hasJoined) {
+      const { session } = this.#info!
+      await Promise.all([this.#lanes.idle(), this.#limiters.idle()])
+      const cancelled = this.#requests.all.map(request => this.#lanes.run({ type: 'cancel', request }))
+      const unwatched = [...this.#watched].map(key => this.#lanes.run({ type: 'unwatch', session, key }))
+      await Promise.allSettled([...cancelled, ...unwatched])
+    }
     await this.#close()
   }
 
@@ -248,17 +307,15 @@ export class PostgresEngine extends StateEngine {
     await this.#hints.close().catch(() => undefined)
     await this.#sql.close().catch(() => undefined)
   }
+
+  #closed(): ClosedError {
+    return new ClosedError('the box was closed', { engine: this.name })
+  }
 }
 
-/** The operation with the lease that the server has to keep. See {@link SLACK}. */
-function withSlack(operation: Operation): Operation {
-  return 'lease' in operation ? { ...operation, lease: operation.lease + SLACK } : operation
-}
-
-/** Requests as their holders see them. */
-function withoutSlack(reports: readonly RequestReport[]): RequestReport[] {
-  const own = reports.map(report =>
-    report.phase === 'held' ? { ...report, expiresIn: report.expiresIn - SLACK } : report,
-  )
-  return own.filter(({ expiresIn }) => expiresIn > 0)
+/** The hint for a session; undefined where its key is known by a hash alone. */
+function hintOf(told: Told): Hint | undefined {
+  if (told[0] !== 'changed') return { type: told[0], about: told[2] }
+  const key = keyOf(told[2])
+  return key === undefined ? undefined : { type: 'changed', about: key }
 }

@@ -1,4 +1,5 @@
 import { schemaName } from './postgres-url.js'
+import { SAFE_PATH } from './provide-schema.js'
 import { grantsText } from './rights.js'
 import { schemaText } from './schema.js'
 
@@ -23,5 +24,12 @@ grant select on ${schema}.locks, ${schema}.values to people;
     .trim()
     .replaceAll(/^(?=.)/gm, '-- ')
     .replaceAll(/^$/gm, '--')
-  return `${schemaText(schema).trim()}\n\n${comments}\n`
+  return `begin;
+set local search_path = ${SAFE_PATH};
+
+${schemaText(schema).trim()}
+
+commit;
+
+${comments}\n`
 }

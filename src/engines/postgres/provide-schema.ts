@@ -1,11 +1,17 @@
 import { UnavailableError } from '../../errors.js'
-import { SqlError, type SqlClient } from './clients/sql-client.js'
+import { SqlError, type Query, type SqlClient, type StatementRunner } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
 import { SCHEMA_VERSION, schemaText } from './schema.js'
 import { statementsOf } from './statements.js'
 
 /** The oldest server that is supported: its major version. */
 export const LEAST_SERVER = 13
+
+/** The server takes no writes. */
+const READ_ONLY = '25006'
+
+/** Where names are looked for, so that nobody else's objects are found. */
+export const SAFE_PATH = 'pg_catalog, pg_temp'
 
 /** There is no such schema, function or column. */
 const ABSENT = ['3F000', '42883', '42P01']
@@ -22,7 +28,11 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
       `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${LEAST_SERVER} or later`,
       { engine: sql.name },
     )
-  const lacking = await lackingRights(sql, schema)
+  const lacking = await withSafePath(sql, async query => {
+    if ((await query('select pg_is_in_recovery()::text', [])) === 'true')
+      throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
+    return lackingRights(query, schema)
+  })
   if (lacking.length > 0)
     throw new UnavailableError(
       `the user of ${sql.name} lacks ${lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
@@ -38,8 +48,20 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
   // it opens a table, and not from `if not exists`.
   if (version < SCHEMA_VERSION)
     await sql.run(
-      `select pg_advisory_xact_lock(hashtext('signalbox')); select from pg_namespace limit 0; ${schemaText(schema)}`,
+      `set local search_path = ${SAFE_PATH}; select pg_advisory_xact_lock(hashtext('signalbox')); ` +
+        `select from pg_namespace limit 0; ${schemaText(schema)}`,
     )
+}
+
+/**
+ * Carries out statements in one transaction, in which names mean what is built in, whoever may create objects in the
+ * database. A pooler that gives each statement another connection refuses it.
+ */
+export function withSafePath<T>(sql: StatementRunner, work: (query: Query) => Promise<T>): Promise<T> {
+  return sql.transaction(async query => {
+    await query("select pg_catalog.set_config('search_path', $1::text, true)", [SAFE_PATH])
+    return work(query)
+  })
 }
 
 /** The version of the schema; 0 when it is not there. @throws SqlError */

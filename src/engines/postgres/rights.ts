@@ -1,10 +1,11 @@
-import { arrayText, type SqlClient } from './clients/sql-client.js'
+import { arrayText, type Query } from './clients/sql-client.js'
 
 /** What the role of a box needs on the tables and the sequence of the schema. */
 const RIGHTS: Readonly<Record<string, readonly string[]>> = {
-  names: ['select', 'insert', 'update', 'delete'],
-  state: ['select', 'insert', 'update', 'delete'],
+  keys: ['select', 'insert', 'update', 'delete'],
+  data: ['select', 'insert', 'update', 'delete'],
   recorded: ['select', 'insert', 'update', 'delete'],
+  watchers: ['select', 'insert', 'update', 'delete'],
   ids: ['usage'],
 }
 
@@ -42,10 +43,10 @@ const LACKING = `
       where not has_function_privilege(p.oid, 'execute')
   ) l(lacking)`
 
-/** The rights that the user lacks on what is there of the schema, such as `select on signalbox.state`. */
-export async function lackingRights(sql: SqlClient, schema: string): Promise<readonly string[]> {
+/** The rights that the user lacks on what is there of the schema, such as `select on signalbox.data`. */
+export async function lackingRights(query: Query, schema: string): Promise<readonly string[]> {
   const pairs = Object.entries(RIGHTS).flatMap(([object, rights]) => rights.map(right => [object, right]))
   const [objects, privileges] = [pairs.map(([object]) => object!), pairs.map(([, right]) => right!)]
-  const lacking = await sql.query(LACKING, [schema, arrayText(objects), arrayText(privileges)])
+  const lacking = await query(LACKING, [schema, arrayText(objects), arrayText(privileges)])
   return (JSON.parse(String(lacking)) as readonly string[] | null) ?? []
 }

@@ -1,36 +1,44 @@
 /** What a box sends to the server. */
 export interface Statements {
-  readonly rows: string
-  readonly found: string
-  readonly change: string
-  readonly lock: string
+  readonly decide: string
+  readonly look: string
+  readonly inspect: string
+  readonly rowsOf: string
   /** Fails outside of a transaction, and keeps no other statement waiting. */
   readonly begun: string
   readonly fence: string
+  readonly makeRows: string
   readonly tell: string
   readonly notify: string
-  readonly sweep: string
+  readonly lockLimiter: string
+  readonly keepLimiters: string
+  readonly limiters: string
   readonly version: string
   /** The seconds since 1970, as text. */
   readonly clock: string
 }
 
-/** The statements of a box. All values and results are text, so that every client passes them on as
- * they are. */
+/** The statements of a box. All values and results are text, so that every client passes them on as they are. */
 export function statementsOf(schema: string): Statements {
   return {
-    rows: `select ${schema}.rows($1::text::text[], $2::text::text[], $3::text::uuid[], $4::text::boolean)`,
-    found: `select ${schema}.found($1::text, $2::text)`,
-    change:
-      `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::boolean, ` +
-      `$5::text::bigint[], $6::text::bigint[], $7::text::text[], $8::text::bigint, $9::text::bigint[], ` +
-      `$10::text::uuid[], $11::text::uuid[], $12::text::float8[], $13::text::boolean[])`,
-    fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)::text`,
-    begun: `lock table ${schema}.state in access share mode`,
-    lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
-    notify: 'select pg_notify($1::text, $2::text)',
-    tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,
-    sweep: `select ${schema}.sweep($1::text, $2::text::int, $3::text::float8)`,
+    decide:
+      `select ${schema}.decide($1::text, $2::text, $3::text::int, $4::text, $5::text::boolean, $6::text::boolean, ` +
+      '$7::text::int, $8::text::boolean, $9::text::text[], $10::text::int[], $11::text::text[], ' +
+      '$12::text::text[], $13::text::bigint[], $14::text::float8[], $15::text::float8[], $16::text::float8[], ' +
+      '$17::text::text[], $18::text::jsonb, $19::text::float8[], $20::text::boolean)',
+    look: `select ${schema}.look($1::text::text[], $2::text::text[])`,
+    inspect: `select ${schema}.inspect($1::text, $2::text::boolean)`,
+    rowsOf: `select ${schema}.rows_of($1::text)`,
+    begun: `lock table ${schema}.data in access share mode`,
+    fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text, $4::text::bigint)::text`,
+    makeRows: `select ${schema}.make_rows($1::text::text[], ${schema}.clock() operator(pg_catalog.+) 60000)::text`,
+    tell: `select ${schema}.tell($1::text::text[], $2::text::text[])::text`,
+    notify: 'select pg_catalog.pg_notify($1::text, $2::text)::text',
+    lockLimiter: `select ${schema}.lock_limiter($1::text)`,
+    keepLimiters:
+      `select ${schema}.keep_limiters($1::text::text[], $2::text::bigint[], $3::text::float8, $4::text::float8, ` +
+      '$5::text::text[], $6::text::float8[])',
+    limiters: `select ${schema}.limiters()`,
     version: `select ${schema}.version()::text`,
     clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
   }

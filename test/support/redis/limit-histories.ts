@@ -11,7 +11,7 @@ import {
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../src/conformance/random.js'
 import type { RedisServer } from '../servers/redis.js'
-import { inLanes } from './lanes.js'
+import { inLanes } from '../lanes.js'
 
 /** How many decisions a history has. */
 const STEPS = 60

@@ -28,6 +28,8 @@ export class PgBouncer extends ServerProcess {
       `pool_mode = ${mode}`,
       // A server that was down is tried again soon: seconds.
       'server_login_retry = 0.1',
+      // A connection keeps what it has compiled of the schema of each test, and a new schema is checked against that.
+      'server_lifetime = 2',
     ]
     super({
       program: existsSync(debian) ? debian : 'pgbouncer',

@@ -20,8 +20,8 @@ interface Server {
   readonly port: number
 }
 
-/** A connection for statements, one for messages, and one to spare. */
-const CONNECTIONS = 3
+/** For statements, renewals, limits, messages, and what waits for rows that other transactions hold. */
+const CONNECTIONS = 5
 /** An idle connection is tried after so many milliseconds. */
 const KEEP_ALIVE = 10_000
 

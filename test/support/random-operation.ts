@@ -1,9 +1,9 @@
-import type { Operation } from '../../../src/engine/contract.js'
-import { claimSet } from '../../../src/core/claims.js'
-import type { Claim } from '../../../src/engine/claim.js'
-import type { Random } from '../../../src/conformance/random.js'
+import type { Operation } from '../../src/engine/contract.js'
+import { claimSet } from '../../src/core/claims.js'
+import type { Claim } from '../../src/engine/claim.js'
+import type { Random } from '../../src/conformance/random.js'
 import { LOCKS, type Session, type World } from './table-world.js'
-import { lockRequest } from '../lock-request.js'
+import { lockRequest } from './lock-request.js'
 
 const VALUES = ['s/x', 's/y', 's/z']
 

@@ -1,26 +1,35 @@
-import type { RedisServer } from '../servers/redis.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../src/conformance/random.js'
 import { inLanes } from './lanes.js'
-import { LoadedScript } from './loaded-script.js'
 import { randomOperation } from './random-operation.js'
-import { LOCKS, SESSIONS, World, WORLD_SCRIPT } from './table-world.js'
+import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'
 
 /** How many operations a history has. */
 export const STEPS = 80
 
 /**
- * Has the lock table and its port in Redis go through random histories side by side.
+ * Has the lock table and a port go through random histories side by side.
+ * @param portFor makes a port for the seed of a history.
  * @param first the seed of the first history; the others count on from there.
  * @throws Error with seed and history where they differ
  */
-export async function compareHistories(server: RedisServer, first: number, count: number): Promise<void> {
-  const script = await LoadedScript.load(server, WORLD_SCRIPT)
-  await inLanes(first, count, seed => compare(server, script, seed))
+export async function compareHistories(
+  portFor: (seed: number) => TablePort,
+  first: number,
+  count: number,
+): Promise<void> {
+  await inLanes(first, count, async seed => {
+    const port = portFor(seed)
+    try {
+      await compare(port, seed)
+    } finally {
+      port.end?.()
+    }
+  })
 }
 
-async function compare(server: RedisServer, script: LoadedScript, seed: number): Promise<void> {
+async function compare(port: TablePort, seed: number): Promise<void> {
   const random = new Random(seed)
-  const world = new World(server, script, `${seed}:`)
+  const world = new World(port)
   let now = 1000
   const history: string[] = []
   for (let step = 0; step < STEPS; step++) {

@@ -1,46 +1,34 @@
 import { expect } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
-import { StateMachine, type AnyEffect } from '../../../src/engine/state-machine.js'
-import type { LockRequest, Operation, RequestReport, RequestStatus } from '../../../src/engine/contract.js'
-import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import { callerOf } from './caller.js'
-import { CallArguments } from '../../../src/engines/redis/call.js'
-import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
-import { Names } from '../../../src/engines/redis/names.js'
-import { tableScript } from '../../../src/engines/redis/lua/table-script.js'
-import type { Claim } from '../../../src/engine/claim.js'
-import type { RedisServer } from '../servers/redis.js'
-import type { LoadedScript } from './loaded-script.js'
-import { lockRequest } from '../lock-request.js'
+import { VirtualClock } from '../../src/clock.js'
+import { StateMachine, type AnyEffect } from '../../src/engine/state-machine.js'
+import type { LockRequest, Operation, RequestReport, RequestStatus } from '../../src/engine/contract.js'
+import { MemoryState } from '../../src/engine/kit/memory-state.js'
+import type { Claim } from '../../src/engine/claim.js'
+import { lockRequest } from './lock-request.js'
 
 export const SESSIONS = ['amy', 'ben', 'cat'] as const
 export type Session = (typeof SESSIONS)[number]
 /** Lock keys, some of which begin alike or look like what stands in the queues. */
 export const LOCKS = ['a', 'b', 'b:0', '1:a', 'o\'\u{1f682}"\\ %']
 
-/** Takes for the time what a test has set beside the counter: milliseconds. */
-export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
+/** What both sides report of a request. */
+type Reported = Pick<RequestReport, 'key' | 'phase' | 'claim'>
 
-/**
- * The script with a clock that the test sets, and held keys that expire by it. All sessions are told in the answer, as
- * each is taken for the own.
- */
-export const WORLD_SCRIPT = tableScript({
-  fastPath: '',
-  clock: setClock,
-  heldKeys: String.raw`
-local function clear(key) call('DEL', key) end
-local function left(key)
-  local expires = call('HGET', key, 'expires')
-  return expires and expires - now or -2
-end
-local function seen(key)
-  if left(key) <= 0 then clear(key) end
-  return call('HGET', key, 'text')
-end
-local function put(key, text, lease) call('HSET', key, 'text', text, 'expires', now + lease) end
-local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`,
-}).replace('if session == SESSION then', 'if session then')
+/** What a port of the lock table has answered to one operation. */
+export interface Answered {
+  readonly answer: unknown
+  /** The hints for all sessions. */
+  readonly told: readonly string[]
+  /** The holders and waiters afterwards. */
+  readonly reports: readonly Reported[]
+}
+
+/** A port of the lock table, with a place of its own. */
+export interface TablePort {
+  decide(session: Session, operation: Operation, now: number): Promise<Answered>
+  /** Called when nothing more is decided. */
+  end?(): void
+}
 
 /** Numbers and versions of one side by those of the other: they come up in the same order on both. */
 class Counted {
@@ -62,11 +50,9 @@ class Counted {
   }
 }
 
-/** The original in memory and the port in Redis, which are given the same operations at the same times. */
+/** The original in memory and a port on a server, which are given the same operations at the same times. */
 export class World {
-  readonly #server: RedisServer
-  readonly #script: LoadedScript
-  readonly #names: Names
+  readonly #port: TablePort
   readonly #numbers = new Counted()
   readonly #versions = new Counted()
   readonly #claims = new Map<string, readonly Claim[]>()
@@ -79,11 +65,8 @@ export class World {
   readonly #effects: AnyEffect[] = []
   readonly #decisions: StateMachine
 
-  /** @param prefix comes before all its names in Redis. */
-  constructor(server: RedisServer, script: LoadedScript, prefix: string) {
-    this.#server = server
-    this.#script = script
-    this.#names = new Names(prefix, false)
+  constructor(port: TablePort) {
+    this.#port = port
     for (const session of SESSIONS) this.#state.join({ session, host: 'host', pid: 1, label: undefined })
     this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
   }
@@ -99,14 +82,14 @@ export class World {
     const hints = this.#effects
       .splice(0)
       .flatMap(effect => (effect.type === 'changed' ? [] : [`${effect.type} ${effect.id}`]))
-    const { answer, told, reports } = await this.#inRedis(session, this.#translated(operation), now)
+    const { answer, told, reports } = await this.#port.decide(session, this.#translated(operation), now)
     this.#compare(operation, outcome, answer)
     // A grant that no other request met is not told of its end; its holder finds out by itself.
     const wakes = (all: readonly string[]): string[] => all.filter(hint => hint.startsWith('wake')).sort()
     expect(wakes(told)).toEqual(wakes(hints))
     for (const hint of told) {
       if (!hint.startsWith('lost ')) continue
-      // Redis may find out earlier that something is over, but it has to be over.
+      // The port may find out earlier that something is over, but it has to be over.
       expect(now, hint).toBeGreaterThanOrEqual(this.#state.request(hint.slice('lost '.length))?.expires ?? 0)
     }
     this.#learn(session, operation, outcome)
@@ -128,22 +111,6 @@ export class World {
         }
       default:
         return operation
-    }
-  }
-
-  /** What the script answers, the hints for all sessions, and the holders and waiters afterwards. */
-  async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
-    const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, callerOf(session))
-    call.add(operation)
-    call.add({ type: 'inspect', prefix: '' })
-    const set = this.#server.command('SET', `${group.numbers}:now`, now)
-    const [answer, inspected, hints] = await this.#script.run(call)
-    await set
-    return {
-      answer: outcomeOf(operation, answer!),
-      told: (hints as string[]).filter(hint => !hint.startsWith('reserved')),
-      reports: reportsOf(inspected!),
     }
   }
 
@@ -194,26 +161,16 @@ export class World {
     if (status.state === 'held') this.granted.set(status.id, status.number)
   }
 
-  /** The same requests wait in both, in the same order; what Redis knows of holders is true. */
-  #compareQueues(inRedis: Answered['reports'], now: number): void {
+  /** The same requests wait in both, in the same order; what the port knows of holders is true. */
+  #compareQueues(inPort: Answered['reports'], now: number): void {
     const outcome = this.#decisions.decide({ type: 'inspect', prefix: '' }, now)
     const line = (report: Reported): string => `${report.key} ${report.phase} ${report.claim.mode}`
     const queued = (reports: readonly Reported[]): string[] =>
       LOCKS.flatMap(key => reports.filter(report => report.key === key && report.phase !== 'held').map(line))
-    expect(queued(inRedis)).toEqual(queued(outcome))
+    expect(queued(inPort)).toEqual(queued(outcome))
     const held = outcome.filter(({ phase }) => phase === 'held').map(line)
-    for (const report of inRedis) if (report.phase === 'held') expect(held).toContain(line(report))
+    for (const report of inPort) if (report.phase === 'held') expect(held).toContain(line(report))
   }
-}
-
-/** What both sides tell of a request. */
-type Reported = Pick<RequestReport, 'key' | 'phase' | 'claim'>
-
-/** What the script has answered to one operation. */
-interface Answered {
-  readonly answer: unknown
-  readonly told: readonly string[]
-  readonly reports: readonly ScriptReport[]
 }
 
 const COUNTED: ReadonlySet<string> = new Set([

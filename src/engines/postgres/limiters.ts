@@ -1,0 +1,205 @@
+import type { Clock } from '../../clock.js'
+import type { Reservation } from '../../engine/contract.js'
+import { withInfinity } from '../../engine/kit/memory-state.js'
+import { TickBatcher } from '../../engine/kit/tick-batcher.js'
+import { groupedBy } from '../../grouped.js'
+import { reportOf, type KeptLimiter } from '../../limits/rules/report.js'
+import { reserve, type LimiterState, type Reserve } from '../../limits/rules/reserve.js'
+import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { keyOf, rowName } from './names.js'
+import { ServerClock } from './server-clock.js'
+import type { Statements } from './statements.js'
+
+/** How far the server's clock may be past the time of a decision: milliseconds. */
+const SLACK = 250
+/** Maximum number of limiters in one statement. */
+const MOST_TOGETHER = 256
+/** After so many decisions by a state that was out of date, the row is locked while it is decided. */
+const MOST_OUTDATED = 2
+const MOST_ATTEMPTS = 50
+/** Another transaction was in the way, and nothing was done. */
+const AGAIN = ['40001', '40P01']
+/** Maximum number of limiters whose state is remembered. */
+const MOST_KEPT = 4096
+
+interface Job {
+  readonly request: Reserve
+  /** How often it was decided by what was out of date. */
+  outdated: number
+  readonly resolve: (reservation: Reservation) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** A state as it was last seen. Version 0 is that of a limiter that is not there. */
+interface Seen {
+  readonly version: number
+  readonly state: LimiterState | undefined
+}
+
+type Kept = readonly [version: number, content?: string | null]
+type Answer =
+  | readonly [state: 'done', now: number, kept: readonly Kept[], swept: readonly number[]]
+  | readonly [state: 'clock', now: number]
+
+/**
+ * The limiters, each a row. A box decides by the states as they were last seen, and the server keeps what comes of it
+ * where the row is still so. What one tick brings is one statement.
+ */
+export class Limiters {
+  readonly #sql: SqlClient
+  readonly #statements: Statements
+  readonly #clock: Clock
+  readonly #serverClock: ServerClock
+  readonly #batcher = new TickBatcher<Job>(() => this.#next())
+  readonly #locking = new Set<Promise<void>>()
+  readonly #seen = new Map<string, Seen>()
+  #swept: readonly number[] = [0, 0]
+
+  constructor(sql: SqlClient, statements: Statements, clock: Clock) {
+    this.#sql = sql
+    this.#statements = statements
+    this.#clock = clock
+    this.#serverClock = new ServerClock(clock)
+  }
+
+  /** Rejects with a SqlError. */
+  reserve(request: Reserve): Promise<Reservation> {
+    return new Promise((resolve, reject) => this.#batcher.add({ request, outdated: 0, resolve, reject }))
+  }
+
+  /** The limiters that have an effect, except those whose names are too long for an index. Rejects with a SqlError. */
+  async list(isMeant: (limiter: string) => boolean): Promise<KeptLimiter[]> {
+    const text = await this.#sql.query(this.#statements.limiters, [])
+    const [now, rows] = JSON.parse(text as string) as [number, readonly (readonly [string, string])[]]
+    return rows.flatMap(([name, content]) => {
+      const limiter = keyOf(name)
+      if (limiter === undefined || !isMeant(limiter)) return []
+      return reportOf(limiter, stateOf(content), now, now) ?? []
+    })
+  }
+
+  /** Settles when all that was asked for has its answer. */
+  async idle(): Promise<void> {
+    await this.#batcher.idle()
+    await Promise.all(this.#locking)
+  }
+
+  async #next(): Promise<void> {
+    const jobs = this.#batcher.take(MOST_TOGETHER)
+    try {
+      const outdated = await this.#attempt(jobs, this.#sql.query)
+      const again = outdated.filter(job => ++job.outdated < MOST_OUTDATED)
+      for (const job of outdated) if (job.outdated >= MOST_OUTDATED) this.#decideLocked(job)
+      if (again.length > 0) this.#batcher.putBack(again)
+    } catch (error) {
+      for (const job of jobs) {
+        if (isAgain(error) && ++job.outdated < MOST_ATTEMPTS) this.#decideLocked(job)
+        else job.reject(error)
+      }
+    }
+  }
+
+  /** Decides while the row is locked, so that a box that is far away is not always behind those that are near. */
+  #decideLocked(job: Job): void {
+    const locking = this.#locked(job)
+    this.#locking.add(locking)
+    void locking.then(() => this.#locking.delete(locking))
+  }
+
+  async #locked(job: Job): Promise<void> {
+    const { limiter } = job.request
+    for (; job.outdated < MOST_ATTEMPTS; job.outdated++) {
+      try {
+        const outdated = await this.#sql.transaction(async query => {
+          const asked = this.#clock.now()
+          const text = await query(this.#statements.lockLimiter, [rowName('limit', limiter)])
+          const [now, version, content] = JSON.parse(text as string) as [number, number, string | null]
+          this.#serverClock.told(now, asked)
+          this.#keep(limiter, [version, content])
+          return this.#attempt([job], query)
+        })
+        if (outdated.length === 0) return
+      } catch (error) {
+        if (!isAgain(error)) {
+          job.reject(error)
+          return
+        }
+      }
+    }
+    job.reject(new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined))
+  }
+
+  /** One attempt. @returns what was decided by a state or a clock that was out of date */
+  async #attempt(jobs: readonly Job[], query: Query): Promise<readonly Job[]> {
+    const { at, earliest, latest } = this.#serverClock.now()
+    const byLimiter = this.#serverClock.isKnown
+      ? groupedBy(jobs, ({ request }) => request.limiter)
+      : new Map()
+    const rows = [...(byLimiter as Map<string, Job[]>)].map(([limiter, its]) => {
+      const { version, state } = this.#seen.get(limiter) ?? { version: 0, state: undefined }
+      let last = state
+      let forgottenIn = 0
+      const decided = its.map(job => {
+        const { request } = job
+        // A pause counts from when it was asked for, which may be later than the time of the decision.
+        const pause = request.pause && request.pause + latest - earliest
+        const decision = reserve(last, { ...request, pause }, at, at)
+        last = decision.state
+        forgottenIn = decision.forgottenIn
+        return { job, reservation: { reserved: decision.reserved, earliest, latest } }
+      })
+      const content = `${Math.ceil(at + forgottenIn)} ${JSON.stringify(last)}`
+      return { limiter, name: rowName('limit', limiter), version, decided, content, state: last }
+    })
+    rows.sort((one, other) => (one.name < other.name ? -1 : 1))
+    const asked = this.#clock.now()
+    const text = await query(this.#statements.keepLimiters, [
+      arrayText(rows.map(({ name }) => name)),
+      arrayText(rows.map(({ version }) => version)),
+      // A time that is ahead of the clock is refused, and the answer tells the clock.
+      String(this.#serverClock.isKnown ? Math.floor(at) : Number.MAX_SAFE_INTEGER),
+      String(SLACK),
+      arrayText(rows.map(({ content }) => content)),
+      arrayText(this.#swept),
+    ])
+    const answer = JSON.parse(text as string) as Answer
+    if (answer[0] === 'clock') {
+      this.#serverClock.forget()
+      this.#serverClock.told(answer[1], asked)
+      return jobs
+    }
+    const [, now, kept, swept] = answer
+    this.#serverClock.told(now, asked)
+    this.#swept = swept
+    const outdated: Job[] = []
+    for (const [index, { limiter, decided, state }] of rows.entries()) {
+      const [version, ...content] = kept[index]!
+      if (content.length > 0) {
+        this.#keep(limiter, kept[index]!)
+        outdated.push(...decided.map(({ job }) => job))
+      } else {
+        this.#remember(limiter, { version, state })
+        for (const { job, reservation } of decided) job.resolve(reservation)
+      }
+    }
+    return outdated
+  }
+
+  #keep(limiter: string, [version, content = null]: Kept): void {
+    this.#remember(limiter, { version, state: content === null ? undefined : stateOf(content) })
+  }
+
+  #remember(limiter: string, seen: Seen): void {
+    if (this.#seen.size >= MOST_KEPT) this.#seen.clear()
+    this.#seen.set(limiter, seen)
+  }
+}
+
+/** The state in the content of a row, behind the time up to which it has an effect. */
+function stateOf(content: string): LimiterState {
+  return JSON.parse(content.slice(content.indexOf(' ')), withInfinity) as LimiterState
+}
+
+function isAgain(error: unknown): boolean {
+  return error instanceof SqlError && AGAIN.includes(error.code!)
+}

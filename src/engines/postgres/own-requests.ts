@@ -1,0 +1,65 @@
+import type { LockRequest, RequestStatus } from '../../engine/contract.js'
+import type { ServerOperation } from './words.js'
+
+interface Own {
+  readonly request: LockRequest
+  isWaiting: boolean
+}
+
+/** The requests of this session that may be on the server. */
+export class OwnRequests {
+  readonly #own = new Map<string, Own>()
+
+  /** Those that stand in a queue, as far as is known. */
+  get waiting(): readonly LockRequest[] {
+    return [...this.#own.values()].filter(({ isWaiting }) => isWaiting).map(({ request }) => request)
+  }
+
+  get all(): readonly LockRequest[] {
+    return [...this.#own.values()].map(({ request }) => request)
+  }
+
+  /** An operation is about to be sent. */
+  sending(operation: ServerOperation): void {
+    if (operation.type === 'enqueue') this.#remember(operation.request)
+    if (operation.type === 'extendOrYield') this.#remember(operation.next)
+  }
+
+  /** An operation was carried out. */
+  settled(operation: ServerOperation, outcome: unknown): void {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'poll':
+        return this.#follow(operation.request, outcome as RequestStatus)
+      case 'extendOrYield': {
+        const status = outcome as RequestStatus
+        const isKept = status.state === 'held' && status.id === operation.request.id
+        this.#own.delete((isKept ? operation.next : operation.request).id)
+        if (!isKept) this.#follow(operation.next, status)
+        return
+      }
+      case 'cancel':
+      case 'release':
+        this.#own.delete(operation.request.id)
+        return
+      case 'renew':
+        if (outcome === false) this.#own.delete(operation.request.id)
+        return
+      case 'commit':
+        if (operation.guard && operation.release && (outcome as { state: string }).state === 'committed')
+          this.#own.delete(operation.guard.request.id)
+        return
+      default:
+    }
+  }
+
+  #remember(request: LockRequest): void {
+    this.#own.set(request.id, { request, isWaiting: false })
+  }
+
+  #follow(request: LockRequest, { state }: RequestStatus): void {
+    if (state === 'held' || state === 'queued')
+      this.#own.set(request.id, { request, isWaiting: state === 'queued' })
+    else this.#own.delete(request.id)
+  }
+}

@@ -1,0 +1,498 @@
+-- The lock table: decides one operation on locks as LockTable of lock-table.ts does, which says what it promises. It
+-- locks the rows that it needs, decides over variables, and writes what has changed.
+--
+-- Kinds are 1 enqueue, 2 release, 3 renew, 4 extendOrYield, 5 poll, 6 cancel, 7 downgrade, 8 expire, 9 forceRelease,
+-- 10 revoke. `claims` are those of the request; operations about keys name them by claims. `following` is the id of
+-- the request that comes next in an extendOrYield. `life` is how long a waiter blocks others without a sign of life, 0
+-- for one that does not wait, and `hear` within how long it has to give one.
+--
+-- Fails with SB001 where it needs a row that another transaction has locked, and that has to be locked in the order of
+-- names with all others. The detail has the names of all of them.
+create or replace function signalbox.decide_lock(
+  kind int, session text, host text, pid int, label text, id text, following text, number bigint, lease float8,
+  life float8, hear float8, claims signalbox.claim[],
+  out answer text, out told text, out made int, out worn bigint[]
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+  now float8;
+  -- The greatest number so far.
+  counter bigint;
+  -- The rows that are locked, by their place here. Whether one is bound to a transaction is found out when it matters.
+  w_name text[] := '{}';
+  w_id bigint[] := '{}';
+  w_version bigint[] := '{}';
+  w_unbound boolean[];
+  w_dirty boolean[];
+  -- What the queues of these rows have.
+  raw signalbox.request[] := '{}';
+  raw_row int[] := '{}';
+  -- The requests.
+  q signalbox.request[];
+  q_id text[];
+  q_phase int[];
+  q_expires float8[];
+  q_lease float8[];
+  q_number bigint[];
+  q_gone boolean[];
+  q_dirty boolean[];
+  -- The places of requests in queues, those of one row in order of arrival.
+  e_row int[];
+  e_req int[];
+  e_mode int[];
+  e_permits int[];
+  e_most int[];
+  need text[] := '{}';
+  missing text[];
+  -- The rows to serve, and those of the request.
+  todo int[];
+  mine int[];
+  -- What comes after the queues are served: 0 nothing, 1 an enqueue looks at its claim `at`, 2 it has its place, 3 a
+  -- yielded grant is followed by an enqueue, 4 a poll.
+  stage int;
+  at int;
+  subject text := id;
+  appended int;
+  found_row record;
+  row_id bigint;
+  row_ids bigint[] := '{}';
+  row_version bigint;
+  one signalbox.request;
+  c signalbox.claim;
+  queue signalbox.request[];
+  r int;
+  s int;
+  w int;
+  over int;
+  first_mode int;
+  permits int;
+  inner_first int;
+  inner_permits int;
+  runs boolean;
+  awaited boolean;
+  is_first boolean := true;
+  place int;
+  look float8;
+  holder int;
+  changes int;
+begin
+  made := 0;
+  worn := '{}';
+  for i in 1 .. cardinality(claims) loop
+    c := claims[i];
+    if c.name <> all (need) then need := need || c.name; end if;
+  end loop;
+
+  <<again>>
+  loop
+    loop
+      if not is_first then
+        -- Two transactions that lock further rows could wait for each other.
+        perform from signalbox.keys k join signalbox.data d on d.id = k.id
+          where k.name = any(need) for no key update of d skip locked;
+        get diagnostics place = row_count;
+        if place < (select count(*) from signalbox.keys k where k.name = any(need)) then
+          raise exception 'further rows have to be locked' using errcode = 'SB001',
+            detail = array_to_json(w_name || need)::text;
+        end if;
+      end if;
+      if cardinality(need) = 1 then
+        select d.id, d.version, d.queue into row_id, row_version, queue from signalbox.data d
+          where d.id = (select k.id from signalbox.keys k where k.name = need[1]) for no key update;
+        if found then
+          w_name := w_name || need[1]; w_id := w_id || row_id; w_version := w_version || row_version;
+          for i in 1 .. coalesce(cardinality(queue), 0) loop
+            raw := raw || queue[i]; raw_row := raw_row || cardinality(w_name);
+          end loop;
+          need := '{}';
+        end if;
+      else
+        for found_row in
+          select d.id, d.name, d.version, d.queue
+            from (select k.id from signalbox.keys k where k.name = any(need) order by k.name) k,
+              lateral (select s.* from signalbox.data s where s.id = k.id for no key update) d
+        loop
+          w_name := w_name || found_row.name; w_id := w_id || found_row.id; w_version := w_version || found_row.version;
+          for i in 1 .. coalesce(cardinality(found_row.queue), 0) loop
+            raw := raw || found_row.queue[i]; raw_row := raw_row || cardinality(w_name);
+          end loop;
+          need := array_remove(need, found_row.name);
+        end loop;
+      end if;
+      exit when need = '{}';
+      if exists (select from signalbox.keys k where k.name = any(need)) then
+        -- One has moved to another number, or was made, while its name was looked up.
+        continue when w_name = '{}';
+        raise exception 'further rows have to be locked' using errcode = 'SB001',
+          detail = array_to_json(w_name || need)::text;
+      end if;
+      -- Elsewhere a row that is not there is an empty queue.
+      exit when kind not in (1, 4);
+      if signalbox.make_rows(need, signalbox.clock() + 60000) then made := made + cardinality(need); end if;
+    end loop;
+    if need <> '{}' and not is_first then
+      raise exception 'a queue names %, which has no row', need[1] using errcode = 'data_corrupted';
+    end if;
+    is_first := false;
+
+    now := signalbox.clock();
+    counter := floor(now * 1000)::bigint;
+    for i in 1 .. cardinality(w_version) loop counter := greatest(counter, w_version[i]); end loop;
+    w_unbound := array_fill(null::boolean, array[cardinality(w_name)]);
+    w_dirty := array_fill(false, array[cardinality(w_name)]);
+    q := '{}'; q_id := '{}'; q_phase := '{}'; q_expires := '{}'; q_lease := '{}'; q_number := '{}';
+    q_gone := '{}'; q_dirty := '{}';
+    e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_most := '{}';
+    need := '{}'; missing := '{}'; told := ''; answer := null; todo := '{}'; stage := 0; appended := null;
+
+    for i in 1 .. cardinality(raw) loop
+      one := raw[i];
+      if one.session is not null then
+        one.first := w_name[raw_row[i]];
+        q := q || one; q_id := q_id || one.id; q_phase := q_phase || one.phase;
+        q_expires := q_expires || one.expires; q_lease := q_lease || one.lease; q_number := q_number || one.number;
+        q_gone := q_gone || false; q_dirty := q_dirty || false;
+      elsif one.first <> all (w_name) then
+        need := need || one.first;
+      end if;
+    end loop;
+    continue again when need <> '{}';
+    for i in 1 .. cardinality(raw) loop
+      one := raw[i];
+      r := array_position(q_id, one.id);
+      if r is null then
+        raise exception 'the queue of % names a request that % does not have', w_name[raw_row[i]], one.first
+          using errcode = 'data_corrupted';
+      end if;
+      c := null;
+      one := q[r];
+      if one.claims is not null then
+        foreach c in array one.claims loop
+          exit when c.name = w_name[raw_row[i]];
+        end loop;
+      end if;
+      e_row := e_row || raw_row[i]; e_req := e_req || r;
+      e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
+      e_most := e_most || coalesce(c.most, 0);
+    end loop;
+
+    mine := '{}';
+    for i in 1 .. cardinality(claims) loop
+      c := claims[i];
+      w := array_position(w_name, c.name);
+      if w is not null then mine := mine || w; end if;
+    end loop;
+    r := array_position(q_id, subject);
+    case
+      when kind = 1 then
+        stage := case when r is null then 1 else 2 end;
+        at := 1; todo := case when r is null then mine[1:1] else '{}' end;
+      when kind = 2 then
+        answer := 0;
+        if q_phase[r] = 2 and q_number[r] = number then
+          answer := case when now < q_expires[r] then 1 else 0 end;
+          q_gone[r] := true; todo := mine;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+        end if;
+      when kind in (3, 4, 7) then
+        if r is null or q_phase[r] <> 2 or q_number[r] <> number or now >= q_expires[r] then
+          answer := case when kind = 4 then '"gone"' else '0' end;
+          if kind = 4 and following = any(q_id) then subject := following; stage := 2; end if;
+        elsif kind = 3 then
+          q_lease[r] := lease; q_expires[r] := now + lease; q_dirty[r] := true; answer := 1;
+        elsif kind = 7 then
+          one := q[r];
+          one.claims := array(
+            select row(l.name, 2, null, null, l.key)::signalbox.claim
+              from unnest(claims) with ordinality l order by l.ordinality);
+          q[r] := one; q_dirty[r] := true; todo := mine; answer := 1;
+          for e in 1 .. cardinality(e_req) loop
+            if e_req[e] = r then e_mode[e] := 2; end if;
+          end loop;
+        else
+          awaited := false;
+          for e in 1 .. cardinality(e_req) loop
+            s := e_req[e];
+            awaited := awaited or (q_phase[s] = 0 and now < q_expires[s] and e_row[e] = any(mine));
+          end loop;
+          if not awaited then
+            foreach w in array mine loop
+              w_unbound[w] := (
+                select count(*) > 0 from (
+                  select from signalbox.data d where d.id = w_id[w] for update skip locked) d);
+              awaited := awaited or not w_unbound[w];
+            end loop;
+          end if;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+          if awaited then
+            q_gone[r] := true; todo := mine; stage := 3;
+          else
+            counter := counter + 1;
+            q_lease[r] := lease; q_expires[r] := now + lease; q_number[r] := counter; q_dirty[r] := true;
+            answer := format('["kept",%s]', counter);
+          end if;
+        end if;
+      when kind = 5 then
+        if r is null then
+          answer := '"gone"';
+        elsif q_phase[r] = 2 and now >= q_expires[r] then
+          -- Its holder counts it as lost by now, so a late renewal must not revive it.
+          answer := '"gone"';
+          told := format('["lost",%s,%s,%s],', to_json(q[r].session), to_json(q_id[r]), to_json(q[r].first));
+          q_gone[r] := true; todo := mine;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+        else
+          q_lease[r] := lease; q_dirty[r] := true;
+          q_expires[r] := now + case when q_phase[r] = 2 then lease else life end;
+          if q_phase[r] = 0 then todo := mine; end if;
+          stage := 4;
+        end if;
+      when kind = 6 then
+        answer := 0;
+        if r is not null then
+          q_gone[r] := true; todo := mine;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+        end if;
+      when kind = 8 then
+        answer := 0; todo := mine;
+      else
+        -- All are taken out before any waiter is served, else one of them could get another's keys.
+        answer := 0;
+        for i in 1 .. cardinality(q_id) loop
+          one := q[i];
+          continue when case kind when 9 then q_phase[i] <> 2 or q_number[i] <> number else one.session <> id end;
+          answer := answer::int + 1;
+          q_gone[i] := true;
+          told := told || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+          if one.claims is null then
+            w := array_position(w_name, one.first);
+            todo := todo || w; w_dirty[w] := true;
+          else
+            foreach c in array one.claims loop
+              w := array_position(w_name, c.name);
+              if w is null then missing := missing || c.name;
+              else todo := todo || w; w_dirty[w] := true;
+              end if;
+            end loop;
+          end if;
+          exit when kind = 9;
+        end loop;
+    end case;
+
+    loop
+      -- Serve queues from their fronts: drop what has expired, and reserve the keys for all waiters that can run.
+      while todo <> '{}' loop
+        w := todo[cardinality(todo)];
+        over := null; first_mode := 0; permits := 0;
+        for e in 1 .. cardinality(e_row) loop
+          continue when e_row[e] <> w;
+          r := e_req[e];
+          continue when q_gone[r];
+          if now >= q_expires[r] + (case when q_phase[r] = 0 then greatest(q_lease[r] - 5000, 0) else 0 end) then
+            over := r;
+            exit;
+          end if;
+          continue when q_phase[r] = 0 and now >= q_expires[r];
+          -- A request that is blocked here blocks all behind it.
+          exit when not (first_mode = 0 or (first_mode = 2 and e_mode[e] = 2)
+            or (first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_most[e]));
+          if q_phase[r] = 0 then
+            -- It may run if nothing before it blocks any of its claims.
+            runs := true;
+            one := q[r];
+            if one.claims is not null then
+              foreach c in array one.claims loop
+                if c.name <> all (w_name) then missing := missing || c.name; runs := false; end if;
+              end loop;
+            end if;
+            for f in 1 .. cardinality(e_req) loop
+              exit when not runs;
+              continue when e_req[f] <> r;
+              inner_first := 0; inner_permits := 0;
+              for g in 1 .. f - 1 loop
+                s := e_req[g];
+                continue when e_row[g] <> e_row[f] or q_gone[s] or (q_phase[s] = 0 and now >= q_expires[s]);
+                inner_first := case when inner_first in (0, e_mode[g]) then e_mode[g] else 1 end;
+                if e_mode[g] = 3 then inner_permits := inner_permits + e_permits[g]; end if;
+                runs := inner_first <> 1 and inner_first = e_mode[f]
+                  and (inner_first = 2 or inner_permits + e_permits[f] <= e_most[f]);
+                exit when not runs;
+              end loop;
+              if runs and w_unbound[e_row[f]] is null then
+                -- A fence has the row for key share, and keeps it until its transaction ends.
+                w_unbound[e_row[f]] := (
+                  select count(*) > 0 from (
+                    select from signalbox.data d where d.id = w_id[e_row[f]] for update skip locked) d);
+              end if;
+              runs := runs and w_unbound[e_row[f]];
+            end loop;
+            if runs then
+              -- Silent waiters that it goes past are dropped: one that came back would not see what was granted.
+              for f in 1 .. cardinality(e_req) loop
+                continue when e_req[f] <> r;
+                for g in 1 .. f - 1 loop
+                  s := e_req[g];
+                  if e_row[g] = e_row[f] and not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then
+                    over := s;
+                    exit;
+                  end if;
+                end loop;
+                exit when over is not null;
+              end loop;
+              exit when over is not null;
+              q_phase[r] := 1; q_expires[r] := now + 1000; q_dirty[r] := true;
+              if r is distinct from appended then
+                told := told || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+              end if;
+            end if;
+          end if;
+          first_mode := case when first_mode in (0, e_mode[e]) then e_mode[e] else 1 end;
+          if e_mode[e] = 3 then permits := permits + e_permits[e]; end if;
+        end loop;
+        if over is null then
+          todo := todo[1:cardinality(todo) - 1];
+        else
+          q_gone[over] := true;
+          one := q[over];
+          told := told || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+          if one.claims is null then
+            w_dirty[w] := true;
+          else
+            foreach c in array one.claims loop
+              w := array_position(w_name, c.name);
+              if w is null then missing := missing || c.name;
+              else todo := todo || w; w_dirty[w] := true;
+              end if;
+            end loop;
+          end if;
+        end if;
+      end loop;
+      exit when missing <> '{}' or stage = 0;
+
+      if stage = 3 then
+        subject := following;
+        stage := case when subject = any(q_id) then 2 else 1 end;
+        at := 1; todo := mine[1:1];
+      elsif stage = 1 then
+        c := claims[at];
+        if c.mode = 3 then
+          for e in 1 .. cardinality(e_row) loop
+            if e_row[e] = mine[at] and e_mode[e] = 3 and e_most[e] <> c.most and not q_gone[e_req[e]] then
+              answer := format('["mismatch",%s,%s]', at, e_most[e]);
+              stage := 0;
+              exit;
+            end if;
+          end loop;
+          exit when stage = 0;
+        end if;
+        if at < cardinality(claims) then
+          at := at + 1; todo := mine[at:at];
+        else
+          -- It enters all its queues, and may run if it is served.
+          one := row(subject, c.name, session, host, pid, label, 0, 0, lease, 0, now, null)::signalbox.request;
+          one.first := w_name[mine[1]];
+          if cardinality(claims) > 1 or c.mode <> 1 or c.key is not null then one.claims := claims; end if;
+          appended := cardinality(q_id) + 1;
+          q := q || one; q_id := q_id || subject; q_phase := q_phase || 0;
+          -- One that does not wait is looked at once.
+          q_expires := q_expires || now + greatest(life, 1); q_lease := q_lease || lease; q_number := q_number || 0::bigint;
+          q_gone := q_gone || false; q_dirty := q_dirty || false;
+          for i in 1 .. cardinality(claims) loop
+            c := claims[i];
+            e_row := e_row || mine[i]; e_req := e_req || appended; e_mode := e_mode || c.mode;
+            e_permits := e_permits || coalesce(c.permits, 0); e_most := e_most || coalesce(c.most, 0);
+          end loop;
+          todo := mine; stage := 2;
+        end if;
+      else
+        r := array_position(q_id, subject);
+        if stage = 4 and q_phase[r] = 1 then
+          runs := true;
+          foreach w in array mine loop
+            if w_unbound[w] is null then
+              w_unbound[w] := (
+                select count(*) > 0 from (
+                  select from signalbox.data d where d.id = w_id[w] for update skip locked) d);
+            end if;
+            runs := runs and w_unbound[w];
+          end loop;
+        else
+          runs := r = appended and q_phase[r] = 1;
+        end if;
+        if runs then
+          counter := counter + 1;
+          q_phase[r] := 2; q_expires[r] := now + lease; q_number[r] := counter; q_dirty[r] := true;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+        elsif r = appended then
+          if life = 0 then
+            q_gone[r] := true; answer := '"busy"'; exit;
+          end if;
+          q_dirty[r] := true;
+          foreach w in array mine loop w_dirty[w] := true; end loop;
+        end if;
+        if q_phase[r] = 2 then
+          answer := q_number[r];
+          exit;
+        end if;
+        -- Where it stands, and when it is worth while to look again.
+        look := 'infinity'; holder := null; place := 0;
+        for f in 1 .. cardinality(e_req) loop
+          continue when e_req[f] <> r;
+          over := 0; awaited := false;
+          for g in 1 .. f - 1 loop
+            s := e_req[g];
+            continue when e_row[g] <> e_row[f] or q_gone[s];
+            if e_row[f] = mine[1] then place := place + 1; end if;
+            if q_phase[s] = 2 and holder is null then holder := s; end if;
+            continue when q_phase[s] = 0 and now >= q_expires[s];
+            -- Several requests may hold the key, and the end of any of them may make room.
+            awaited := awaited or (over > 0 and q_phase[s] = 0);
+            over := over + 1;
+            if not awaited then look := least(look, q_expires[s] - now); end if;
+          end loop;
+        end loop;
+        look := case when q_phase[r] = 1 then 0 else least(look + place * 50, hear) end;
+        -- A waiter looks often for the end of a transaction that an earlier grant is bound to.
+        over := 0;
+        foreach w in array mine loop over := over + 1; row_ids[over] := w_id[w]; end loop;
+        if (select count(*) from (
+          select from signalbox.data d where d.id = any(row_ids[1:over]) for update skip locked) d) < over
+        then look := 50; end if;
+        answer := format('["queued",%s,%s', place, greatest(look, 0)::bigint);
+        if holder is not null then
+          one := q[holder];
+          answer := answer || format(',%s,%s,%s,%s,%s', to_json(one.session), to_json(one.host), one.pid,
+            coalesce(to_json(one.label)::text, 'null'), (now - one.since)::bigint);
+        end if;
+        answer := answer || ']';
+        exit;
+      end if;
+    end loop;
+    exit again when missing = '{}';
+    need := array(select distinct n from unnest(missing) n);
+  end loop;
+
+  -- Write the queues that have changed.
+  for i in 1 .. cardinality(q_id) loop
+    continue when q_gone[i] or not q_dirty[i];
+    one := q[i];
+    one.phase := q_phase[i]; one.expires := q_expires[i]; one.lease := q_lease[i]; one.number := q_number[i];
+    q[i] := one;
+    w_dirty[array_position(w_name, one.first)] := true;
+  end loop;
+  for w in 1 .. cardinality(w_name) loop
+    continue when not w_dirty[w];
+    queue := null;
+    for e in 1 .. cardinality(e_row) loop
+      continue when e_row[e] <> w or q_gone[e_req[e]];
+      one := q[e_req[e]];
+      if one.first = w_name[w] then one.first := null;
+      else one := row(one.id, one.first, null, null, null, null, null, null, null, null, null, null)::signalbox.request;
+      end if;
+      queue := queue || one;
+    end loop;
+    update signalbox.data d set queue = queue, version = greatest(d.version, counter), changes = d.changes + 1
+      where d.id = w_id[w] returning d.changes into changes;
+    if changes >= 200 then worn := worn || w_id[w]; end if;
+  end loop;
+end $$;

@@ -1,0 +1,154 @@
+-- What a box asks for in other ways.
+
+-- Which of the waiting requests have to be polled now: those that are reserved, or gone. Writes nothing.
+create or replace function signalbox.look(names text[], ids text[]) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select coalesce(json_agg(w.id), '[]')::text from unnest(names, ids) w(name, id)
+      where not exists (
+        select from signalbox.keys k join signalbox.data d on d.id = k.id, unnest(d.queue) q
+          where k.name = w.name and q.id = w.id and q.phase = 0)
+  );
+end $$;
+
+-- The holders and waiters of keys whose names begin so, as JSON. Skips what is damaged.
+create or replace function signalbox.inspect(prefix text, exact boolean) returns text
+language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1 as $$
+declare
+  now float8 := signalbox.clock();
+begin
+  return (
+    select coalesce(json_agg(json_build_array(
+        d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1), c.permits, c.most, r.phase, r.number,
+        greatest(now - r.since, 0), r.expires - now
+      ) order by d.name, q.place), '[]')::text
+      from signalbox.keys k
+        join signalbox.data d on d.id = k.id
+        cross join lateral unnest(d.queue) with ordinality
+          q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+        -- A request is in the row of its first key, and the rows of its others name that.
+        cross join lateral (
+          select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.number, q.since, q.claims
+            where q.session is not null
+          union all
+          select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.number, f.since, f.claims
+            from signalbox.keys fk join signalbox.data fd on fd.id = fk.id, unnest(fd.queue) f
+            where q.session is null and fk.name = q.first and f.id = q.id
+        ) r
+        left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
+      where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
+        and r.expires > now
+  );
+end $$;
+
+-- The rows with requests of a session.
+create or replace function signalbox.rows_of(wanted text) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select coalesce(json_agg(d.name), '[]')::text from signalbox.data d
+      where d.queue is not null and exists (select from unnest(d.queue) q where q.session = wanted)
+  );
+end $$;
+
+-- Binds a grant to the transaction that calls this: these rows are granted to no other request until the transaction
+-- ends. False if it is not held. `home` is the row of its first key, which has the request.
+create or replace function signalbox.fence(wanted text[], home text, request text, number bigint) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+  bound text[];
+begin
+  for attempt in 1 .. 50 loop
+    select array_agg(d.name) into bound
+      from (select k.id from signalbox.keys k where k.name = any(wanted) order by k.name) k,
+        lateral (select s.name from signalbox.data s where s.id = k.id for key share) d;
+    -- A row that has moved to another number meanwhile is not bound. One that is bound does not move.
+    exit when wanted <@ bound;
+    if attempt = 50 then return false; end if;
+  end loop;
+  return exists (
+    select from signalbox.keys k join signalbox.data d on d.id = k.id, unnest(d.queue) q
+      where k.name = home and q.id = request and q.phase = 2 and q.number = number
+        and q.expires > signalbox.clock());
+end $$;
+
+-- Notifies the boxes that listen to these channels. A transaction of its own: those that notify commit one by one.
+create or replace function signalbox.tell(channels text[], payloads text[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform pg_notify(t.channel, t.payload) from unnest(channels, payloads) t(channel, payload);
+end $$;
+
+-- Reads the state of a limiter, and locks it until the end of the transaction.
+create or replace function signalbox.lock_limiter(wanted text) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  version bigint;
+  content text;
+begin
+  perform set_config('lock_timeout', '2000', true);
+  perform set_config('synchronous_commit', 'off', true);
+  -- A process that stands still must not keep the row locked.
+  perform set_config('idle_in_transaction_session_timeout', '2000', true);
+  select d.version, d.value into version, content from signalbox.keys k join signalbox.data d on d.id = k.id
+    where k.name = wanted for no key update of d;
+  return json_build_array(floor(signalbox.clock()), case when content is null then 0 else version end, content);
+end $$;
+
+-- Writes the states of limiters that were decided at a time of this server's clock, each if its version is as expected: 0
+-- for one that is not there. Answers with the version of each, and with what there is where that is another. Writes
+-- nothing where that time is ahead of the clock, or further behind than the slack. Names are in one order for all.
+create or replace function signalbox.keep_limiters(
+  wanted text[], expected bigint[], decided float8, slack float8, contents text[], swept float8[]
+) returns text
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_variable
+declare
+  now float8 := signalbox.clock();
+  answers json[] := '{}';
+  made int := 0;
+  version bigint;
+  content text;
+  changes int;
+  row_id bigint;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform set_config('lock_timeout', '2000', true);
+  if decided > now or now - decided > slack then
+    return json_build_array('clock', floor(now));
+  end if;
+  for i in 1 .. cardinality(wanted) loop
+    if expected[i] = 0 and signalbox.make_rows(wanted[i:i], now + 60000) then made := made + 1; end if;
+    -- A row without content was made, and is not there for those who look.
+    update signalbox.data d set
+        version = greatest(d.version + 1, floor(now * 1000)::bigint), value = contents[i], changes = d.changes + 1
+      where d.id = (select k.id from signalbox.keys k where k.name = wanted[i])
+        and expected[i] = case when d.value is null then 0 else d.version end
+      returning d.version, d.changes, d.id into version, changes, row_id;
+    if found then
+      if changes >= 200 then perform signalbox.move_rows(array[row_id]); end if;
+      answers := answers || json_build_array(version);
+    else
+      version := 0; content := null;
+      select d.version, d.value into version, content
+        from signalbox.keys k join signalbox.data d on d.id = k.id where k.name = wanted[i];
+      answers := answers || json_build_array(case when content is null then 0 else version end, content);
+    end if;
+  end loop;
+  if made > 0 then swept := signalbox.sweep(2 * made + 1, swept); end if;
+  return json_build_array('done', floor(now), array_to_json(answers), array_to_json(swept));
+end $$;
+
+-- The time, and the states of all limiters.
+create or replace function signalbox.limiters() returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select json_build_array(floor(signalbox.clock()), coalesce(json_agg(json_build_array(d.name, d.value)), '[]'))::text
+      from signalbox.keys k join signalbox.data d on d.id = k.id
+      where starts_with(k.name, 'limit') and d.value is not null
+  );
+end $$;

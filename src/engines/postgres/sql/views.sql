@@ -1,0 +1,25 @@
+-- The holders of each key and its waiters: a line for each key of a request that has not expired.
+create or replace view signalbox.locks as
+  select
+    coalesce(c.key, substr(coalesce(c.name, d.name), 6)) as key,
+    (array['waiting', 'reserved', 'held'])[r.phase + 1] as phase,
+    case coalesce(c.mode, 1)
+      when 1 then 'exclusive' when 2 then 'shared' else c.permits::text || ' of ' || c.most::text
+    end as claim,
+    r.host, r.pid, r.session, r.label,
+    nullif(r.number, 0) * 1024 as token,
+    to_timestamp(r.since / 1000) as since,
+    to_timestamp(r.expires / 1000) as expires
+  from signalbox.data d
+    cross join lateral unnest(d.queue) r
+    left join lateral unnest(r.claims) c on true
+  where r.session is not null and to_timestamp(r.expires / 1000) > clock_timestamp();
+
+-- The values of stores, as JSON. A key that is too long for an index is shown as its hash, without its store.
+create or replace view signalbox.values as
+  select
+    case when starts_with(d.name, 'value/') then split_part(d.name, '/', 2) end as store,
+    regexp_replace(d.name, '^value(/[^/]*/)?', '') as key,
+    d.version, d.value
+  from signalbox.data d
+  where starts_with(d.name, 'value');

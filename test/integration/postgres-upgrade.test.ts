@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { open } from '../../src/index.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+
+const layout1 = readFileSync(new URL('../support/postgres/schema-1.sql', import.meta.url), 'utf8')
+
+/** A server with a schema of layout 1, and what its boxes have left there. */
+async function withLayout1(lockedFor: number): Promise<PostgresServer> {
+  const server = await startPostgres()
+  const queue = JSON.stringify([
+    ['box.1', 'box', 'host', 1, 'held', Date.now() + lockedFor, 30_000, 5, null, Date.now(), ['key']],
+  ])
+  await server.query(`
+    ${layout1}
+    insert into signalbox.names (name, id) values ('value/s/key', 1), ('value/s/gone', 2), ('lock/key', 3), ('limit/api', 4);
+    insert into signalbox.state (id, version, data) values
+      (1, 7, E'[7,["box",1]]\\n{"euros":3}'), (2, 8, E'[8]\\n'), (3, 5, '${queue}'), (4, 9, '1 {}');
+    insert into signalbox.recorded (mark, until) values (
+      encode(substr(sha256(E's/key\\\\000first'), 1, 16), 'hex')::uuid, clock_timestamp() + interval '1 day')`)
+  return server
+}
+
+test('a schema of layout 1 becomes one of layout 2 that has its values and ids', async () => {
+  await using server = await withLayout1(-1)
+  await using box = await open(server.url)
+  const store = box.store('s')
+  expect(await store.get('key')).toMatchObject({ value: { euros: 3 }, version: 7 })
+  expect(await store.get('gone')).toBeUndefined()
+  const again = await store.transaction(['key'], tx => tx.put('key', 0), { id: 'first' })
+  expect(again).toMatchObject({ applied: false })
+  await box.mutex('key').run(() => undefined)
+  await box.limiter('api', { limit: 1, per: '1s' }).acquire()
+  await using other = await open(server.url)
+  expect((await other.store('s').get('key'))?.value).toEqual({ euros: 3 })
+})
+
+test('a schema of layout 1 is left as it is while one of its boxes holds a lock', async () => {
+  await using server = await withLayout1(60_000)
+  await expect(open(server.url)).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining(
+      'an older version of Signalbox holds locks in the schema signalbox',
+    ) as string,
+  })
+  expect(await server.query('select signalbox.version()')).toEqual([{ version: 1 }])
+})

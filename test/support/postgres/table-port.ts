@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import type { Operation } from '../../../src/engine/contract.js'
+import { Calls, worded } from '../../../src/engines/postgres/calls.js'
+import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
+import { outcomeOf, reportsOf, type Json } from '../../../src/engines/postgres/outcomes.js'
+import { schemaText } from '../../../src/engines/postgres/schema.js'
+import { statementsOf, type Statements } from '../../../src/engines/postgres/statements.js'
+import type { PostgresServer } from '../servers/postgres.js'
+import type { Answered, Session, TablePort } from '../table-world.js'
+
+/** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
+const TICK = 0.01
+
+/** Ports of the lock table: each has a schema and a connection of its own, which serve one history after the other. */
+export class PostgresTablePorts {
+  readonly #server: PostgresServer
+  readonly #free: PostgresTablePort[] = []
+  readonly #all: PostgresTablePort[] = []
+
+  constructor(server: PostgresServer) {
+    this.#server = server
+  }
+
+  take(): TablePort {
+    let port = this.#free.pop()
+    if (!port) {
+      const client = new pg.Client(this.#server.address)
+      port = new PostgresTablePort(client, `s${this.#all.length}`, () => this.#free.push(port!))
+      this.#all.push(port)
+    }
+    port.begin()
+    return port
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map(port => port.close()))
+  }
+}
+
+/** The port of the lock table in a schema of its own, with a clock that the test sets. */
+class PostgresTablePort implements TablePort {
+  readonly #client: pg.Client
+  readonly #schema: string
+  readonly #statements: Statements
+  readonly #made: Promise<unknown>
+  #calls = new Map<Session, Calls>()
+  #cleared: Promise<unknown> = Promise.resolve()
+  #ahead = 0
+
+  constructor(
+    client: pg.Client,
+    schema: string,
+    readonly end: () => void,
+  ) {
+    this.#client = client
+    this.#schema = schema
+    this.#statements = statementsOf(schema)
+    this.#made = client.connect().then(() =>
+      client.query(`
+        ${schemaText(schema)}
+        create table ${schema}.test_clock as select 0::float8 as at;
+        create or replace function ${schema}.clock() returns float8 language sql volatile as
+          'select c.at from ${schema}.test_clock c'`),
+    )
+  }
+
+  /** Begins a history with nothing. */
+  begin(): void {
+    const tables = ['keys', 'data', 'recorded', 'watchers'].map(table => `${this.#schema}.${table}`)
+    this.#calls = new Map()
+    this.#ahead = 0
+    this.#cleared = this.#made.then(() =>
+      this.#client.query(tables.map(table => `delete from ${table}`).join(';')),
+    )
+  }
+
+  async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
+    await this.#cleared
+    await this.#client.query(`update ${this.#schema}.test_clock set at = ${now + (this.#ahead += TICK)}`)
+    let calls = this.#calls.get(session)
+    if (!calls) {
+      calls = new Calls(this.#statements, () => ({ session, host: 'host', pid: 1, label: undefined }))
+      this.#calls.set(session, calls)
+    }
+    if (operation.type === 'inspect' || operation.type === 'revoke') throw new TypeError(operation.type)
+    const { answers, told } = await calls.decide([worded(operation)], (text, values) =>
+      this.#query(text, values),
+    )
+    const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
+    return {
+      answer: outcomeOf(operation, answers[0]!),
+      told: told.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
+      reports: reportsOf(JSON.parse(inspected as string) as Json),
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#client.end()
+  }
+
+  async #query(text: string, values: readonly string[]): Promise<unknown> {
+    try {
+      const { rows } = await this.#client.query<unknown[]>({
+        text,
+        name: createHash('sha256').update(text).digest('hex').slice(0, 16),
+        values: [...values],
+        rowMode: 'array',
+      })
+      return rows[0]?.[0]
+    } catch (error) {
+      const { message, code } = error as Error & { readonly code?: string }
+      throw new SqlError(message, code, false, error)
+    }
+  }
+}
