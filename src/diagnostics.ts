@@ -1,5 +1,4 @@
 import { channel } from 'node:diagnostics_channel'
-import type { BoxState } from './core/health.js'
 
 /** What every message carries. */
 export interface BoxEvent {
@@ -11,7 +10,7 @@ export interface BoxEvent {
 
 /** A message on `signalbox:box:state`. */
 export interface BoxStateEvent extends BoxEvent {
-  status: BoxState['status']
+  status: 'ready' | 'reconnecting' | 'closed'
   /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
   reason: Error | undefined
 }

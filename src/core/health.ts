@@ -7,7 +7,7 @@ export interface BoxState {
    * `ready`: the engine answered when it was asked last. `reconnecting`: it did not. `closed`: the box was closed, or
    * the engine has ended its session.
    */
-  readonly status: 'ready' | 'reconnecting' | 'closed'
+  readonly status: BoxStateEvent['status']
   readonly since: Date
   /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
   readonly reason: Error | undefined

@@ -61,7 +61,10 @@ async function waitsOn(one: Box, other: Box, pairs: readonly Pair[]): Promise<vo
   await Promise.all(pairs.map(pair => pair.failOver()))
   const next = await waiting
   expect(next.token).toBeGreaterThan(held.token)
-  for (const { replica } of pairs) expect(await replica.command('GET', 'key')).toContain('signalbox/1')
+  const texts = await Promise.all(pairs.map(({ replica }) => replica.command('GET', 'key')))
+  // A grant of a quorum needs a majority of the servers, and the client of another one may still look for its master.
+  const holding = texts.filter(text => String(text).startsWith('signalbox/1'))
+  expect(holding.length).toBeGreaterThan(pairs.length / 2)
   await next.release()
 }
 
