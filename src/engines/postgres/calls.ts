@@ -25,6 +25,14 @@ export interface CallOptions {
   readonly isAgain?: boolean
 }
 
+/** What came of a call. */
+interface Answered {
+  readonly answers: readonly Json[]
+  readonly told: Decided[1]
+  /** Whether the server has notified the other sessions. */
+  readonly isNotified: boolean
+}
+
 /** An operation with its words. */
 export interface Worded {
   readonly operation: ServerOperation
@@ -52,11 +60,7 @@ export class Calls {
    * Carries out operations by one statement, and gives their answers in order. An operation that is answered `again` was
    * not carried out, because other rows were locked by then. Rejects with a SqlError, when nothing was carried out.
    */
-  async decide(
-    operations: readonly Worded[],
-    query: Query,
-    options: CallOptions = {},
-  ): Promise<{ answers: readonly Json[]; told: Decided[1] }> {
+  async decide(operations: readonly Worded[], query: Query, options: CallOptions = {}): Promise<Answered> {
     const order = orderOf(operations)
     const words = order.places.map(place => operations[place]!.words)
     const durable = operations.some(({ operation }) => isDurable(operation))
@@ -70,7 +74,7 @@ export class Calls {
         this.#swept = swept
         const answers: Json[] = []
         for (const [index, place] of order.places.entries()) answers[place] = sorted[index]!
-        return { answers, told }
+        return { answers, told, isNotified: !durable }
       } catch (error) {
         if (!(error instanceof SqlError) || attempt === MOST_ATTEMPTS || options.isWithin) throw error
         if (error.code === NEEDS_ROWS)

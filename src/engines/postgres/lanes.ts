@@ -1,11 +1,11 @@
 import type { Clock } from '../../clock.js'
 import type { LockRequest } from '../../engine/contract.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { worded, type CallOptions, type Calls, type Worded } from './calls.js'
+import { type CallOptions, type Calls, type Worded } from './calls.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { heldRow, type Json, type Told } from './outcomes.js'
 import { rowName } from './names.js'
-import type { ServerOperation } from './words.js'
+import { wordsOf, type ServerOperation } from './words.js'
 
 /** Maximum number of operations in one call. */
 const MOST_TOGETHER = 256
@@ -16,6 +16,12 @@ const MOST_HELD = 2000
 /** How long one attempt waits for it, and how long it is until the next one: milliseconds. */
 const HELD_PATIENCE = 50
 const HELD_PAUSE = 50
+
+/**
+ * Takes what sessions have to be notified of, and notifies them unless the server has. Settles when that can't be lost
+ * with this process any more.
+ */
+type ToldTaker = (told: readonly Told[], isNotified: boolean) => Promise<void> | undefined
 
 interface Job extends Worded {
   /** Until when it waits for a row that a transaction elsewhere holds: clock time. */
@@ -40,20 +46,14 @@ export class Lanes {
   readonly #calls: Calls
   readonly #query: Query
   readonly #clock: Clock
-  readonly #told: (told: readonly Told[]) => Promise<void> | undefined
+  readonly #told: ToldTaker
   readonly #main: TickBatcher<Job>
   readonly #renewals: TickBatcher<Job>
   /** By the name of the row; the one that is waited for next comes first. */
   readonly #held = new Map<string, HeldRow>()
   #isTryingHeld = false
 
-  /** @param told notifies sessions, and settles when that can't be lost any more with this process. */
-  constructor(
-    calls: Calls,
-    query: Query,
-    clock: Clock,
-    told: (told: readonly Told[]) => Promise<void> | undefined,
-  ) {
+  constructor(calls: Calls, query: Query, clock: Clock, told: ToldTaker) {
     this.#calls = calls
     this.#query = query
     this.#clock = clock
@@ -66,7 +66,8 @@ export class Lanes {
   run(operation: ServerOperation): Promise<Json> {
     return new Promise((resolve, reject) => {
       const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MOST_HELD
-      const job = { ...worded(operation), until: this.#clock.now() + wait, resolve, reject }
+      const words = wordsOf(operation)
+      const job = { operation, words, until: this.#clock.now() + wait, resolve, reject }
       if (operation.type === 'renew') this.#renewals.add(job)
       else this.#main.add(job)
     })
@@ -107,7 +108,7 @@ export class Lanes {
   async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
     const held = new Map<Job, string>()
     try {
-      const { answers, told } = await this.#calls.decide(jobs, this.#query, options)
+      const { answers, told, isNotified } = await this.#calls.decide(jobs, this.#query, options)
       const settled: (() => void)[] = []
       const again: Job[] = []
       for (const [index, job] of jobs.entries()) {
@@ -121,7 +122,7 @@ export class Lanes {
         for (const each of settled) each()
       }
       // The caller may end the process as soon as it has the outcome.
-      const notified = this.#told(told)
+      const notified = this.#told(told, isNotified)
       if (notified) notified.then(settle, settle)
       else settle()
       if (again.length > 0)

@@ -73,7 +73,9 @@ export class PostgresEngine implements Engine {
     this.#clock = clock
     this.#statements = statementsOf(schema)
     this.#calls = new Calls(this.#statements, () => this.#info!)
-    this.#lanes = new Lanes(this.#calls, sql.query, clock, told => this.#notify(told))
+    this.#lanes = new Lanes(this.#calls, sql.query, clock, (told, isNotified) =>
+      this.#notify(told, isNotified),
+    )
     this.#limiters = new Limiters(sql, this.#statements, clock)
     const hearer = {
       heard: ({ type, about }: Hint) => this.#listener?.[type](about),
@@ -221,8 +223,8 @@ export class PostgresEngine implements Engine {
     }
   }
 
-  /** Notifies sessions of what has happened to their requests and values. */
-  #notify(told: readonly Told[]): Promise<void> | undefined {
+  /** Passes on what has happened to the requests and values of sessions. The server has notified others, or this does. */
+  #notify(told: readonly Told[], isNotified: boolean): Promise<void> | undefined {
     const underway: Promise<void>[] = []
     for (const each of told) {
       const [type, session] = each
@@ -232,7 +234,7 @@ export class PostgresEngine implements Engine {
         else this.#listener?.missed()
         continue
       }
-      underway.push(this.#hints.tell(session, hint ?? { type: 'changed', about: '\n' }))
+      if (!isNotified) underway.push(this.#hints.tell(session, hint ?? { type: 'changed', about: '\n' }))
       const key = type === 'wake' ? keyOf(each[3]) : undefined
       if (key !== undefined) this.#listener?.reserved(key)
     }

@@ -17,21 +17,30 @@ export type ServerOperation =
   | { readonly type: 'revoke'; readonly session: string; readonly rows: readonly string[] }
 
 /** An operation in the words of the function `decide` of the schema. */
-export interface Words {
-  readonly kind: number
+export class Words {
+  /** Negative where the operation has more. */
+  kind: number
   /** The row of its first claim; empty where there is none. */
   readonly name: string
   /** The request; for others the session. */
   readonly id: string
-  readonly number: number
-  readonly lease: number
-  readonly life: number
-  readonly hear: number
-  readonly label: string
-  /** What else it has. The kind is negative then. */
-  readonly more?: object
+  number = 0
+  lease = 0
+  life = 0
+  hear = 0
+  label = ''
+  /** What else it has. */
+  more: object | undefined
   /** The rows of locks that it needs. */
   readonly rows: readonly string[]
+
+  constructor(kind: number, name: string, id: string, rows: readonly string[], more?: object) {
+    this.kind = more ? -kind : kind
+    this.name = name
+    this.id = id
+    this.more = more
+    this.rows = rows
+  }
 }
 
 /** A claim as the server reads it. */
@@ -44,16 +53,6 @@ interface ClaimWords {
 }
 
 const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
-const NOTHING = {
-  name: '',
-  id: '',
-  number: 0,
-  lease: 0,
-  life: 0,
-  hear: 0,
-  label: '',
-  rows: [] as readonly string[],
-}
 /** The server stores a time that is past all others as that of this many milliseconds: some 3,000 years. */
 const LONGEST = 1e14
 /** How long a watcher is notified without a sign of life: milliseconds. */
@@ -64,44 +63,48 @@ const NO_TEXT = /[\0\p{Surrogate}]/gu
 export function wordsOf(operation: ServerOperation): Words {
   switch (operation.type) {
     case 'enqueue':
-      return { ...ofRequest(1, operation.request, readWords(operation.read)), ...patienceWords(operation) }
+      return patient(ofRequest(1, operation.request, readWords(operation.read)), operation)
     case 'poll':
-      return { ...ofRequest(5, operation.request, readWords(operation.read)), ...patienceWords(operation) }
+      return patient(ofRequest(5, operation.request, readWords(operation.read)), operation)
     case 'release':
       return ofGrant(2, operation)
-    case 'renew':
-      return { ...ofGrant(3, operation), lease: finite(operation.lease) }
+    case 'renew': {
+      const words = ofGrant(3, operation)
+      words.lease = finite(operation.lease)
+      return words
+    }
     case 'extendOrYield': {
-      const { next, request, number } = operation
-      const words = ofRequest(4, { ...request, label: next.label }, { next: next.id })
-      return { ...words, number, ...patienceWords(operation) }
+      const words = patient(ofGrant(4, operation, { next: operation.next.id }), operation)
+      words.label = textOf(operation.next.label)
+      return words
     }
     case 'cancel':
       return ofRequest(6, operation.request)
     case 'downgrade':
-      return ofGrant(7, operation, true)
+      return ofGrant(7, operation, { claims: operation.request.claims.map(claimWords) })
     case 'expire':
-      return ofKeys(8, operation.keys)
-    case 'forceRelease':
-      return { ...ofKeys(9, [operation.key]), number: operation.number }
-    case 'revoke': {
-      const claims = operation.rows.map((name): ClaimWords => ({ name, mode: 1 }))
-      return { ...NOTHING, kind: -10, id: operation.session, more: { claims }, rows: operation.rows }
+      return ofClaims(8, '', operation.keys.map(exclusiveWords))
+    case 'forceRelease': {
+      const words = ofClaims(9, '', [exclusiveWords(operation.key)])
+      words.number = operation.number
+      return words
     }
+    case 'revoke':
+      return ofClaims(
+        10,
+        operation.session,
+        operation.rows.map(name => ({ name, mode: 1 })),
+      )
     case 'read':
-      return { ...NOTHING, kind: -11, more: readWords(operation) }
+      return new Words(11, '', '', [], readWords(operation))
     case 'commit':
       return ofCommit(operation)
     case 'watch':
     case 'unwatch': {
       const kind = operation.type === 'watch' ? 13 : 14
-      return {
-        ...NOTHING,
-        kind,
-        name: rowName('value', operation.key),
-        id: operation.session,
-        lease: WATCH_LIFE,
-      }
+      const words = new Words(kind, rowName('value', operation.key), operation.session, [])
+      words.lease = WATCH_LIFE
+      return words
     }
   }
 }
@@ -113,26 +116,34 @@ export function isDurable({ type }: ServerOperation): boolean {
 
 /** What PostgreSQL can store of a text; empty for none. */
 export function textOf(text: string | undefined): string {
-  return (text ?? '').replaceAll(NO_TEXT, '\ufffd')
+  return text ? text.replaceAll(NO_TEXT, '\ufffd') : ''
 }
 
-function ofRequest(kind: number, { id, claims, label }: LockRequest, more: object = {}, all = false): Words {
-  const words = claims.map(claimWords)
-  const rows = words.map(({ name }) => name)
-  const isSimple = !all && words.length === 1 && words[0]!.mode === 1 && words[0]!.key === undefined
-  const whole = isSimple ? more : { ...more, claims: words }
-  const base = { ...NOTHING, name: rows[0]!, id, label: textOf(label), rows }
-  return Object.keys(whole).length === 0 ? { ...base, kind } : { ...base, kind: -kind, more: whole }
+function ofRequest(kind: number, { id, claims, label }: LockRequest, more?: object): Words {
+  const [first] = claims
+  const name = rowName('lock', first!.key)
+  const isSimple = claims.length === 1 && first!.mode === 'exclusive' && keyOf(name) !== undefined
+  const all = isSimple ? undefined : claims.map(claimWords)
+  const rows = all ? all.map(its => its.name) : [name]
+  const words = new Words(kind, name, id, rows, all ? { claims: all, ...more } : more)
+  words.label = textOf(label)
+  return words
 }
 
-/** @param all whether all claims are told, also a simple one. */
-function ofGrant(kind: number, { request, number }: Granted, all = false): Words {
-  return { ...ofRequest(kind, request, {}, all), number }
+function ofGrant(kind: number, { request, number }: Granted, more?: object): Words {
+  const words = ofRequest(kind, request, more)
+  words.number = number
+  return words
 }
 
-function ofKeys(kind: number, keys: readonly string[]): Words {
-  const claims = keys.map(key => claimWords({ key, mode: 'exclusive' }))
-  return { ...NOTHING, kind: -kind, more: { claims }, rows: claims.map(({ name }) => name) }
+function ofClaims(kind: number, id: string, claims: readonly ClaimWords[]): Words {
+  return new Words(
+    kind,
+    '',
+    id,
+    claims.map(({ name }) => name),
+    { claims },
+  )
 }
 
 function ofCommit({ guard, expect, writes, record, retention, release }: Commit): Words {
@@ -142,12 +153,13 @@ function ofCommit({ guard, expect, writes, record, retention, release }: Commit)
     marks: record.map(markOf),
     release,
   }
-  const words = guard ? ofRequest(12, guard.request, more) : { ...NOTHING, kind: -12, more }
-  return { ...words, number: guard?.number ?? 0, lease: finite(retention) }
+  const words = guard ? ofGrant(12, guard, more) : new Words(12, '', '', [], more)
+  words.lease = finite(retention)
+  return words
 }
 
-function readWords(read: ReadSet | undefined): object {
-  if (!read) return {}
+function readWords(read: ReadSet | undefined): object | undefined {
+  if (!read) return undefined
   return { read: { names: read.keys.map(key => rowName('value', key)), marks: read.ids.map(markOf) } }
 }
 
@@ -161,12 +173,16 @@ function claimWords(claim: Claim): ClaimWords {
   }
 }
 
-function patienceWords(patience: Patience): Pick<Words, 'lease' | 'life' | 'hear'> {
-  return {
-    lease: finite(patience.lease),
-    life: patience.wait > 0 ? finite(entryLife(patience)) : 0,
-    hear: finite(hearWithin(patience)),
-  }
+function exclusiveWords(key: string): ClaimWords {
+  return claimWords({ key, mode: 'exclusive' })
+}
+
+/** Adds how long a request and its grant last. */
+function patient(words: Words, patience: Patience): Words {
+  words.lease = finite(patience.lease)
+  words.life = patience.wait > 0 ? finite(entryLife(patience)) : 0
+  words.hear = finite(hearWithin(patience))
+  return words
 }
 
 function finite(milliseconds: number): number {

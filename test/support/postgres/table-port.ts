@@ -6,11 +6,18 @@ import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
 import { outcomeOf, reportsOf, type Json } from '../../../src/engines/postgres/outcomes.js'
 import { schemaText } from '../../../src/engines/postgres/schema.js'
 import { statementsOf, type Statements } from '../../../src/engines/postgres/statements.js'
+import type { ServerOperation } from '../../../src/engines/postgres/words.js'
 import type { PostgresServer } from '../servers/postgres.js'
 import type { Answered, Session, TablePort } from '../table-world.js'
 
 /** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
 const TICK = 0.01
+
+/** What came of operations that were carried out by one call. */
+interface Together {
+  readonly outcomes: readonly unknown[]
+  readonly told: readonly string[]
+}
 
 /** Ports of the lock table: each has a schema and a connection of its own, which serve one history after the other. */
 export class PostgresTablePorts {
@@ -22,7 +29,7 @@ export class PostgresTablePorts {
     this.#server = server
   }
 
-  take(): TablePort {
+  take(): PostgresTablePort {
     let port = this.#free.pop()
     if (!port) {
       const client = new pg.Client(this.#server.address)
@@ -76,6 +83,13 @@ class PostgresTablePort implements TablePort {
   }
 
   async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
+    const { outcomes, told } = await this.together(session, [operation], now)
+    const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
+    return { answer: outcomes[0], told, reports: reportsOf(JSON.parse(inspected as string) as Json) }
+  }
+
+  /** Carries out operations by one call. */
+  async together(session: Session, operations: readonly Operation[], now: number): Promise<Together> {
     await this.#cleared
     await this.#client.query(`update ${this.#schema}.test_clock set at = ${now + (this.#ahead += TICK)}`)
     let calls = this.#calls.get(session)
@@ -83,15 +97,11 @@ class PostgresTablePort implements TablePort {
       calls = new Calls(this.#statements, () => ({ session, host: 'host', pid: 1, label: undefined }))
       this.#calls.set(session, calls)
     }
-    if (operation.type === 'inspect' || operation.type === 'revoke') throw new TypeError(operation.type)
-    const { answers, told } = await calls.decide([worded(operation)], (text, values) =>
-      this.#query(text, values),
-    )
-    const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
+    const all = operations.map(operation => worded(operation as ServerOperation))
+    const { answers, told } = await calls.decide(all, (text, values) => this.#query(text, values))
     return {
-      answer: outcomeOf(operation, answers[0]!),
+      outcomes: all.map(({ operation }, index) => outcomeOf(operation, answers[index]!)),
       told: told.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
-      reports: reportsOf(JSON.parse(inspected as string) as Json),
     }
   }
 

@@ -94,10 +94,16 @@ function isUnconnected(error: unknown): boolean {
   return syscall === 'connect' || syscall === 'getaddrinfo' || UNCONNECTED.test(code ?? '')
 }
 
-/** An array of PostgreSQL as text. */
-export function arrayText(items: readonly (string | number | bigint | boolean | null)[]): string {
-  const parts = items.map(item =>
-    typeof item === 'string' ? `"${item.replace(/["\\]/g, '\\$&')}"` : item === null ? 'null' : String(item),
-  )
-  return `{${parts.join(',')}}`
+/** What has to be escaped in an array. */
+const ESCAPED = /["\\]/
+
+/** An array of PostgreSQL as text. Text is quoted, so none of it is taken for a null. */
+export function arrayText(items: readonly (string | number)[]): string {
+  let text = ''
+  for (const item of items) {
+    if (text !== '') text += ','
+    if (typeof item !== 'string') text += item
+    else text += `"${ESCAPED.test(item) ? item.replace(/["\\]/g, '\\$&') : item}"`
+  }
+  return `{${text}}`
 }

@@ -6,7 +6,7 @@
 -- Operations are in an order in which rows can be locked, or `locked` has the names of all rows, which are locked first.
 --
 -- @param session, host, pid, label of the box
--- @param durable whether a value is written, which is waited for until it is on the disk
+-- @param durable whether a value is written, which is waited for until it is on the disk. Then the box notifies others.
 -- @param within whether the caller's transaction goes on: then nothing of it is changed, its settings neither
 -- @param patience how long it is waited for a row that another transaction holds: milliseconds
 -- @param waits whether values that a transaction elsewhere holds are waited for
@@ -30,6 +30,7 @@ declare
   micros bigint;
   more jsonb;
   kind int;
+  is_simple boolean;
   answers text := '';
   told text := '';
   answer text;
@@ -42,7 +43,7 @@ declare
   guard text;
   done_places bigint[];
   done_answers bigint[];
-  done bigint[];
+  done bigint[] := '{}';
   changes int;
   row_id bigint;
   written text[];
@@ -52,8 +53,8 @@ begin
   now := signalbox.clock();
   micros := floor(now * 1000)::bigint;
   if not within then
-    perform set_config('lock_timeout', patience::text, true);
-    if not durable then perform set_config('synchronous_commit', 'off', true); end if;
+    answer := set_config('lock_timeout', patience::text, true);
+    if not durable then answer := set_config('synchronous_commit', 'off', true); end if;
   end if;
   if cardinality(locked) > 0 then
     perform from (select k.id from signalbox.keys k where k.name = any(locked) order by k.name) k,
@@ -88,27 +89,31 @@ begin
     end loop;
   end if;
   for i in 1 .. cardinality(kinds) loop
-    if done[i] is not null then
-      answers := answers || done[i] || ',';
-      continue;
-    end if;
-    if done_places is not null then
-      -- Rows are locked by now that may come behind this one. So it is not waited for.
-      perform from signalbox.keys k join signalbox.data d on d.id = k.id
-        where k.name = names[i] for no key update of d skip locked;
-      if not found and exists (select from signalbox.keys k where k.name = names[i]) then
-        answers := answers || '"again",';
+    if is_batch then
+      if done[i] is not null then
+        answers := answers || done[i] || ',';
         continue;
       end if;
+      if done <> '{}' then
+        -- Rows are locked by now that may come behind this one. So it is not waited for.
+        perform from signalbox.keys k join signalbox.data d on d.id = k.id
+          where k.name = names[i] for no key update of d skip locked;
+        if not found and exists (select from signalbox.keys k where k.name = names[i]) then
+          answers := answers || '"again",';
+          continue;
+        end if;
+      end if;
     end if;
-    kind := abs(kinds[i]);
-    more := case when kinds[i] < 0 then mores -> (i - 1) end;
-    now := signalbox.clock();
-    micros := floor(now * 1000)::bigint;
+    kind := kinds[i];
+    more := null;
     answer := null;
-    changes := 0;
-    claims := null;
-    if kind <= 5 and not coalesce(more ? 'claims', false) then
+    is_simple := kind > 0 and kind <= 5;
+    if kind < 0 then
+      kind := - kind;
+      more := mores -> (i - 1);
+      is_simple := kind <= 5 and not more ? 'claims';
+    end if;
+    if is_simple then
       -- One exclusive claim: what comes up most is one statement. It does nothing unless all is as it has to be, and
       -- then the lock table decides. A row is bound to a transaction only if another one has locked it.
       case kind
@@ -215,8 +220,15 @@ begin
             if answer is not null then told := told || one_told; end if;
           end if;
       end case;
-      if changes >= 200 then worn := worn || row_id; end if;
+      if answer is not null then
+        if changes >= 200 then worn := worn || row_id; end if;
+        if more is null then
+          answers := answers || answer || ',';
+          continue;
+        end if;
+      end if;
     end if;
+    claims := null;
     if answer is null and more ? 'claims' then
       claims := array(
         select row(c.name, c.mode, c.permits, c.most, c.key)::signalbox.claim
@@ -225,6 +237,14 @@ begin
           order by j.place);
     elsif answer is null and names[i] <> '' then
       claims := array[row(names[i], 1, null, null, null)::signalbox.claim];
+    end if;
+    if kind = 8 and cardinality(claims) = 1 then
+      -- Most often the key is free, or its holder and the next one live: there is nothing to serve.
+      select '0' into answer where not exists (
+        select from signalbox.keys k join signalbox.data d on d.id = k.id
+          where k.name = (claims[1]).name and cardinality(d.queue) > 0
+            and not ((d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+              and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now, cardinality(d.queue) = 1)));
     end if;
     if answer is null and kind <= 10 then
       select d.answer, d.told, d.made, d.worn into answer, one_told, one_made, one_worn
@@ -282,6 +302,11 @@ begin
   if written is not null then
     select told || coalesce(string_agg(format('["changed",%s,%s],', to_json(w.session), to_json(w.name)), ''), '')
       into told from signalbox.watchers w where w.name = any(written) and w.until > to_timestamp(now / 1000);
+  end if;
+  if told <> '' and not durable and not within and pg_notification_queue_usage() < 0.9 then
+    -- Transactions that notify commit one by one, so none does that waits for the disk.
+    perform pg_notify('signalbox ' || (e.value ->> 1), (e.value ->> 0) || ' ' || (e.value ->> 2))
+      from json_array_elements(('[' || rtrim(told, ',') || ']')::json) e where e.value ->> 1 <> session;
   end if;
   if worn <> '{}' and not within then perform signalbox.move_rows(worn); end if;
   if made > 0 and not within then swept := signalbox.sweep(2 * made + 1, swept); end if;
