@@ -33,7 +33,7 @@ test('many operations in one call are decided as each by itself', async () => {
   const random = new Random(5)
   let now = 1000
   for (let call = 0; call < 200; call++) {
-    now += random.below(3) === 0 ? random.below(400) : 0
+    now += random.below(3) === 0 ? random.below(1500) : 0
     const session = SESSIONS[random.below(SESSIONS.length)]!
     const keys = random.some(['a', 'b', 'c', 'd', 'e', 'f'], 3 + random.below(4))
     const choices = keys.map(key => ({

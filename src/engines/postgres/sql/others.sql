@@ -95,7 +95,7 @@ begin
   perform set_config('idle_in_transaction_session_timeout', '2000', true);
   select d.version, d.value into version, content from signalbox.keys k join signalbox.data d on d.id = k.id
     where k.name = wanted for no key update of d;
-  return json_build_array(floor(signalbox.clock()), case when content is null then 0 else version end, content);
+  return json_build_array(floor(signalbox.clock())::bigint, case when content is null then 0 else version end, content);
 end $$;
 
 -- Writes the states of limiters that were decided at a time of this server's clock, each if its version is as expected: 0
@@ -104,7 +104,8 @@ end $$;
 create or replace function signalbox.keep_limiters(
   wanted text[], expected bigint[], decided float8, slack float8, contents text[], swept float8[]
 ) returns text
-language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
   now float8 := signalbox.clock();
@@ -118,7 +119,7 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   perform set_config('lock_timeout', '2000', true);
   if decided > now or now - decided > slack then
-    return json_build_array('clock', floor(now));
+    return json_build_array('clock', floor(now)::bigint);
   end if;
   for i in 1 .. cardinality(wanted) loop
     if expected[i] = 0 and signalbox.make_rows(wanted[i:i], now + 60000) then made := made + 1; end if;
@@ -139,7 +140,7 @@ begin
     end if;
   end loop;
   if made > 0 then swept := signalbox.sweep(2 * made + 1, swept); end if;
-  return json_build_array('done', floor(now), array_to_json(answers), array_to_json(swept));
+  return json_build_array('done', floor(now)::bigint, array_to_json(answers), array_to_json(swept));
 end $$;
 
 -- The time, and the states of all limiters.
@@ -147,7 +148,7 @@ create or replace function signalbox.limiters() returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return (
-    select json_build_array(floor(signalbox.clock()), coalesce(json_agg(json_build_array(d.name, d.value)), '[]'))::text
+    select json_build_array(floor(signalbox.clock())::bigint, coalesce(json_agg(json_build_array(d.name, d.value)), '[]'))::text
       from signalbox.keys k join signalbox.data d on d.id = k.id
       where starts_with(k.name, 'limit') and d.value is not null
   );
