@@ -184,6 +184,21 @@ test('a role that may create objects in public traps no function of the schema',
   expect(rows).toEqual([])
 })
 
+test('thousands of keys are held at once, each with a row of its own', async () => {
+  const { url, schema } = place()
+  await using box = await open(url)
+  const names = Array.from({ length: 3000 }, (_, index) => `key-${index}`)
+  const grants = await Promise.all(names.map(name => box.mutex(name).acquire({ lease: '60s' })))
+  await Promise.all(names.map(name => box.store('s').put(name, 1)))
+  const { rows } = await pool.query<{ count: string; least: string }>(
+    `select count(distinct id) as count, min(id) as least from ${schema}.data`,
+  )
+  expect(rows[0]!.count).toBe(String(2 * names.length))
+  // Numbers rise with the clock, so none is used again after a crash.
+  expect(Number(rows[0]!.least)).toBeGreaterThan((Date.now() - 60_000) * 1024)
+  for (const grant of grants) await grant.release()
+})
+
 test('what has expired is deleted by those who add, however short they live', async () => {
   const clock = new FakeClock()
   await using clocked = await startPostgres({ clock })

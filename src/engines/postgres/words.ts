@@ -147,9 +147,15 @@ function ofClaims(kind: number, id: string, claims: readonly ClaimWords[]): Word
 }
 
 function ofCommit({ guard, expect, writes, record, retention, release }: Commit): Words {
+  const nameOf = ({ key }: { readonly key: string }): string => rowName('value', key)
+  const written = writes.filter(({ value }) => value !== undefined)
   const more = {
-    expect: expect.map(({ key, version }) => [rowName('value', key), version]),
-    writes: writes.map(({ key, value }) => [rowName('value', key), value ?? null]),
+    wanted: [...new Set([...expect, ...writes].map(nameOf))],
+    expected: expect.map(nameOf),
+    versions: expect.map(({ version }) => version),
+    written: written.map(nameOf),
+    contents: written.map(({ value }) => value),
+    deleted: writes.filter(({ value }) => value === undefined).map(nameOf),
     marks: record.map(markOf),
     release,
   }

@@ -35,8 +35,8 @@ declare
   told text := '';
   answer text;
   one_told text;
-  one_made int;
-  one_worn bigint[];
+  decided record;
+  released text;
   made int := 0;
   worn bigint[] := '{}';
   claims signalbox.claim[];
@@ -48,6 +48,12 @@ declare
   row_id bigint;
   written text[];
   written_here text[];
+  wanted text[];
+  expected text[];
+  versions bigint[];
+  contents text[];
+  deleted text[];
+  marks uuid[];
 begin
   label := nullif(label, '');
   now := signalbox.clock();
@@ -246,16 +252,22 @@ begin
             and not ((d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
               and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now, cardinality(d.queue) = 1)));
     end if;
+    if answer is null and kind in (1, 2, 5) and cardinality(claims) > 1 then
+      decided := signalbox.decide_wide(kind, session, host, pid, coalesce(nullif(labels[i], ''), label), ids[i],
+        numbers[i], leases[i], now, claims);
+      answer := decided.answer;
+      if answer is not null then worn := worn || decided.worn; end if;
+    end if;
     if answer is null and kind <= 10 then
-      select d.answer, d.told, d.made, d.worn into answer, one_told, one_made, one_worn
-        from signalbox.decide_lock(kind, session, host, pid, coalesce(nullif(labels[i], ''), label), ids[i],
-          case when kinds[i] < 0 then more ->> 'next' end, numbers[i], leases[i], lives[i], hears[i], claims) d;
-      told := told || one_told;
-      made := made + one_made;
-      worn := worn || one_worn;
+      decided := signalbox.decide_lock(kind, session, host, pid, coalesce(nullif(labels[i], ''), label), ids[i],
+        more ->> 'next', numbers[i], leases[i], lives[i], hears[i], claims);
+      answer := decided.answer;
+      told := told || decided.told;
+      made := made + decided.made;
+      worn := worn || decided.worn;
     end if;
     if kind <= 10 then
-      if kinds[i] < 0 and more ? 'read' and answer ~ '^\d+$' then
+      if more ? 'read' and answer ~ '^\d+$' then
         answer := format('["held",%s,%s]', answer, signalbox.read_all(
           array(select jsonb_array_elements_text(more -> 'read' -> 'names')),
           array(select jsonb_array_elements_text(more -> 'read' -> 'marks')::uuid)));
@@ -266,25 +278,38 @@ begin
         array(select jsonb_array_elements_text(more -> 'read' -> 'marks')::uuid));
     elsif kind = 12 then
       guard := case when ids[i] <> '' then names[i] end;
-      written_here := array(select w.pair ->> 0 from jsonb_array_elements(more -> 'writes') w(pair));
-      select c.answer, c.made, c.worn into answer, one_made, one_worn
-        from signalbox.commit_values(guard, ids[i], numbers[i],
-          array(select e.pair ->> 0 from jsonb_array_elements(more -> 'expect') e(pair)),
-          array(select (e.pair ->> 1)::bigint from jsonb_array_elements(more -> 'expect') e(pair)),
-          array(select w.pair ->> 0 from jsonb_array_elements(more -> 'writes') w(pair) where w.pair ->> 1 is not null),
-          array(select w.pair ->> 0 from jsonb_array_elements(more -> 'writes') w(pair) where w.pair ->> 1 is null),
-          array(select w.pair ->> 1 from jsonb_array_elements(more -> 'writes') w(pair) where w.pair ->> 1 is not null),
-          array(select jsonb_array_elements_text(more -> 'marks')::uuid),
-          leases[i], waits) c;
-      made := made + one_made;
-      worn := worn || one_worn;
+      select
+          array(select jsonb_array_elements_text(more -> 'wanted')),
+          array(select jsonb_array_elements_text(more -> 'expected')),
+          array(select jsonb_array_elements_text(more -> 'versions')::bigint),
+          array(select jsonb_array_elements_text(more -> 'written')),
+          array(select jsonb_array_elements_text(more -> 'contents')),
+          array(select jsonb_array_elements_text(more -> 'deleted')),
+          array(select jsonb_array_elements_text(more -> 'marks')::uuid)
+        into wanted, expected, versions, written_here, contents, deleted, marks;
+      decided := signalbox.commit_values(guard, ids[i], numbers[i], wanted, expected, versions, written_here, contents,
+        deleted, marks, leases[i], waits, now);
+      answer := decided.answer;
+      made := made + decided.made;
+      worn := worn || decided.worn;
       if answer like '["committed"%' then
-        written := written || written_here;
+        written := written || written_here || deleted;
         if guard is not null and (more -> 'release')::boolean then
-          select d.told, d.made, d.worn into one_told, one_made, one_worn
-            from signalbox.decide_lock(2, session, host, pid, label, ids[i], null, numbers[i], 0, 0, 0, claims) d;
-          told := told || one_told;
-          worn := worn || one_worn;
+          released := null;
+          if cardinality(claims) > 1 then
+            decided := signalbox.decide_wide(2, session, host, pid, label, ids[i], numbers[i], 0, now, claims);
+            released := decided.answer;
+          else
+            update signalbox.data d set
+                version = greatest(d.version, micros), changes = d.changes + 1, queue = null
+              where d.id = (select k.id from signalbox.keys k where k.name = guard)
+                and cardinality(d.queue) = 1 and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
+              returning '1' into released;
+          end if;
+          if released is null then
+            decided := signalbox.decide_lock(2, session, host, pid, label, ids[i], null, numbers[i], 0, 0, 0, claims);
+            told := told || decided.told;
+          end if;
         end if;
       end if;
     elsif kind = 13 then

@@ -496,3 +496,56 @@ begin
     if changes >= 200 then worn := worn || w_id[w]; end if;
   end loop;
 end $$;
+
+-- Decides what comes up most for a request over several keys, of which all rows are locked: an enqueue when all keys are
+-- free, a release of their only request, and a poll of a request that is reserved and first everywhere. Null where
+-- anything is otherwise, and nothing is done.
+create or replace function signalbox.decide_wide(
+  kind int, session text, host text, pid int, label text, id text, number bigint, lease float8, now float8,
+  claims signalbox.claim[],
+  out answer text, out worn bigint[]
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+  found_ids bigint[];
+  counter bigint;
+begin
+  -- What is bound to a transaction is skipped, so there are too few.
+  if kind = 2 then
+    select array_agg(s.id), max(s.version) into found_ids, counter
+      from unnest(claims) c join signalbox.keys k on k.name = c.name join signalbox.data s on s.id = k.id
+      where cardinality(s.queue) = 1 and (s.queue[1]).id = id and ((s.queue[1]).session is null
+        or (s.queue[1]).phase = 2 and (s.queue[1]).number = number and (s.queue[1]).expires > now);
+  else
+    select array_agg(l.id), max(l.version) into found_ids, counter from (
+      select s.id, s.version
+        from unnest(claims) c join signalbox.keys k on k.name = c.name join signalbox.data s on s.id = k.id
+        where case kind
+          when 1 then s.queue is null
+          else (s.queue[1]).id = id and ((s.queue[1]).session is null or (s.queue[1]).phase = 1)
+        end
+        for update of s skip locked
+    ) l;
+  end if;
+  if coalesce(cardinality(found_ids), 0) < cardinality(claims) then return; end if;
+  counter := greatest(counter, floor(now * 1000)::bigint) + 1;
+  with w as (
+    update signalbox.data d set
+        version = counter, changes = d.changes + 1,
+        queue = case
+          when kind = 2 then null
+          when kind = 5 and (d.queue[1]).session is null then d.queue
+          when kind = 5 then row(
+              id, null, (d.queue[1]).session, (d.queue[1]).host, (d.queue[1]).pid, (d.queue[1]).label, 2, now + lease,
+              lease, counter, (d.queue[1]).since, (d.queue[1]).claims)::signalbox.request
+            || d.queue[2:]
+          when d.name = (claims[1]).name then array[row(
+            id, null, session, host, pid, label, 2, now + lease, lease, counter, now, claims)::signalbox.request]
+          else array[row(
+            id, (claims[1]).name, null, null, null, null, null, null, null, null, null, null)::signalbox.request]
+        end
+      where d.id = any(found_ids) returning d.id, d.changes
+  )
+  select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}') into worn from w;
+  answer := case when kind = 2 then 1 else counter end;
+end $$;

@@ -5,9 +5,9 @@ create or replace function signalbox.clock() returns float8 language sql volatil
 
 -- The number of a new row. After a crash a sequence gives numbers again, so the clock is the greater part of it.
 create or replace function signalbox.new_id() returns bigint language sql volatile as
-  $$ select pg_catalog.floor(signalbox.clock())::pg_catalog.int8 operator(pg_catalog.*) 1024::pg_catalog.int8
-       operator(pg_catalog.+) pg_catalog.nextval('signalbox.ids'::pg_catalog.regclass)
-       operator(pg_catalog.%) 1024::pg_catalog.int8 $$;
+  $$ select (pg_catalog.floor(signalbox.clock())::pg_catalog.int8 operator(pg_catalog.*) 1024::pg_catalog.int8)
+       operator(pg_catalog.+)
+       (pg_catalog.nextval('signalbox.ids'::pg_catalog.regclass) operator(pg_catalog.%) 1024::pg_catalog.int8) $$;
 
 -- Makes the rows of these names that are missing. True if all of them were made by this call.
 create or replace function signalbox.make_rows(wanted text[], first_due float8) returns boolean
