@@ -27,6 +27,7 @@ declare
   -- What the queues of these rows have.
   raw signalbox.request[] := '{}';
   raw_row int[] := '{}';
+  raw_from int[] := '{}';
   -- The requests.
   q signalbox.request[];
   q_id text[];
@@ -36,7 +37,12 @@ declare
   q_number bigint[];
   q_gone boolean[];
   q_dirty boolean[];
-  -- The places of requests in queues, those of one row in order of arrival.
+  -- The places of requests in queues: those of a row stand together in order of arrival, and the last of them is empty,
+  -- for a request that enters. Those of one request are linked.
+  w_from int[];
+  w_to int[];
+  q_first int[];
+  e_next int[];
   e_row int[];
   e_req int[];
   e_mode int[];
@@ -53,6 +59,7 @@ declare
   at int;
   subject text := id;
   appended int;
+  f int;
   found_row record;
   row_id bigint;
   row_ids bigint[] := '{}';
@@ -101,6 +108,7 @@ begin
           where d.id = (select k.id from signalbox.keys k where k.name = need[1]) for no key update;
         if found then
           w_name := w_name || need[1]; w_id := w_id || row_id; w_version := w_version || row_version;
+          raw_from := raw_from || cardinality(raw) + 1;
           for i in 1 .. coalesce(cardinality(queue), 0) loop
             raw := raw || queue[i]; raw_row := raw_row || cardinality(w_name);
           end loop;
@@ -113,6 +121,7 @@ begin
               lateral (select s.* from signalbox.data s where s.id = k.id for no key update) d
         loop
           w_name := w_name || found_row.name; w_id := w_id || found_row.id; w_version := w_version || found_row.version;
+          raw_from := raw_from || cardinality(raw) + 1;
           for i in 1 .. coalesce(cardinality(found_row.queue), 0) loop
             raw := raw || found_row.queue[i]; raw_row := raw_row || cardinality(w_name);
           end loop;
@@ -141,7 +150,7 @@ begin
     w_unbound := array_fill(null::boolean, array[cardinality(w_name)]);
     w_dirty := array_fill(false, array[cardinality(w_name)]);
     q := '{}'; q_id := '{}'; q_phase := '{}'; q_expires := '{}'; q_lease := '{}'; q_number := '{}';
-    q_gone := '{}'; q_dirty := '{}';
+    q_gone := '{}'; q_dirty := '{}'; q_first := '{}'; w_from := '{}'; w_to := '{}'; e_next := '{}';
     e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_most := '{}';
     need := '{}'; missing := '{}'; told := ''; answer := null; todo := '{}'; stage := 0; appended := null;
 
@@ -151,29 +160,36 @@ begin
         one.first := w_name[raw_row[i]];
         q := q || one; q_id := q_id || one.id; q_phase := q_phase || one.phase;
         q_expires := q_expires || one.expires; q_lease := q_lease || one.lease; q_number := q_number || one.number;
-        q_gone := q_gone || false; q_dirty := q_dirty || false;
+        q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
       elsif one.first <> all (w_name) then
         need := need || one.first;
       end if;
     end loop;
     continue again when need <> '{}';
-    for i in 1 .. cardinality(raw) loop
-      one := raw[i];
-      r := array_position(q_id, one.id);
-      if r is null then
-        raise exception 'the queue of % names a request that % does not have', w_name[raw_row[i]], one.first
-          using errcode = 'data_corrupted';
-      end if;
-      c := null;
-      one := q[r];
-      if one.claims is not null then
-        foreach c in array one.claims loop
-          exit when c.name = w_name[raw_row[i]];
-        end loop;
-      end if;
-      e_row := e_row || raw_row[i]; e_req := e_req || r;
-      e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
-      e_most := e_most || coalesce(c.most, 0);
+    for w in 1 .. cardinality(w_name) loop
+      w_from := w_from || cardinality(e_req) + 1;
+      for i in raw_from[w] .. coalesce(raw_from[w + 1] - 1, cardinality(raw)) loop
+        one := raw[i];
+        r := array_position(q_id, one.id);
+        if r is null then
+          raise exception 'the queue of % names a request that % does not have', w_name[w], one.first
+            using errcode = 'data_corrupted';
+        end if;
+        c := null;
+        one := q[r];
+        if one.claims is not null then
+          foreach c in array one.claims loop
+            exit when c.name = w_name[w];
+          end loop;
+        end if;
+        e_row := e_row || w; e_req := e_req || r; e_next := e_next || q_first[r];
+        e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
+        e_most := e_most || coalesce(c.most, 0);
+        q_first[r] := cardinality(e_req);
+      end loop;
+      e_row := e_row || w; e_req := e_req || 0; e_next := e_next || 0;
+      e_mode := e_mode || 1; e_permits := e_permits || 0; e_most := e_most || 0;
+      w_to := w_to || cardinality(e_req);
     end loop;
 
     mine := '{}';
@@ -206,14 +222,17 @@ begin
             select row(l.name, 2, null, null, l.key)::signalbox.claim
               from unnest(claims) with ordinality l order by l.ordinality);
           q[r] := one; q_dirty[r] := true; todo := mine; answer := 1;
-          for e in 1 .. cardinality(e_req) loop
-            if e_req[e] = r then e_mode[e] := 2; end if;
+          f := q_first[r];
+          while f > 0 loop
+            e_mode[f] := 2; f := e_next[f];
           end loop;
         else
           awaited := false;
-          for e in 1 .. cardinality(e_req) loop
-            s := e_req[e];
-            awaited := awaited or (q_phase[s] = 0 and now < q_expires[s] and e_row[e] = any(mine));
+          foreach w in array mine loop
+            for e in w_from[w] .. w_to[w] - 1 loop
+              s := e_req[e];
+              awaited := awaited or (q_phase[s] = 0 and now < q_expires[s]);
+            end loop;
           end loop;
           if not awaited then
             foreach w in array mine loop
@@ -284,10 +303,9 @@ begin
       while todo <> '{}' loop
         w := todo[cardinality(todo)];
         over := null; first_mode := 0; permits := 0;
-        for e in 1 .. cardinality(e_row) loop
-          continue when e_row[e] <> w;
+        for e in w_from[w] .. w_to[w] loop
           r := e_req[e];
-          continue when q_gone[r];
+          continue when r = 0 or q_gone[r];
           if now >= q_expires[r] + (case when q_phase[r] = 0 then greatest(q_lease[r] - 5000, 0) else 0 end) then
             over := r;
             exit;
@@ -305,13 +323,12 @@ begin
                 if c.name <> all (w_name) then missing := missing || c.name; runs := false; end if;
               end loop;
             end if;
-            for f in 1 .. cardinality(e_req) loop
-              exit when not runs;
-              continue when e_req[f] <> r;
+            f := q_first[r];
+            while runs and f > 0 loop
               inner_first := 0; inner_permits := 0;
-              for g in 1 .. f - 1 loop
+              for g in w_from[e_row[f]] .. f - 1 loop
                 s := e_req[g];
-                continue when e_row[g] <> e_row[f] or q_gone[s] or (q_phase[s] = 0 and now >= q_expires[s]);
+                continue when q_gone[s] or (q_phase[s] = 0 and now >= q_expires[s]);
                 inner_first := case when inner_first in (0, e_mode[g]) then e_mode[g] else 1 end;
                 if e_mode[g] = 3 then inner_permits := inner_permits + e_permits[g]; end if;
                 runs := inner_first <> 1 and inner_first = e_mode[f]
@@ -325,19 +342,20 @@ begin
                     select from signalbox.data d where d.id = w_id[e_row[f]] for update skip locked) d);
               end if;
               runs := runs and w_unbound[e_row[f]];
+              f := e_next[f];
             end loop;
             if runs then
               -- Silent waiters that it goes past are dropped: one that came back would not see what was granted.
-              for f in 1 .. cardinality(e_req) loop
-                continue when e_req[f] <> r;
-                for g in 1 .. f - 1 loop
+              f := q_first[r];
+              while over is null and f > 0 loop
+                for g in w_from[e_row[f]] .. f - 1 loop
                   s := e_req[g];
-                  if e_row[g] = e_row[f] and not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then
+                  if not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then
                     over := s;
                     exit;
                   end if;
                 end loop;
-                exit when over is not null;
+                f := e_next[f];
               end loop;
               exit when over is not null;
               q_phase[r] := 1; q_expires[r] := now + 1000; q_dirty[r] := true;
@@ -376,8 +394,8 @@ begin
       elsif stage = 1 then
         c := claims[at];
         if c.mode = 3 then
-          for e in 1 .. cardinality(e_row) loop
-            if e_row[e] = mine[at] and e_mode[e] = 3 and e_most[e] <> c.most and not q_gone[e_req[e]] then
+          for e in w_from[mine[at]] .. w_to[mine[at]] - 1 loop
+            if e_mode[e] = 3 and e_most[e] <> c.most and not q_gone[e_req[e]] then
               answer := format('["mismatch",%s,%s]', at, e_most[e]);
               stage := 0;
               exit;
@@ -396,11 +414,12 @@ begin
           q := q || one; q_id := q_id || subject; q_phase := q_phase || 0;
           -- One that does not wait is looked at once.
           q_expires := q_expires || now + greatest(life, 1); q_lease := q_lease || lease; q_number := q_number || 0::bigint;
-          q_gone := q_gone || false; q_dirty := q_dirty || false;
+          q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
           for i in 1 .. cardinality(claims) loop
             c := claims[i];
-            e_row := e_row || mine[i]; e_req := e_req || appended; e_mode := e_mode || c.mode;
-            e_permits := e_permits || coalesce(c.permits, 0); e_most := e_most || coalesce(c.most, 0);
+            f := w_to[mine[i]];
+            e_req[f] := appended; e_mode[f] := c.mode; e_permits[f] := coalesce(c.permits, 0);
+            e_most[f] := coalesce(c.most, 0); e_next[f] := q_first[appended]; q_first[appended] := f;
           end loop;
           todo := mine; stage := 2;
         end if;
@@ -436,13 +455,13 @@ begin
         end if;
         -- Where it stands, and when it is worth while to look again.
         look := 'infinity'; holder := null; place := 0;
-        for f in 1 .. cardinality(e_req) loop
-          continue when e_req[f] <> r;
+        foreach w in array mine loop
           over := 0; awaited := false;
-          for g in 1 .. f - 1 loop
+          for g in w_from[w] .. w_to[w] loop
             s := e_req[g];
-            continue when e_row[g] <> e_row[f] or q_gone[s];
-            if e_row[f] = mine[1] then place := place + 1; end if;
+            exit when s = r;
+            continue when q_gone[s];
+            if w = mine[1] then place := place + 1; end if;
             if q_phase[s] = 2 and holder is null then holder := s; end if;
             continue when q_phase[s] = 0 and now >= q_expires[s];
             -- Several requests may hold the key, and the end of any of them may make room.
@@ -483,8 +502,8 @@ begin
   for w in 1 .. cardinality(w_name) loop
     continue when not w_dirty[w];
     queue := null;
-    for e in 1 .. cardinality(e_row) loop
-      continue when e_row[e] <> w or q_gone[e_req[e]];
+    for e in w_from[w] .. w_to[w] loop
+      continue when e_req[e] = 0 or q_gone[e_req[e]];
       one := q[e_req[e]];
       if one.first = w_name[w] then one.first := null;
       else one := row(one.id, one.first, null, null, null, null, null, null, null, null, null, null)::signalbox.request;
