@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { EventEmitter } from 'node:events'
-import pg from 'pg'
+import type { EventEmitter } from 'node:events'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
 import { open, type Box } from '../../src/index.js'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.js'
 import type { LockRequest } from '../../engine/contract.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { type CallOptions, type Calls, type Worded } from './calls.js'
+import type { CallOptions, Calls, Worded } from './calls.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { heldRow, type Json, type Told } from './outcomes.js'
 import { rowName } from './names.js'

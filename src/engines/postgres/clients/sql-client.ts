@@ -102,7 +102,7 @@ export function arrayText(items: readonly (string | number)[]): string {
   let text = ''
   for (const item of items) {
     if (text !== '') text += ','
-    if (typeof item !== 'string') text += item
+    if (typeof item !== 'string') text += String(item)
     else text += `"${ESCAPED.test(item) ? item.replace(/["\\]/g, '\\$&') : item}"`
   }
   return `{${text}}`
