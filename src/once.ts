@@ -61,7 +61,7 @@ const REMEMBERED = 100
  */
 const MOST_AHEAD = 3_600_000
 /**
- * A timer that goes by a clock ahead of the engine's asks before its slot begins there. Within this the slot is meant
+ * A timer by a clock that is ahead of the engine's asks before its slot begins there. Within this the slot is meant
  * that is about to begin: milliseconds.
  */
 const MOST_EARLY = 60_000

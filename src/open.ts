@@ -71,7 +71,7 @@ export async function open(source: string | Given | GivenEngine, options: OpenOp
   }
 }
 
-/** The box if it opens within so many milliseconds; one that opens later is closed. @throws UnavailableError */
+/** Returns the box if it opens within this time, in milliseconds; closes one that opens later. @throws UnavailableError */
 async function inTime(opening: Promise<Box>, left: number, engine: string): Promise<Box> {
   const over = new AbortController()
   const late = pause(left, systemClock, over.signal).then(() => undefined)

@@ -24,7 +24,7 @@ const CAUTION = 2
 /** The guard is a multiple of this, and no longer than the second that it is added to: milliseconds. */
 const STEP = 10
 
-/** The processes of a run start, connect and end: about so many seconds. */
+/** About how long the processes of a run take to start, connect and end: seconds. */
 const AROUND_A_RUN = 3
 
 /** About how long a scenario takes: seconds. @param redis as of `compare`. */

@@ -26,7 +26,7 @@ import { TransientMap } from '../transient-map.js'
 
 /** Idle local queues are kept for the next caller of their claim set, until there are this many queues. */
 const IDLE_QUEUES = 1024
-/** While there are more, idle ones are dropped after this pause: milliseconds, and so many more for each queue. */
+/** Pause before idle queues are dropped when there are more, and what each queue adds to it: milliseconds. */
 const SWEEP_PAUSE = 1000
 const SWEEP_PAUSE_EACH = 0.01
 

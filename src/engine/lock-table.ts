@@ -93,7 +93,7 @@ export const LOOK_STAGGER = 50
 /** How often a waiter polls for the end of a transaction that an earlier grant is bound to: milliseconds. */
 const LOOK_FOR_END = 50
 
-/** Of a long queue, so many requests at each end are named to those behind. */
+/** Number of requests at each end of a long queue that are named to those behind. */
 const NAMED = 4
 
 /**

@@ -1,21 +1,12 @@
-import { createServer } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
+import { silentPort } from '../support/servers/silent-port.js'
 
-/** A server that takes connections and says nothing. */
-async function silentPort(): Promise<number> {
-  const port = await freePort()
-  const server = createServer(socket => onTestFinished(() => void socket.destroy()))
-  onTestFinished(() => void server.close())
-  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-  return port
-}
-
-test('no engine keeps open longer than its wait at a server that says nothing', async () => {
-  const ports = await Promise.all([silentPort(), silentPort(), silentPort()])
+/** A URL of each kind of engine with servers, for three ports. */
+function urlsAt(ports: readonly number[]): string[] {
   const [one, two, three] = ports.map(port => `127.0.0.1:${port}`)
-  const urls = [
+  return [
     `redis://${one!}`,
     `redis+sentinel://${one!}/master`,
     `redis+cluster://${one!}`,
@@ -24,7 +15,11 @@ test('no engine keeps open longer than its wait at a server that says nothing', 
     `zookeeper://${one!}`,
     `hazelcast://${one!}`,
   ]
-  for (const url of urls) {
+}
+
+test('no engine keeps open longer than its wait at a server that says nothing', async () => {
+  const ports = await Promise.all([silentPort(), silentPort(), silentPort()])
+  for (const url of urlsAt(ports)) {
     const since = performance.now()
     await expect(open(url, { wait: '700ms' }), url).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     // Without the wait each takes five seconds or more.
@@ -37,19 +32,7 @@ for (const [what, port] of [
   ['a port where nothing listens', freePort],
 ] as const) {
   test(`no engine opens at ${what}, and each reports that nothing was done`, async () => {
-    const [one, two, three] = await Promise.all(
-      [port(), port(), port()].map(async at => `127.0.0.1:${await at}`),
-    )
-    const urls = [
-      `redis://${one!}`,
-      `redis+sentinel://${one!}/master`,
-      `redis+cluster://${one!}`,
-      `redis-quorum://${one!},${two!},${three!}`,
-      `postgres://${one!}/app`,
-      `zookeeper://${one!}`,
-      `hazelcast://${one!}`,
-      `postgres://${one!}/app`,
-    ]
+    const urls = urlsAt(await Promise.all([port(), port(), port()]))
     const codes = await Promise.all(
       urls.map(async url =>
         open(url).then(

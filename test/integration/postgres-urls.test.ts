@@ -1,12 +1,12 @@
-import { createServer } from 'node:net'
 import { chownSync, chmodSync, rmSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { until } from '../../src/conformance/time.js'
 import { open, type Box } from '../../src/index.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
 import { makeCertificate, type Certificate } from '../support/servers/certificate.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { silentPort } from '../support/servers/silent-port.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
 let certificate: Certificate
@@ -28,15 +28,6 @@ afterAll(async () => {
   await Promise.all([plain.kill(), secure.kill()])
   rmSync(certificate.folder, { recursive: true })
 })
-
-/** A server that takes connections and says nothing. */
-async function silentPort(): Promise<number> {
-  const port = await freePort()
-  const server = createServer(socket => onTestFinished(() => void socket.destroy()))
-  onTestFinished(() => void server.close())
-  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-  return port
-}
 
 /** The text of an error with all that it was caused by. */
 function everything(error: unknown): string {

@@ -6,8 +6,6 @@ import { isDurable, textOf, wordsOf, type ServerOperation, type Words } from './
 
 /** How often a call is sent again that the server undid because of another transaction. */
 const MOST_ATTEMPTS = 50
-/** Another transaction was in the way, and nothing was done. */
-const UNDONE = ['40001', '40P01']
 /** Rows are needed that have to be locked before. The error names them. */
 const NEEDS_ROWS = 'SB001'
 /** How long the server waits for a row that another transaction holds: milliseconds. */
@@ -79,7 +77,7 @@ export class Calls {
         if (!(error instanceof SqlError) || attempt === MOST_ATTEMPTS || options.isWithin) throw error
         if (error.code === NEEDS_ROWS)
           locked = [...new Set([...words.flatMap(({ rows }) => rows), ...locked, ...neededIn(error)])]
-        else if (!UNDONE.includes(error.code!)) throw error
+        else if (!error.isUndone) throw error
       }
     }
   }

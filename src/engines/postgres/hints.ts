@@ -5,7 +5,7 @@ import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
-/** A message of its own tells a box whether it receives any: it has to arrive within so many milliseconds. */
+/** How long a box waits for a message to itself before it counts as deaf: milliseconds. */
 const TEST_TIME = 1000
 /** And a moment more. */
 const GRACE = 50
@@ -48,7 +48,7 @@ export class Hints {
   #isStarted = false
   #hasListened = false
   #isDeaf = true
-  /** How many tests in a row have passed, and have to, before the box counts as one that hears. */
+  /** How many tests in a row have passed, and have to, before the box no longer counts as deaf. */
   #passed = 0
   #needed = 1
   /** When a message was last received: clock time. */

@@ -17,8 +17,6 @@ const MOST_TOGETHER = 256
 /** After so many decisions by a state that was out of date, the row is locked while it is decided. */
 const MOST_OUTDATED = 2
 const MOST_ATTEMPTS = 50
-/** Another transaction was in the way, and nothing was done. */
-const AGAIN = ['40001', '40P01']
 /** Maximum number of limiters whose state is remembered. */
 const MOST_KEPT = 4096
 
@@ -93,7 +91,7 @@ export class Limiters {
       if (again.length > 0) this.#batcher.putBack(again)
     } catch (error) {
       for (const job of jobs) {
-        if (isAgain(error) && ++job.outdated < MOST_ATTEMPTS) this.#decideLocked(job)
+        if (isUndone(error) && ++job.outdated < MOST_ATTEMPTS) this.#decideLocked(job)
         else job.reject(error)
       }
     }
@@ -120,7 +118,7 @@ export class Limiters {
         })
         if (outdated.length === 0) return
       } catch (error) {
-        if (!isAgain(error)) {
+        if (!isUndone(error)) {
           job.reject(error)
           return
         }
@@ -200,6 +198,6 @@ function stateOf(content: string): LimiterState {
   return JSON.parse(content.slice(content.indexOf(' ')), withInfinity) as LimiterState
 }
 
-function isAgain(error: unknown): boolean {
-  return error instanceof SqlError && AGAIN.includes(error.code!)
+function isUndone(error: unknown): boolean {
+  return error instanceof SqlError && error.isUndone
 }

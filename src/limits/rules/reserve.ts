@@ -127,7 +127,7 @@ export const FARTHEST = 10_000
 /** By how much the engine's clock can seem to go back without having been set: milliseconds. */
 const UNEASE = 1000
 /**
- * A limit that no process names any more is in force for so many milliseconds. A waiting process, for which nothing
+ * How long a limit that no process names any more stays in force: milliseconds. A waiting process, for which nothing
  * could be reserved, asks again within half of that.
  */
 const IN_FORCE = 5000

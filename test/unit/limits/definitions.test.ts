@@ -6,7 +6,7 @@ const SECOND = 1000
 const MINUTE = 60_000
 const HOUR = 3_600_000
 const DAY = 86_400_000
-/** A limit ends so long after the last process has named it. */
+/** How long after its last naming a limit ends. */
 const IN_FORCE = 5000
 
 /** The limits that a process names. */

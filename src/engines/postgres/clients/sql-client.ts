@@ -48,6 +48,11 @@ export class SqlError extends Error {
   ) {
     super(message, { cause })
   }
+
+  /** Whether the server undid the transaction because of another one: a serialization failure or a deadlock. */
+  get isUndone(): boolean {
+    return this.code === '40001' || this.code === '40P01'
+  }
 }
 
 /**
