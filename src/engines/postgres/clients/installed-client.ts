@@ -4,7 +4,8 @@ import type Pg from 'pg'
 import type postgres from 'postgres'
 import type { Clock } from '../../../clock.js'
 import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { InvalidArgumentError, MissingPackageError } from '../../../errors.js'
+import { missingPackage } from '../../../engine/kit/missing-package.js'
+import { InvalidArgumentError } from '../../../errors.js'
 import type { PostgresTls } from '../postgres-tls.js'
 import { portNumber, type PostgresAddress, type PostgresPlace } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
@@ -34,7 +35,7 @@ export async function installedClient(place: PostgresPlace, clock: Clock): Promi
   if (pg !== undefined) return overPg(place, pg.default, clock)
   const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
   if (postgres !== undefined) return overPostgres(place, postgres.default, clock)
-  throw new MissingPackageError('PostgreSQL needs a client package: npm install pg (or postgres)')
+  throw missingPackage('PostgreSQL needs a client package', ['pg', 'postgres'])
 }
 
 /** A client over `pg`. */
