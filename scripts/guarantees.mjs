@@ -95,13 +95,16 @@ function built(module) {
  * @typedef {{ url: string, guarantees: Guarantees, shownIn: string }} Kind
  */
 
+/** @satisfies {Record<Guarantees['deadHolder'], string>} */
+const freed = { 'at once': 'at once', lease: 'on lease expiry', 'session timeout': 'on session timeout' }
+
 /** @satisfies {Record<Guarantees['durability'], string>} */
 const kept = {
-  none: 'keeps none',
-  process: 'as long as the process',
-  'process crash': 'over the crash of a process',
-  'power loss': 'over a power cut',
-  replication: 'as far as it was replicated',
+  none: 'not supported',
+  process: 'until the process exits',
+  'process crash': 'survive a process crash',
+  'power loss': 'survive a power failure',
+  replication: 'survive where replicated',
 }
 
 /** @type {{ PROMISES: Readonly<Record<import('signalbox').PromiseId, string>> }} */
@@ -134,14 +137,14 @@ function engineOf({ url }) {
  * @type {Partial<Record<string, string>>}
  */
 const consequences = {
-  P1: 'two clients hold one lock, such as after a failover or a loss of data',
-  P2: 'a later token is smaller, after data is lost',
+  P1: 'two clients hold the same lock, for example after a failover or data loss',
+  P2: 'a later token is smaller, after data loss',
   P4: 'a later caller is served first',
-  P5: 'a waiter is woken too early, or looks ten times a second',
+  P5: 'a waiter wakes too early, or polls ten times a second',
   P6: 'a caller holds some of its locks while it waits for others',
-  P9: 'a stopped or dead process holds others up for longer than its lease',
+  P9: 'a stopped or dead process blocks others for longer than its lease',
   P11: 'a wall clock that is set forward ends a lock early',
-  P13: 'a committed value is lost, or values are refused',
+  P13: 'a committed value is lost, or values are not supported',
 }
 
 /**
@@ -152,21 +155,20 @@ function brief(boxes) {
   const plain = boxes.filter(({ url }) => !url.includes('?'))
   const weakened = Object.keys(promises).filter(promise => plain.some(box => weakens(box, promise)))
   return [
-    '| what can happen | on |',
+    '| what can go wrong | on |',
     '|-|-|',
     ...weakened.map(promise => {
       const names = plain.filter(box => weakens(box, promise)).map(box => engineOf(box).name)
-      const on = names.join(', ').replace('Redis, Redis Cluster, Redis quorum', 'any Redis')
+      const on = names.join(', ').replace('Redis, Redis Cluster, Redis quorum', 'all Redis engines')
       return `| ${consequence(promise)} | ${on} |`
     }),
     '',
-    '| engine | shared within one | frees what a dead process held | keeps committed values |',
+    '| engine | shared within one | locks of a dead process are freed | committed values |',
     '|-|-|-|-|',
     ...plain.map(box => {
       const { name, page } = engineOf(box)
       const { scope, deadHolder, durability } = box.guarantees
-      const freed = deadHolder === 'at once' ? deadHolder : `by ${deadHolder}`
-      return `| [${name}](docs/${page}) \`${box.url}\` | ${scope} | ${freed} | ${kept[durability]} |`
+      return `| [${name}](docs/${page}) \`${box.url}\` | ${scope} | ${freed[deadHolder]} | ${kept[durability]} |`
     }),
     '',
   ].join('\n')
@@ -198,7 +200,7 @@ function whole(boxes) {
 /** @param {readonly Kind[]} boxes */
 function table(boxes) {
   return [
-    '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
+    '| URL | shared within one | locks of a dead process are freed | committed values | weakened |',
     '|-|-|-|-|-|',
     ...boxes.map(row),
   ]
@@ -207,11 +209,11 @@ function table(boxes) {
 /** @param {Kind} box */
 function row({ url, guarantees: { scope, deadHolder, durability, weaknesses } }) {
   const weakened = weaknesses.map(({ promise }) => promise).join(', ') || 'nothing'
-  return `| \`${url}\` | ${scope} | ${deadHolder} | ${kept[durability]} | ${weakened} |`
+  return `| \`${url}\` | ${scope} | ${freed[deadHolder]} | ${kept[durability]} | ${weakened} |`
 }
 
 /**
- * Each weakness once, with all boxes that have it.
+ * Each weakness once, below the boxes that have it.
  * @param {readonly Kind[]} boxes
  */
 function listed(boxes) {
@@ -223,13 +225,36 @@ function listed(boxes) {
       sharing.set(weakness, [...(sharing.get(weakness) ?? []), box])
     }
   }
-  return [...sharing].map(([weakness, having]) => {
+  /** @type {Map<string, string[]>} */
+  const groups = new Map()
+  for (const [weakness, having] of sharing) {
     const urls = having.map(({ url }) => `\`${url}\``).join(', ')
     const fixtures = [
-      ...new Set(having.map(({ shownIn }) => `[shown](../test/contract/${shownIn}-fixture.ts)`)),
+      ...new Set(having.map(({ shownIn }) => `[tests](../test/contract/${shownIn}-fixture.ts)`)),
     ]
-    return `- ${urls}, ${weakness} (${fixtures.join(', ')})`
-  })
+    const heading = `- ${urls} (${fixtures.join(', ')})`
+    groups.set(heading, [...(groups.get(heading) ?? []), ...wrapped(`- ${weakness}`, '  ')])
+  }
+  return [...groups].flatMap(([heading, lines]) => [...wrapped(heading, ''), ...lines])
+}
+
+/**
+ * The lines of an item of a list.
+ * @param {string} item
+ * @param {string} indent
+ */
+function wrapped(item, indent) {
+  /** @type {string[]} */
+  const lines = []
+  let line = indent
+  for (const word of item.split(' ')) {
+    if (line.length + word.length > 120) {
+      lines.push(line.trimEnd())
+      line = `${indent}  `
+    }
+    line += `${word} `
+  }
+  return [...lines, line.trimEnd()]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

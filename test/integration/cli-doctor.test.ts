@@ -226,7 +226,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(status).toBe(1)
     expect(stdout).toMatch(/^redis:.*: Redis \d+\..*\n/)
     expect(stdout).toMatch(
-      /\n {2}weakens P1, one at a time; P13, nothing is lost\n {2}mend it: appendonly yes/,
+      /\n {2}weakens P1, mutual exclusion; P13, commits are atomic and durable\n {2}mend it: appendonly yes/,
     )
   })
 })

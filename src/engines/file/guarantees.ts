@@ -2,17 +2,17 @@ import type { Guarantees, Weakness } from '../../guarantees.js'
 
 const OFF_LINUX: Weakness = {
   promise: 'P9',
-  how: 'On macOS nothing proves a process dead, so its locks are free when their leases are over.',
+  how: 'On macOS a process cannot be proved dead, so its locks are freed when their leases expire.',
 }
 const STOPPED_INSIDE: Weakness = {
   promise: 'P9',
   how:
-    'A process that is stopped (not killed) in the middle of a write transaction keeps the database. Others wait ' +
-    'until it goes on or dies, and after 10 s their operations are refused with an UnavailableError.',
+    'A process that is stopped (not killed) in the middle of a write transaction blocks the database. ' +
+    'Others wait until it continues or dies; after 10 s their operations fail with an UnavailableError.',
 }
 const NOT_DURABLE: Weakness = {
   promise: 'P13',
-  how: 'Opened with durable=false, so a power cut can lose the newest commits. A crash of processes loses none.',
+  how: 'With durable=false, a power failure can lose the newest commits. A process crash loses none.',
 }
 
 /** What the file engine promises here. */

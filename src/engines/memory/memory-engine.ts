@@ -13,7 +13,9 @@ export const memoryGuarantees: Guarantees = {
   weaknesses: [
     {
       promise: 'P2',
-      how: 'Tokens begin at the wall clock when the process starts, so a wall clock that was set back between two runs lets them fall.',
+      how:
+        'Tokens start from the wall clock when the process starts, so they decrease if the wall clock was ' +
+        'set back between two runs.',
     },
     { promise: 'P13', how: 'State lives in the process and ends with it.' },
   ],

@@ -10,35 +10,36 @@ export const postgresGuarantees: Guarantees = {
     {
       promise: 'P1',
       how:
-        'Grants are committed without waiting for the disk. A server that crashes loses those of its last moments, ' +
-        'and a standby that is promoted lacks what it had not received. Then two can hold one lock until the first ' +
-        'finds out at its next renewal or commit. A primary that lives on beside the standby that took its place ' +
-        'renews its grants, so two can hold one lock for as long as the first reaches no other server.',
+        'Grants are committed without waiting for the disk. A server that crashes loses the latest ones, ' +
+        'and a promoted standby lacks those that it had not received. Then two clients can hold the same ' +
+        "lock until the first one's next renewal or commit fails. A primary that keeps running after its " +
+        'standby was promoted still renews its grants, so two clients can hold the same lock for as long ' +
+        'as the first one reaches no other server.',
     },
     {
       promise: 'P2',
       how:
-        "Tokens fall when a server's wall clock was set back and it has lost grants, as under P1, or has deleted the " +
-        'row of a key that no caller used for a minute. They also fall when a standby that is promoted lacks the ' +
-        'newest grants, and its wall clock is behind the time of these.',
+        "Tokens decrease if a server's wall clock was set back and it has also lost grants, as under P1, " +
+        'or deleted the row of a key that nobody used for a minute. They also decrease if a promoted ' +
+        'standby lacks the newest grants and its wall clock is behind their time.',
     },
     {
       promise: 'P5',
       how:
-        'A box that hears no NOTIFY, as behind a pooler that changes connections, looks whether its turn has come ' +
-        'ten times a second. So does, twenty times a second, a waiter for a key whose last grant is bound to a ' +
-        'transaction that goes on after its release.',
+        'A box that receives no NOTIFY, for example behind a transaction pooler, polls for its turn ten ' +
+        'times a second. A waiter for a key whose last grant is bound to a transaction that outlasts its ' +
+        'release polls twenty times a second.',
     },
     {
       promise: 'P11',
       how:
-        "Leases run by the server's wall clock. Set forward by more than a lease, it frees locks early, and the " +
-        'holder finds out at its next renewal or commit. Set back, it keeps the locks of the dead for so much ' +
-        'longer. A standby that is promoted brings its own clock.',
+        "Leases run on the server's wall clock. If it is set forward by more than a lease, locks are " +
+        'freed early, and the holder finds out at its next renewal or commit. If it is set back, the ' +
+        'locks of dead processes are kept longer by that much. A promoted standby brings its own clock.',
     },
     {
       promise: 'P13',
-      how: 'A standby that is promoted lacks the commits that it had not received.',
+      how: 'A promoted standby lacks the commits that it had not received.',
     },
   ],
 }

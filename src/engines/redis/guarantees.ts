@@ -2,33 +2,34 @@ import type { Guarantees, Weakness } from '../../guarantees.js'
 
 const FOREIGN: Weakness = {
   promise: 'P4',
-  how: 'A foreign client that sets the held key itself stands in no queue, so it can come in before the waiters.',
+  how: 'A foreign client that sets the held key itself does not queue, so it can get ahead of the waiters.',
 }
 const NUMBERS_LOST: Weakness = {
   promise: 'P2',
   how:
-    'Tokens fall when a server loses its data and its wall clock was set back as well. They also fall when a ' +
-    'replica takes over that lacks the newest grants, and its wall clock is behind the time of these.',
+    'Tokens decrease if a server loses its data and its wall clock was also set back. They also decrease ' +
+    'if a promoted replica lacks the newest grants and its wall clock is behind their time.',
 }
 const SERVER_CLOCK: Weakness = {
   promise: 'P11',
   how:
-    "Leases run by the server's wall clock. Set forward by more than a lease, it frees locks early, and the holder " +
-    'finds out at its next renewal or commit. Set back, it keeps the locks of the dead for so much longer. A ' +
-    'replica that takes over brings its own clock.',
+    "Leases run on the server's wall clock. If it is set forward by more than a lease, locks are freed " +
+    'early, and the holder finds out at its next renewal or commit. If it is set back, the locks of dead ' +
+    'processes are kept longer by that much. A promoted replica brings its own clock.',
 }
 const FAILOVER: Weakness = {
   promise: 'P1',
   how:
-    'The newest grants are lost when a server ends before its disk, or the replica that takes its place, has them. ' +
-    'Then two can hold one lock until the first finds out at its next renewal or commit. A master that lives on ' +
-    'beside the replica that took its place renews its grants, so two can hold one lock for as long as the first ' +
-    'reaches no other server. With `minReplicas`, this takes a server that comes back without its data, or the ' +
-    'promotion of a replica that lacks what others have.',
+    'The newest grants are lost if a server fails before they are on its disk or on the replica that ' +
+    "replaces it. Then two clients can hold the same lock until the first one's next renewal or commit " +
+    'fails. A master that keeps running after its replica was promoted still renews its grants, so two ' +
+    'clients can hold the same lock for as long as the first one reaches no other server. With ' +
+    '`minReplicas`, all this requires a server that restarts without its data, or the promotion of a ' +
+    'replica that lacks what others have.',
 }
 const LOST_COMMITS: Weakness = {
   promise: 'P13',
-  how: 'The newest commits are lost when a server ends before its disk or its replica has them.',
+  how: 'The newest commits are lost if a server fails before they are on its disk or its replica.',
 }
 
 const ACROSS_SLOTS: Weakness = {

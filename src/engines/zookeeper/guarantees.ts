@@ -9,7 +9,9 @@ export const ZOOKEEPER_GUARANTEES: Guarantees = {
   weaknesses: [
     {
       promise: 'P2',
-      how: 'Tokens fall when an ensemble loses its data, because it then counts its transactions from the beginning.',
+      how:
+        'Tokens decrease if an ensemble loses its data, because its transaction IDs then start again from ' +
+        'the beginning.',
     },
   ],
 }
