@@ -17,6 +17,7 @@ export class DistantEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly tellsWanted = false
+  readonly wallClock?: () => Promise<number>
   readonly #engine: Engine
   readonly #random: Random
   #lastQuestion: Promise<unknown> = Promise.resolve()
@@ -28,6 +29,7 @@ export class DistantEngine implements Engine {
     this.#random = random
     this.name = engine.name
     this.guarantees = engine.guarantees
+    if (engine.wallClock) this.wallClock = () => this.#send(async () => engine.wallClock!())
   }
 
   join(member: SessionInfo, listener: Listener): Awaitable<void> {
@@ -47,10 +49,6 @@ export class DistantEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     return this.#send(() => this.#engine.submit(operation))
-  }
-
-  wallClock(): Promise<number> {
-    return this.#send(async () => this.#engine.wallClock?.() ?? Date.now())
   }
 
   reserve(request: Reserve): Promise<Reservation> {
