@@ -71,11 +71,11 @@ export class LastingConnection implements ServerCommands {
    * @throws UnavailableError when the attempt to connect fails
    */
   async connect(): Promise<void> {
-    if (this.isOver) throw this.#notConnected()
+    if (this.isOver) return unsent(this.#notConnected())
     try {
       await this.#connections.get()
     } catch {
-      throw this.#notConnected()
+      return unsent(this.#notConnected())
     }
   }
 
