@@ -41,9 +41,10 @@ export interface LeadOptions extends LockOptions {
   /**
    * Whether the caller stands again after an outage, after the loss of the lead, and after any other error that `task`
    * throws. It pauses for a second before; if the task fails again within 10 seconds, twice as long each time, up to 10
-   * seconds. A function receives each error, and ends the lead with it by returning false, or a promise of that. With
-   * `true` each error is a warning of the process. The lead also ends with invalid options, with a `wait` that is over,
-   * when `signal` aborts, and when the box is closed. Default false: `lead` throws each error.
+   * seconds. A function receives each error, and ends the lead with it by returning false, or a promise of that, or by
+   * throwing that error. If the function fails with another error, that is a warning of the process, and the caller
+   * stands again. With `true` each error is a warning of the process. The lead also ends with invalid options, with a
+   * `wait` that is over, when `signal` aborts, and when the box is closed. Default false: `lead` throws each error.
    */
   again?: boolean | ((error: unknown) => unknown) | undefined
 }
@@ -124,10 +125,10 @@ class MutexElection implements Election {
         if (again === false || !canPass || signal?.aborted || this.#session.refusal()) throw error
         if (ledSince === undefined) failures = 0
         else failures = clock.now() - ledSince < LONGEST_PAUSE ? failures + 1 : 1
-        if (again === true) this.#warn(error)
-        else if ((await again(error)) === false) throw error
+        if (!(await this.#mayStandAgain(again, error))) throw error
       }
-      await pause(Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), LONGEST_PAUSE), clock, signal)
+      const length = Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), LONGEST_PAUSE)
+      await pause(length, clock, signal, this.#session.over)
     }
   }
 
@@ -155,9 +156,24 @@ class MutexElection implements Election {
     yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
   }
 
-  #warn(error: unknown): void {
+  async #mayStandAgain(again: true | ((error: unknown) => unknown), error: unknown): Promise<boolean> {
+    if (again === true) {
+      this.#warn('after', error)
+      return true
+    }
+    try {
+      return (await again(error)) !== false
+    } catch (own) {
+      if (own === error) return false
+      // A report that fails, as in the same outage, must not leave the election without a leader.
+      this.#warn('although `again` failed', own)
+      return true
+    }
+  }
+
+  #warn(why: string, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
-    process.emitWarning(`election '${this.#name}' stands again after: ${message}`, 'SignalboxWarning')
+    process.emitWarning(`election '${this.#name}' stands again ${why}: ${message}`, 'SignalboxWarning')
   }
 
   /** Leads for one term. */

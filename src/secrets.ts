@@ -1,6 +1,7 @@
 const HIDDEN = '***'
-/** Names of parameters whose values are secrets. */
-const PARAMETER = /([?&;][^=&;\s]*(?:pass|pwd|secret|token|auth|credential|key)[^=&;\s]*=)[^&;]*/gi
+/** Names of parameters whose values are secrets, in URLs and in connection strings such as `host=db password=…`. */
+const PARAMETER =
+  /((?:^|[?&;,\s])[^=&;,\s]*(?:pass|pwd|secret|token|auth|credential|key)[^=&;,\s]*\s*=)[^&;]*/gi
 /** What comes between the scheme, or its slashes, and the last `@` of the same word. */
 const IN_WORD = /(\/\/)\S*@/g
 /** A password may have blanks in it: from a user and a colon that is not before a port to the last `@`. */

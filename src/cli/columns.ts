@@ -6,7 +6,9 @@ import { printable } from './printable.js'
  */
 export function columns(texts: readonly (readonly string[])[], toTheRight: readonly number[]): string {
   const lines = texts.map(cells => cells.map(printable))
-  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
+  const widths = (lines[0] ?? []).map((_, column) =>
+    lines.reduce((widest, line) => Math.max(widest, line[column]!.length), 0),
+  )
   return lines
     .map(line => {
       const cells = line.map((cell, column) =>

@@ -44,6 +44,7 @@ export class Session implements Listener, QueueSession {
   readonly deadlocks: DeadlockDetector | undefined
   /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
   ending: Error | undefined
+  readonly #over = new AbortController()
   /** Set while the box waits for the release of its grants. Tasks that hold some may still ask for more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
@@ -73,6 +74,11 @@ export class Session implements Listener, QueueSession {
     this.health = new Health({ engine: engine.name, session: this.id }, () => this.ping())
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
+  }
+
+  /** Aborts when {@link ending} is set. */
+  get over(): AbortSignal {
+    return this.#over.signal
   }
 
   /** A request id that no other request ever had. */
@@ -285,6 +291,7 @@ export class Session implements Listener, QueueSession {
     this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
     this.#watchers.end()
+    this.#over.abort()
   }
 
   /** Ends the session from this side. Waiters are rejected with a ClosedError, and grants are lost. */

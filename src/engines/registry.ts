@@ -91,10 +91,14 @@ export function registeredFor(source: string | Given): Registered {
   )
 }
 
+/** A word or a path, without what separates passwords in connection strings. */
+const WORD = /^[^@:=,;\s]*$/
+/** What comes before the first colon, if that can't have a password in it. */
+const SCHEME = /^\s*[^@:=,;\s]*:/
+
 /** As much of what was taken for a URL as can't have a password in it. */
 function beginningOf(text: string): string {
-  const end = text.indexOf(':') + 1
-  return end === 0 ? text : `${text.slice(0, end)}…`
+  return WORD.test(text) ? text : `${SCHEME.exec(text)?.[0] ?? ''}…`
 }
 
 /**

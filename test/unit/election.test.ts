@@ -51,6 +51,48 @@ test('while the engine is out of reach a caller stands again each second', async
   await box.close()
 })
 
+test.each(['at once', 'with drain'])(
+  'a pause before a further term ends when the box closes %s',
+  async how => {
+    const clock = new VirtualClock(0)
+    const box = await Box.join(openMemory('memory:'), clock)
+    const failing = (): never => {
+      throw new Error('of the task')
+    }
+    const leading = box.election('e').lead(failing, { again: () => undefined })
+    await goOn(clock, 80, 100)
+    void box.close({ drain: how === 'with drain' })
+    await expect(leading).rejects.toMatchObject({ code: 'CLOSED', taskBegan: false })
+    expect(clock.nextAt()).toBeUndefined()
+  },
+)
+
+test('a report that fails does not end the lead, and the error itself, thrown on, does', async () => {
+  const clock = new VirtualClock(0)
+  const box = await Box.join(openMemory('memory:'), clock)
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  const errors = [new Error('of the task'), new Error('of the next term')]
+  try {
+    let terms = 0
+    const failing = (): never => {
+      throw errors[terms++]!
+    }
+    const again = async (error: unknown): Promise<void> => {
+      throw error === errors[0] ? new Error('the log is away') : error
+    }
+    const leading = box.election('clerk').lead(failing, { again })
+    const ended = expect(leading).rejects.toBe(errors[1])
+    await goOn(clock, 11, 100)
+    await ended
+    expect(warn.mock.calls).toEqual([
+      ["election 'clerk' stands again although `again` failed: the log is away", 'SignalboxWarning'],
+    ])
+  } finally {
+    warn.mockRestore()
+  }
+  await box.close()
+})
+
 test('with `again: true` each error is a warning of the process', async () => {
   const clock = new VirtualClock(0)
   const box = await Box.join(openMemory('memory:'), clock)

@@ -41,6 +41,13 @@ function urlsWith(password: string, host: string): string[] {
       `${scheme}://user:${SECRET}`,
     ])
     .filter(url => !/^ ?:?user|^(memory|file):/.test(url))
+    .concat([
+      `host=${host} user=user password='${password}' dbname=name`,
+      `Password=${password};Server=${host}`,
+      `${host},password=${password}`,
+      `password = ${password}`,
+      `${password}@${host}`,
+    ])
 }
 
 /** All that a person or a log could see of an error. */
@@ -114,6 +121,8 @@ test.each([
   ['redis://host:6379?prefix=app:', 'redis://host:6379?prefix=app:'],
   ['see redis://u:p@host:6379/0?a=1', 'see redis://***@host:6379/0?a=1'],
   ['postgres://host/db?sslpassword=a b&x=1', 'postgres://host/db?sslpassword=***&x=1'],
+  ["host=db user=app password='a b' dbname=x", 'host=db user=app password=***'],
+  ['localhost,password=a', 'localhost,password=***'],
 ])('%s is shown as %s', (text, shown) => {
   expect(withoutSecrets(text)).toBe(shown)
 })

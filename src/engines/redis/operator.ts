@@ -60,7 +60,7 @@ export class Operator {
     const { layout, names } = this.#parts
     const groups = exact ? [names.group(prefix)] : await this.#groups()
     const reports: ScriptReport[] = []
-    for (const group of groups) reports.push(...(await this.#reports(group)))
+    for (const group of groups) for (const report of await this.#reports(group)) reports.push(report)
     const recorded = new Set(
       reports.filter(({ phase }) => phase === 'held').map(({ id, key }) => `${id} ${key}`),
     )

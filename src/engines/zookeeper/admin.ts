@@ -144,7 +144,7 @@ export class Admin {
       const keys = new Set(known.flatMap(({ text }) => (text ? named(text) : [])))
       for (const { key } of known) keys.delete(key)
       const further = await this.#nodesOf(client, [...keys])
-      known.push(...further.filter(({ name }) => requests.has(guidOf(name))))
+      for (const node of further) if (requests.has(guidOf(node.name))) known.push(node)
     }
     return known
   }

@@ -21,6 +21,11 @@ test('columns are as wide as their widest cell, and no line ends in blanks', () 
   expect(columns([], [])).toBe('')
 })
 
+test('a table may have more lines than a call can have arguments', () => {
+  const lines = Array.from({ length: 200_000 }, (_, number) => ['key', String(number)])
+  expect(columns(lines, [1])).toContain('\nkey  199999\n')
+})
+
 test.each([
   [0, '0ms'],
   [0.4, '0ms'],
