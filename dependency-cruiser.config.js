@@ -9,7 +9,7 @@ const base =
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|conformance)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry)/index\\.ts$',
 ]
 
 /**
@@ -25,7 +25,7 @@ function wall(name, comment, part, ...known) {
     comment,
     severity: 'error',
     from: { path: part },
-    to: { path: '^(src|apps|test|bench|scripts)/', pathNot: [part, base, ...known] },
+    to: { path: '^(src|apps|packages|test|bench|scripts)/', pathNot: [part, base, ...known] },
   }
 }
 
@@ -89,30 +89,44 @@ export default {
     wall('adapters', 'Adapters use what every user can.', '^src/(redlock|opentelemetry)/', ...publicEntries),
     wall(
       'conformance',
-      'The conformance kit opens boxes with clocks of its own.',
-      '^src/conformance/',
-      '^src/box\\.ts$',
+      'The conformance kit uses what every user can.',
+      '^packages/conformance/',
       ...publicEntries,
     ),
     {
+      name: 'packages',
+      comment: 'A package has only itself by path, and all else by its name.',
+      severity: 'error',
+      from: { path: '^packages/([^/]+)/' },
+      to: {
+        path: '^(src|apps|packages|test|bench|scripts)/',
+        pathNot: '^packages/$1/',
+        dependencyTypesNot: ['aliased'],
+      },
+    },
+    {
       name: 'library',
-      comment: 'The library knows neither its applications nor its tests.',
+      comment:
+        'The library knows neither its applications nor its tests, and imports packages by their names.',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: '^(apps|test|bench|scripts)/' },
+      to: { path: '^(apps|packages|test|bench|scripts)/' },
     },
     {
       name: 'applications',
       comment: 'Applications use what every user can; the program adds them to the command line.',
       severity: 'error',
       from: { path: '^apps/' },
-      to: { path: '^(src|test|bench)/', pathNot: [...publicEntries, '^src/cli/'] },
+      to: {
+        path: '^(src|packages|test|bench)/',
+        pathNot: [...publicEntries, '^src/cli/', '^packages/conformance/src/index\\.ts$'],
+      },
     },
   ],
   options: {
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^(node_modules|dist|build)/' },
+    exclude: { path: '(^|/)(node_modules|dist|build)/' },
   },
 }

@@ -10,7 +10,7 @@ const bareBuiltins = builtinModules.filter(name => !name.startsWith('_') && !nam
 export default defineConfig(
   {
     ignores: [
-      'dist/',
+      '**/dist/',
       'build/',
       'build-docs/',
       'docs/.vitepress/.temp/',
@@ -92,7 +92,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.ts', 'packages/*/src/**/*.ts'],
     rules: {
       'no-console': 'error',
       'no-restricted-globals': [
@@ -101,12 +101,12 @@ export default defineConfig(
       ],
     },
   },
-  { files: ['src/cli/**/*.ts', 'src/conformance/*.process.ts'], rules: { 'no-console': 'off' } },
+  { files: ['src/cli/**/*.ts', 'packages/conformance/src/*.process.ts'], rules: { 'no-console': 'off' } },
   // It checks what happens in real time.
-  { files: ['src/conformance/*.ts'], rules: { 'no-restricted-globals': 'off' } },
+  { files: ['packages/conformance/src/*.ts'], rules: { 'no-restricted-globals': 'off' } },
   {
     // Of the rules that need types, those that find a promise which nothing waits for are worth their time here.
-    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    files: ['test/**/*.ts', 'packages/*/test/**/*.ts', 'bench/**/*.ts'],
     rules: {
       ...tseslint.configs.disableTypeChecked.rules,
       '@typescript-eslint/await-thenable': 'error',

@@ -12,7 +12,7 @@ const alias = [
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
-  { find: /^signalbox\/conformance$/, replacement: source('./src/conformance/index.ts') },
+  { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
 ]
 
 const programs = ['./test/support/built.ts']
@@ -50,7 +50,11 @@ export default defineConfig({
     projects: [
       // npm test
       // A process runs many files: to start one and to load the sources takes longer than most files do.
-      project('unit', 0, { maxWorkers: 4, isolate: false }),
+      project('unit', 0, {
+        include: ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+        maxWorkers: 4,
+        isolate: false,
+      }),
       project('heap', 0, { maxWorkers: 4 }),
       project('simulation', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
       project('contract', 0, {

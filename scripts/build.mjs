@@ -7,16 +7,33 @@ import { root, run } from './command.mjs'
 const require = createRequire(import.meta.url)
 
 /**
- * What the compiler makes in its build mode, in which it finds by itself what has changed.
- * @type {ReadonlyMap<string, { folder: string, project: string }>}
+ * What the compiler makes from a folder of sources.
+ * @typedef {{ target: string, folder: string, sources: string, project: string }} Output
  */
-const programs = new Map([
-  ['dist', { folder: 'dist', project: 'tsconfig.build.json' }],
-  ['tools', { folder: 'build', project: 'tsconfig.tools.json' }],
+
+/** @type {readonly Output[]} */
+const outputs = [
+  { target: 'dist', folder: 'dist', sources: '.', project: 'tsconfig.build.json' },
+  {
+    target: 'dist',
+    folder: 'packages/conformance/dist',
+    sources: 'packages/conformance/src',
+    project: 'packages/conformance/tsconfig.json',
+  },
+  { target: 'tools', folder: 'build', sources: '.', project: 'tsconfig.tools.json' },
+]
+
+/**
+ * What `npm pack` packs, by its target: the folder of the package.
+ * @type {ReadonlyMap<string, string>}
+ */
+const packages = new Map([
+  ['package', '.'],
+  ['conformance-package', 'packages/conformance'],
 ])
 
 /** What can be built. */
-export const targets = [...programs.keys(), 'package']
+export const targets = [...new Set(outputs.map(({ target }) => target)), ...packages.keys()]
 
 /**
  * Brings targets up to date.
@@ -24,14 +41,16 @@ export const targets = [...programs.keys(), 'package']
  * @throws {import('./command.mjs').SetupError} when a source can't be compiled
  */
 export function build(names) {
-  const wanted = [...programs].filter(([name]) => names.includes(name)).map(([, program]) => program)
-  for (const { folder } of wanted) {
-    if (existsSync(join(root, folder))) removeOrphans(folder)
-    else process.stderr.write(`setup: preparing ${folder}/ ...\n`)
+  const wanted = outputs.filter(({ target }) => names.includes(target))
+  for (const output of wanted) {
+    if (existsSync(join(root, output.folder))) removeOrphans(output)
+    else process.stderr.write(`setup: preparing ${output.folder}/ ...\n`)
   }
+  // In its build mode it finds by itself what has changed.
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
-  for (const { folder } of wanted) copySql(folder)
-  if (names.includes('package')) run(process.execPath, ['scripts/bundle.mjs'])
+  for (const { folder, sources } of wanted) if (sources === '.') copySql(folder)
+  for (const [name, folder] of packages)
+    if (names.includes(name)) run(process.execPath, ['scripts/bundle.mjs', folder])
 }
 
 /**
@@ -55,12 +74,12 @@ function compile(...argv) {
 /**
  * Deletes what was made from a source that is gone, because the compiler leaves it, and what was made for a package.
  * The folder isn't emptied, because running processes may be about to load modules from it.
- * @param {string} folder
+ * @param {Output} output
  */
-function removeOrphans(folder) {
+function removeOrphans({ folder, sources }) {
   const made = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   for (const file of made.filter(file => /\.(js|d\.ts)$/.test(file))) {
-    const source = join(root, file.replace(/\.js$/, '.ts'))
+    const source = join(root, sources, file.replace(/\.js$/, '.ts'))
     if (!existsSync(source)) rmSync(join(root, folder, file))
   }
 }

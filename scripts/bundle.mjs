@@ -1,6 +1,6 @@
 /**
- * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the
- * next command in the clone compiles the modules again.
+ * Writes what `npm pack` packs into `dist` of a package, in place of the modules that run in a clone: `npm pack` runs it
+ * with the folder of the package, and the next command in the clone compiles the modules again.
  *
  * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in Lua and its
  * indentation, and the declarations that no entry leads to. Statements are shortened, and variables get short names,
@@ -13,31 +13,53 @@ import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { root } from './command.mjs'
 
+const [folder = '.'] = process.argv.slice(2)
+const place = join(root, folder)
+
 /** @type {{ exports: Record<string, { types?: string }> }} */
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { exports } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
 const entries = Object.values(exports).flatMap(
   ({ types }) => types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
 )
 
-/** Programs, and a module that starts one of them, by their places in the package. */
-const programs = {
-  'apps/signalbox': 'apps/published',
-  'apps/chaos/command': 'apps/chaos/command',
-  'apps/chaos/worker': 'apps/chaos/worker',
-  'src/conformance/holder.process': 'src/conformance/holder.process',
-  'src/conformance/leaver.process': 'src/conformance/leaver.process',
-  'src/conformance/quiet.process': 'src/conformance/quiet.process',
+/**
+ * By the folder of the package: where its sources are, its programs, and a module that starts one of them, by their
+ * places in the package.
+ * @type {Readonly<Record<string, { sources: string, programs: Readonly<Record<string, string>> }>>}
+ */
+const packages = {
+  '.': {
+    sources: '.',
+    programs: {
+      'apps/signalbox': 'apps/published',
+      'apps/chaos/command': 'apps/chaos/command',
+      'apps/chaos/worker': 'apps/chaos/worker',
+    },
+  },
+  'packages/conformance': {
+    sources: 'src',
+    programs: {
+      'holder.process': 'holder.process',
+      'leaver.process': 'leaver.process',
+      'quiet.process': 'quiet.process',
+    },
+  },
 }
+const { sources, programs } = /** @type {typeof packages[string]} */ (packages[folder])
 
 /** Each file of the package that something begins with, and its source. */
-const sources = { ...Object.fromEntries(entries.map(path => [path, path])), ...programs }
+const input = { ...Object.fromEntries(entries.map(path => [path, path])), ...programs }
 
 const bundle = await rolldown({
   cwd: root,
-  input: Object.fromEntries(Object.entries(sources).map(([name, path]) => [name, join(root, `${path}.ts`)])),
+  input: Object.fromEntries(
+    Object.entries(input).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
+  ),
   platform: 'node',
-  // Packages and modules of Node stay imports; the helpers for newer syntax are no package that a user has.
-  external: /^(?!@oxc-project\/)[\w@]/,
+  // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
+  // user has, and what the fault harness takes from the conformance kit.
+  external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
+  resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
   transform: { target: 'es2022' },
   // No comments that name modules.
   experimental: { attachDebugInfo: 'none' },
@@ -62,9 +84,9 @@ const bundle = await rolldown({
     dts({ tsconfig: 'tsconfig.types.json' }),
   ],
 })
-rmSync(join(root, 'dist'), { recursive: true, force: true })
+rmSync(join(place, 'dist'), { recursive: true, force: true })
 await bundle.write({
-  dir: 'dist',
+  dir: join(place, 'dist'),
   comments: false,
   minify: {
     compress: true,
@@ -73,4 +95,4 @@ await bundle.write({
   },
   chunkFileNames: 'chunks/[name].js',
 })
-for (const name of Object.keys(programs)) rmSync(join(root, 'dist', `${name}.d.ts`))
+for (const name of Object.keys(programs)) rmSync(join(place, 'dist', `${name}.d.ts`))

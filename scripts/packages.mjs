@@ -3,12 +3,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { npm, root } from './command.mjs'
 
-/** A folder for each set, which is a workspace of npm: what they name lies in `node_modules` of the checkout. */
+/** A folder for each other set, which is a workspace of npm: what they name lies in `node_modules` of the checkout. */
 const folder = 'scripts/packages'
 /** What no command can do without. */
 const basic = 'run'
-/** The set of the devDependencies of the checkout, which has no folder. */
+/** The set of the devDependencies of the checkout. */
 const development = 'development'
+/** Its workspace: to check the types of the package, `signalbox` has to be found from it. */
+const conformance = 'packages/conformance'
 
 /** Each can be asked for beside what all commands take. */
 export const packageSets = [development, 'peers', 'reference', 'packing']
@@ -53,7 +55,7 @@ export function installSets(sets) {
 
 /** @param {readonly string[]} sets */
 function workspaces(sets) {
-  return [basic, ...sets.filter(set => set !== development)].map(set => `${folder}/${set}`)
+  return [basic, ...sets].map(set => (set === development ? conformance : `${folder}/${set}`))
 }
 
 /**

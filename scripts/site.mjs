@@ -33,7 +33,7 @@ try {
     rmSync(join(root, folder), { recursive: true, force: true })
   runProgram('typedoc', 'bin/typedoc')
   const top = readdirSync(root).filter(name => name.endsWith('.md'))
-  writeSourcePages([...top, ...['docs', 'examples', 'apps', 'bench'].flatMap(pagesIn)])
+  writeSourcePages([...top, ...['docs', 'examples', 'apps', 'bench', 'packages'].flatMap(pagesIn)])
   runProgram('vitepress', 'bin/vitepress.js', 'build', 'docs', '--base', values.base)
   const dead = deadLinks(join(root, 'build-docs/site'), values.base)
   if (dead.length > 0) throw new SetupError(`These links are dead:\n  ${dead.join('\n  ')}`)

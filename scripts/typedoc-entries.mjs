@@ -1,21 +1,27 @@
-/** A plugin for TypeDoc that names the modules as users import them, `signalbox/limits`, and not by their files. */
+/** A plugin for TypeDoc that names the modules as users import them, `signalbox/limits`, not after their files. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './command.mjs'
 
-/** @type {{ exports: Record<string, { types?: string }> }} */
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-
 /**
- * The entries of the package: the source of each without its extension, and the name that users import.
+ * The entries of the packages: the source of each without its extension, and the name that users import.
  * @type {ReadonlyMap<string, string>}
  */
-export const entries = new Map(
-  Object.entries(exports).flatMap(([path, { types }]) => {
-    const source = types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1]
-    return source === undefined ? [] : [[source, path.replace('.', 'signalbox')]]
-  }),
-)
+export const entries = new Map([...entriesOf('.', '.'), ...entriesOf('packages/conformance', 'src')])
+
+/**
+ * @param {string} folder of a package
+ * @param {string} sources its folder, from which the paths in `dist` lead
+ * @returns {[source: string, name: string][]}
+ */
+function entriesOf(folder, sources) {
+  /** @type {{ name: string, exports: Record<string, { types?: string }> }} */
+  const { name, exports } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+  return Object.entries(exports).flatMap(([path, { types }]) => {
+    const entry = types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1]
+    return entry === undefined ? [] : [[join(folder, sources, entry), path.replace('.', name)]]
+  })
+}
 
 /**
  * @typedef {{ name: string }} Module
@@ -26,7 +32,7 @@ export function load({ converter }) {
   converter.on('resolveBegin', ({ project }) => {
     for (const module of project.children ?? []) {
       const name = entries.get(module.name) ?? entries.get(`${module.name}/index`)
-      if (name === undefined) throw new Error(`${module.name} is not an entry of the package`)
+      if (name === undefined) throw new Error(`${module.name} is not an entry of a package`)
       module.name = name
     }
   })

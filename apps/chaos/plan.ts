@@ -1,4 +1,4 @@
-import type { Random } from 'signalbox/conformance'
+import type { Random } from 'signalbox-conformance'
 
 /** What a client, a network or a server can suffer, and how often beside the others. */
 const WEIGHTS = {

@@ -7,7 +7,7 @@ import type { Locks } from './locks/locks.js'
 import { SignalboxLocks } from './locks/signalbox.js'
 import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
 import { watchStalls } from './stalls.js'
-import { Random, shiftWallClock } from 'signalbox/conformance'
+import { Random, shiftWallClock } from 'signalbox-conformance'
 
 /** One client: five tasks count, one moves money, one uses single values, until the harness says stop. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings

@@ -52,6 +52,7 @@ const sidebar = [
     'Rows in PostgreSQL': '/docs/internals/postgres',
     'Traps of ZooKeeper': '/docs/internals/zookeeper',
     'An engine of your own': '/docs/conformance',
+    'Checks for engines': '/packages/conformance/README',
   }),
   group('Project', {
     Changes: '/CHANGELOG',
@@ -80,7 +81,12 @@ export default {
   title: 'Signalbox',
   description: 'Locks, rate limits and safe shared state for TypeScript services',
   srcDir: '..',
-  srcExclude: ['{build,coverage,dist,scripts,src,test,.*}/**', 'build-docs/site/**', 'AGENTS.md'],
+  srcExclude: [
+    '{build,coverage,dist,scripts,src,test,.*}/**',
+    'packages/*/!(README.md)',
+    'build-docs/site/**',
+    'AGENTS.md',
+  ],
   outDir: '../build-docs/site',
   cacheDir: '../build-docs/cache',
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],

@@ -1,5 +1,5 @@
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import type { Network } from '../../src/conformance/fixture.js'
+import type { Network } from '../../packages/conformance/src/fixture.js'
 import type { Awaitable, Engine } from '../../src/engine/contract.js'
 
 /**

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { startChild as start, type Child } from '../../src/conformance/child.js'
+import { startChild as start, type Child } from '../../packages/conformance/src/child.js'
 
 const root = new URL('../../', import.meta.url)
 

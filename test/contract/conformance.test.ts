@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { conformance } from '../../src/conformance/index.js'
-import { MeddledEngine, type Meddle } from '../../src/conformance/meddled-engine.js'
+import { conformance } from '../../packages/conformance/src/index.js'
+import { MeddledEngine, type Meddle } from '../../packages/conformance/src/meddled-engine.js'
 import type { RequestStatus } from '../../src/engine/contract.js'
 import { distantMemory } from './memory-fixture.js'
 
@@ -63,7 +63,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
   ],
   [
     'says that it released what was gone',
-    'diagnostics channels > a release that finds the grant gone is published as a loss',
+    'P7 release is conditional > a release that finds the grant gone rejects with a LostError, and is published as a loss',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       return operation.type === 'release' ? true : outcome

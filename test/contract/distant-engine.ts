@@ -10,7 +10,7 @@ import type {
 import type { Guarantees } from '../../src/guarantees.js'
 import type { KeptLimiter } from '../../src/limits/rules/report.js'
 import type { Reserve } from '../../src/limits/rules/reserve.js'
-import type { Random } from '../../src/conformance/random.js'
+import type { Random } from '../../packages/conformance/src/random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
 export class DistantEngine implements Engine {

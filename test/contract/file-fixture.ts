@@ -8,9 +8,9 @@ import { fileGuarantees } from '../../src/engines/file/guarantees.js'
 import { openFile } from '../../src/engines/file/open.js'
 import { open as openBox } from '../../src/open.js'
 import { StoppedWriter } from '../support/file/stopped-writer.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { afterPowerCut } from './power-cut.js'
-import { pause, soFar } from '../../src/conformance/time.js'
+import { pause, soFar } from '../../packages/conformance/src/time.js'
 
 function fixture(durable: boolean): EngineFixture {
   return {

@@ -11,8 +11,8 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { networkOf } from './behind-proxy.js'
 import { startChild } from './child.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+import { locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 
 let shared: Promise<HazelcastServer> | undefined
 
@@ -118,7 +118,7 @@ export const hazelcast: EngineFixture = {
     async P9() {
       const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
       await using box = await open(url)
-      using child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
+      using child = startChild('packages/conformance/dist/holder', 'signalbox', url, '20s')
       await child.printed('holding')
       const [report] = await locks(box, 'held')
       child.kill('SIGSTOP')

@@ -1,12 +1,12 @@
-import { deadHolders } from '../../src/conformance/dead-holders.js'
-import { deadline } from '../../src/conformance/deadline.js'
-import { exclusion } from '../../src/conformance/exclusion.js'
-import { fencing } from '../../src/conformance/fencing.js'
-import { givingUp } from '../../src/conformance/giving-up.js'
-import { order } from '../../src/conformance/order.js'
-import { release } from '../../src/conformance/release.js'
-import { waking } from '../../src/conformance/waking.js'
-import { wholeness } from '../../src/conformance/wholeness.js'
+import { deadHolders } from '../../packages/conformance/src/dead-holders.js'
+import { deadline } from '../../packages/conformance/src/deadline.js'
+import { exclusion } from '../../packages/conformance/src/exclusion.js'
+import { fencing } from '../../packages/conformance/src/fencing.js'
+import { givingUp } from '../../packages/conformance/src/giving-up.js'
+import { order } from '../../packages/conformance/src/order.js'
+import { release } from '../../packages/conformance/src/release.js'
+import { waking } from '../../packages/conformance/src/waking.js'
+import { wholeness } from '../../packages/conformance/src/wholeness.js'
 
 /** The parts of the checks that are about how locks are held, waited for and given up. */
 export const lockParts = [

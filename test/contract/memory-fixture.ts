@@ -4,8 +4,8 @@ import { memoryGuarantees } from '../../src/engines/memory/memory-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { startChild } from './child.js'
 import { DistantEngine } from './distant-engine.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { Random } from '../../src/conformance/random.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+import { Random } from '../../packages/conformance/src/random.js'
 
 /** What a process that opens the space of this name finds and does there. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {

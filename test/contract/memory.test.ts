@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { rising } from '../../src/conformance/section.js'
+import { rising } from '../../packages/conformance/src/section.js'
 import { open } from '../../src/index.js'
 import { memory } from './memory-fixture.js'
 import { contractSuite } from './suite.js'

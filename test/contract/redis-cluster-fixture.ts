@@ -6,10 +6,10 @@ import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { open } from '../../src/open.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { networkOf } from './behind-proxy.js'
 import { HINTS, redis } from './redis-fixture.js'
-import { pause, soFar } from '../../src/conformance/time.js'
+import { pause, soFar } from '../../packages/conformance/src/time.js'
 
 let shared: Promise<RedisCluster> | undefined
 

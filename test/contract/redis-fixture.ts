@@ -10,9 +10,9 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { behindProxy } from './behind-proxy.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
-import { queued, until } from '../../src/conformance/time.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { queued, until } from '../../packages/conformance/src/time.js'
 
 const HOUR = 3_600_000
 

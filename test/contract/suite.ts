@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
-import { checksOf, type Check } from '../../src/conformance/checks.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { adverse, conformance } from '../../src/conformance/index.js'
+import { checksOf, type Check } from '../../packages/conformance/src/checks.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+import { adverse, conformance } from '../../packages/conformance/src/index.js'
 
 /**
  * What every engine does, promise by promise. A file can take one part of the checks, so that several processes share

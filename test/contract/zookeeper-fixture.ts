@@ -5,7 +5,7 @@ import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { behindProxy } from './behind-proxy.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 
 /**
  * The ZooKeeper engine on one server, which ends with the test process; each test has a node of its own on it.

@@ -30,7 +30,11 @@ function problem({ page, text, target }: Link): string | undefined {
     return `${page}: ${path} has no heading #${anchor}`
   // What is quoted of a test, such as its name, has to be found there.
   const quoted = /^`(.+)`$/.exec(text)?.[1]
-  if (quoted !== undefined && /\b(test|src\/conformance)\/.*\.ts$/.test(path) && !content.includes(quoted))
+  if (
+    quoted !== undefined &&
+    /\b(test|packages\/conformance\/src)\/.*\.ts$/.test(path) &&
+    !content.includes(quoted)
+  )
     return `${page}: ${path} has no \`${quoted}\``
   return undefined
 }

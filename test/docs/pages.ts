@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url))
 /** The first page for readers. */
 export const readme = 'README.md'
 
-/** The pages for readers, relative to the checkout: README.md, those about the project, and all below docs/. */
+/** The pages for readers, relative to the checkout: those about the project and the packages, and all below docs/. */
 export function pages(): string[] {
   const docs = join(root, 'docs')
   const below = existsSync(docs)
@@ -17,8 +17,9 @@ export function pages(): string[] {
         .filter(name => name.endsWith('.md'))
         .map(name => join('docs', name))
     : []
-  return [readme, 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...below.sort()].filter(page =>
-    existsSync(join(root, page)),
+  const packages = readdirSync(join(root, 'packages')).map(name => `packages/${name}/README.md`)
+  return [readme, 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...packages, ...below.sort()].filter(
+    page => existsSync(join(root, page)),
   )
 }
 

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import { TransientMap } from '../../src/transient-map.js'
-import { Random } from '../../src/conformance/random.js'
+import { Random } from '../../packages/conformance/src/random.js'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { startRedis } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { open, type Box } from 'signalbox'
 import { describe, expect, test } from 'vitest'
-import { locks, until } from '../../src/conformance/time.js'
+import { locks, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
 setFlagsFromString('--expose-gc')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { locks, queued } from '../../src/conformance/time.js'
+import { locks, queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 import { storm } from '../support/file/storm.js'

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { locks, until } from '../../src/conformance/time.js'
+import { locks, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
 /** The file descriptors that this process has open. */

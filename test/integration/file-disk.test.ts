@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
-import { pause, until } from '../../src/conformance/time.js'
+import { pause, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
 /** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { pause, soFar } from '../../src/conformance/time.js'
+import { pause, soFar } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { sizeOf } from '../support/file/growth.js'
 import { place } from '../support/file/places.js'

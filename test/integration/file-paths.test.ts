@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { describe, expect, test } from 'vitest'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
 /** The longest path of a folder, bytes: with the database in it SQLite takes 503. */

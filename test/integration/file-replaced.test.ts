@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { until } from '../../src/conformance/time.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { FILES } from '../../src/engines/file/folder.js'
 import { place, type Place } from '../support/file/places.js'
 

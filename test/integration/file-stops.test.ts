@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 

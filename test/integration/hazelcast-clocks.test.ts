@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Child } from '../../src/conformance/child.js'
-import { queued, timed } from '../../src/conformance/time.js'
+import type { Child } from '../../packages/conformance/src/child.js'
+import { queued, timed } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
@@ -25,7 +25,7 @@ async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url
 
 /** A process that holds one key and waits for another. */
 async function holder(url: string): Promise<Child> {
-  const child = startChild('dist/src/conformance/holder', 'signalbox', url, `${LEASE}ms`)
+  const child = startChild('packages/conformance/dist/holder', 'signalbox', url, `${LEASE}ms`)
   onTestFinished(() => child.kill('SIGKILL'))
   await child.printed('holding')
   return child

@@ -6,7 +6,7 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
-import { pause, queued, timed, until } from '../../src/conformance/time.js'
+import { pause, queued, timed, until } from '../../packages/conformance/src/time.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { eventually } from '../support/hazelcast/eventually.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { until } from '../../src/conformance/time.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 
 /** How the recipe of the README leads, with its rounds counted. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { rising } from '../../src/conformance/section.js'
-import { pause, queued, soFar, until } from '../../src/conformance/time.js'
+import { rising } from '../../packages/conformance/src/section.js'
+import { pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPostgres } from '../support/servers/postgres.js'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { rising } from '../../src/conformance/section.js'
-import { nothingHeld, pause, until } from '../../src/conformance/time.js'
+import { rising } from '../../packages/conformance/src/section.js'
+import { nothingHeld, pause, until } from '../../packages/conformance/src/time.js'
 import { open, SignalboxError, type Box, type Grant } from '../../src/index.js'
 import { startPostgres } from '../support/servers/postgres.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { queued, timed, until } from '../../src/conformance/time.js'
+import { queued, timed, until } from '../../packages/conformance/src/time.js'
 import { LOOK_EVERY } from '../../src/engine/index.js'
 import { open, type Box } from '../../src/index.js'
 import { smallDisk } from '../support/file/small-disk.js'

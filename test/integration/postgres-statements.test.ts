@@ -1,6 +1,6 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 

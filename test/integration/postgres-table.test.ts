@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Random } from '../../src/conformance/random.js'
+import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
 import type { Operation, RequestStatus } from '../../src/engine/contract.js'
 import { lockRequest } from '../support/lock-request.js'

@@ -1,7 +1,7 @@
 import { chownSync, chmodSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { until } from '../../src/conformance/time.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
 import { makeCertificate, type Certificate } from '../support/servers/certificate.js'

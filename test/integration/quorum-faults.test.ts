@@ -10,13 +10,13 @@ import {
   UnavailableError,
 } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { rising, Section } from '../../src/conformance/section.js'
-import { locks, nothingHeld, pause, queued, timed, until } from '../../src/conformance/time.js'
+import { rising, Section } from '../../packages/conformance/src/section.js'
+import { locks, nothingHeld, pause, queued, timed, until } from '../../packages/conformance/src/time.js'
 import { DistantVoter } from '../support/servers/distant-voter.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
-import { Random } from '../../src/conformance/random.js'
+import { Random } from '../../packages/conformance/src/random.js'
 
 /** A server that does not answer counts as out of reach after a second, so a caller that waits for it takes longer. */
 const NOT_WAITED_FOR = 900

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { LostError, type LockReport } from '../../src/index.js'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 
 const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))

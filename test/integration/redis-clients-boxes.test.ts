@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { queued, timed } from '../../src/conformance/time.js'
+import { queued, timed } from '../../packages/conformance/src/time.js'
 import { LOOK_EVERY } from '../../src/engine/contract.js'
 import { boxWays } from '../support/redis/box-ways.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'

@@ -5,9 +5,17 @@ import { Names } from '../../src/engines/redis/names.js'
 import { IndeterminateError, InvalidArgumentError, TimedOutError } from '../../src/errors.js'
 import type { Box } from '../../src/box.js'
 import type { Grant } from '../../src/core/grant.js'
-import { Random } from '../../src/conformance/random.js'
-import { rising, Section } from '../../src/conformance/section.js'
-import { locks, nothingHeld, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
+import { Random } from '../../packages/conformance/src/random.js'
+import { rising, Section } from '../../packages/conformance/src/section.js'
+import {
+  locks,
+  nothingHeld,
+  pause,
+  queued,
+  soFar,
+  timed,
+  until,
+} from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 

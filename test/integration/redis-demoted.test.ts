@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { queued, until } from '../../src/conformance/time.js'
+import { queued, until } from '../../packages/conformance/src/time.js'
 import type { Box } from '../../src/index.js'
 import { open } from '../../src/open.js'
 import { boxWays } from '../support/redis/box-ways.js'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { pause, queued, until } from '../../src/conformance/time.js'
+import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { doEverything } from '../support/redis/everything.js'
 import { complaintOf } from '../support/redis/outcome.js'

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 import { fight } from '../support/file/fight.js'
 import { RedisPlace } from '../support/redis/place.js'
 

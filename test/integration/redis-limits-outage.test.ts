@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import type { Box, BoxLimiter, BoxLimiterOptions } from '../../src/index.js'
 import { limitRequests, type Middleware } from '../../src/limits/http/index.js'
-import { soFar, until } from '../../src/conformance/time.js'
+import { soFar, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
-import { pause, until } from '../../src/conformance/time.js'
+import { pause, until } from '../../packages/conformance/src/time.js'
 import { compareLimits } from '../support/redis/limit-histories.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'

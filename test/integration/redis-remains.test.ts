@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/index.js'
-import { pause, queued, until } from '../../src/conformance/time.js'
+import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Grant, LostError } from '../../src/index.js'
 import { SignalboxError } from '../../src/index.js'
-import { pause, until } from '../../src/conformance/time.js'
+import { pause, until } from '../../packages/conformance/src/time.js'
 import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 import type { RedisServer } from '../support/servers/redis.js'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { locks, pause } from '../../src/conformance/time.js'
+import { locks, pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { givesWay, HotKey } from '../support/hot-key.js'
 import { RedisPlace } from '../support/redis/place.js'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { queued, pause } from '../../src/conformance/time.js'
+import { queued, pause } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 
 const PROCESSES = 4

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
-import { timed } from '../../src/conformance/time.js'
+import { timed } from '../../packages/conformance/src/time.js'
 import { linkTo } from '../../src/engines/redis/links.js'
 import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'

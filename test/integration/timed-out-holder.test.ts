@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { open, type Box, type TimedOutError } from '../../src/index.js'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 

@@ -4,7 +4,7 @@ import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { locks, queued, soFar } from '../../src/conformance/time.js'
+import { locks, queued, soFar } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 

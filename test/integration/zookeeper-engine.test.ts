@@ -15,8 +15,8 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { runProgram } from '../support/run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
-import { locks, pause, queued, soFar, timed } from '../../src/conformance/time.js'
-import { Random } from '../../src/conformance/random.js'
+import { locks, pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
+import { Random } from '../../packages/conformance/src/random.js'
 
 const command = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 

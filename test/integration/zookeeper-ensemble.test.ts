@@ -5,7 +5,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import type { ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
-import { queued, soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../packages/conformance/src/time.js'
 
 // One after the other: each does something to the servers.
 describe('an ensemble of three', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { open } from '../../src/open.js'
-import { pause, queued, soFar } from '../../src/conformance/time.js'
+import { pause, queued, soFar } from '../../packages/conformance/src/time.js'
 import { snapshotOf } from '../support/servers/zookeeper-snapshot.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 

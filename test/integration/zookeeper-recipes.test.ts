@@ -11,7 +11,7 @@ import {
   type GroupChange,
   type Round,
 } from '../../src/engines/zookeeper/client/index.js'
-import { soFar } from '../../src/conformance/time.js'
+import { soFar } from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'

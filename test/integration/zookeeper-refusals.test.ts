@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { open } from '../../src/open.js'
 import { NoAuthError, PERMISSIONS, ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
-import { locks } from '../../src/conformance/time.js'
+import { locks } from '../../packages/conformance/src/time.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 type Permission = keyof typeof PERMISSIONS

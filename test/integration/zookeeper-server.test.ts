@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
-import { locks, queued } from '../../src/conformance/time.js'
+import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 

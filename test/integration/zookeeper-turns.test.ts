@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { locks, pause } from '../../src/conformance/time.js'
+import { locks, pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { givesWay, HotKey } from '../support/hot-key.js'

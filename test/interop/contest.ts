@@ -1,4 +1,4 @@
-import { pause } from '../../src/conformance/time.js'
+import { pause } from '../../packages/conformance/src/time.js'
 import { overlaps } from '../../apps/chaos/check/intervals.js'
 import { Client, type Kind, type Stay } from './client.js'
 import { handOvers } from './hand-overs.js'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { open } from '../../src/index.js'
-import { queued, soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../packages/conformance/src/time.js'
 import {
   Client,
   curator,

@@ -1,10 +1,10 @@
 import { openRedis } from '../../src/engines/redis/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { behindProxy } from '../contract/behind-proxy.js'
 import { HINTS, redis } from '../contract/redis-fixture.js'
-import { concurrency } from '../../src/conformance/concurrency.js'
-import { limits } from '../../src/conformance/limits.js'
+import { concurrency } from '../../packages/conformance/src/concurrency.js'
+import { limits } from '../../packages/conformance/src/limits.js'
 import { lockParts } from '../contract/lock-parts.js'
 import { contractPartsBut } from '../contract/suite.js'
 

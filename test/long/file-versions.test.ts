@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sharedClock } from '../../src/clock.js'
-import { queued } from '../../src/conformance/time.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { nodeOf } from '../support/file/node-of.js'
 import { place } from '../support/file/places.js'
 import { runProgram } from '../support/run-program.js'

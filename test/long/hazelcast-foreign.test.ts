@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pause } from '../../src/conformance/time.js'
+import { pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { block } from '../../src/conformance/time.js'
+import { block } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { place } from '../support/file/places.js'
 import { holdFor, Work } from '../support/limits/work.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { open, type Box } from '../../src/index.js'
-import { until } from '../../src/conformance/time.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
 /** How often a second one caller takes and releases the lock, over so many milliseconds. */

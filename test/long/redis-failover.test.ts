@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { queued, soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'

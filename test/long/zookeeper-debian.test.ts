@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
-import { queued, soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { contractSuite } from '../contract/suite.js'

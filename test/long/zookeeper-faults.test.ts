@@ -7,7 +7,7 @@ import {
   SessionExpiredError,
   ZooKeeper,
 } from '../../src/engines/zookeeper/client/index.js'
-import { queued, soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
-import { soFar } from '../../src/conformance/time.js'
+import { soFar } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { halfShare } from '../../src/conformance/hot-key.js'
+import { halfShare } from '../../packages/conformance/src/hot-key.js'
 import type { Climate } from './climate.js'
 import { sources } from './sources.js'
 import { World } from './world.js'

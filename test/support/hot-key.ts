@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { pause } from '../../src/conformance/time.js'
+import { pause } from '../../packages/conformance/src/time.js'
 import { until } from './servers/until.js'
 
 /** Tasks of a process that do nothing but take one lock, until they are told to end. */

@@ -1,7 +1,7 @@
 import type { Operation } from '../../src/engine/contract.js'
 import { claimSet } from '../../src/core/claims.js'
 import type { Claim } from '../../src/engine/claim.js'
-import type { Random } from '../../src/conformance/random.js'
+import type { Random } from '../../packages/conformance/src/random.js'
 import { LOCKS, type Session, type World } from './table-world.js'
 import { lockRequest } from './lock-request.js'
 

@@ -1,4 +1,4 @@
-import { Random } from '../../src/conformance/random.js'
+import { Random } from '../../packages/conformance/src/random.js'
 import { inLanes } from './lanes.js'
 import { randomOperation } from './random-operation.js'
 import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'

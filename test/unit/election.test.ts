@@ -3,7 +3,7 @@ import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { UnavailableError } from '../../src/errors.js'
-import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
+import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
 
 /** Lets all promises settle that need no time. */
 const settled = (): Promise<void> => new Promise(setImmediate)

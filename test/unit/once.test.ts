@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
-import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
+import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 import { slotAt, type Slots } from '../../src/once.js'

@@ -1,5 +1,5 @@
-import { safeState } from '../../src/conformance/safe-state.js'
-import { weaknesses } from '../../src/conformance/weaknesses.js'
+import { safeState } from '../../packages/conformance/src/safe-state.js'
+import { weaknesses } from '../../packages/conformance/src/weaknesses.js'
 import { hastyFile } from '../contract/file-fixture.js'
 import { contractParts } from '../contract/suite.js'
 

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { distantMemory } from '../contract/memory-fixture.js'
 import { contractParts } from '../contract/suite.js'
-import { foundKeys } from '../../src/conformance/found-keys.js'
-import { keptIds } from '../../src/conformance/kept-ids.js'
-import { safeState } from '../../src/conformance/safe-state.js'
+import { foundKeys } from '../../packages/conformance/src/found-keys.js'
+import { keptIds } from '../../packages/conformance/src/kept-ids.js'
+import { safeState } from '../../packages/conformance/src/safe-state.js'
 
 /** Values in records, with locks from an engine that knows nothing of them. */
 function recordsFixture(records: () => Records): EngineFixture {

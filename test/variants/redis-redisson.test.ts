@@ -1,11 +1,11 @@
 import { openRedis } from '../../src/engines/redis/open.js'
-import { box } from '../../src/conformance/box.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { quiet } from '../../src/conformance/quiet.js'
+import { box } from '../../packages/conformance/src/box.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+import { quiet } from '../../packages/conformance/src/quiet.js'
 import { redis } from '../contract/redis-fixture.js'
 import { lockParts } from '../contract/lock-parts.js'
 import { contractParts } from '../contract/suite.js'
-import { safeState } from '../../src/conformance/safe-state.js'
+import { safeState } from '../../packages/conformance/src/safe-state.js'
 
 /** The Redis engine with held keys as Redisson has them. */
 const redisson: EngineFixture = {

@@ -1,5 +1,5 @@
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
+import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { contractSuite } from '../contract/suite.js'
 import { zookeeper } from '../contract/zookeeper-fixture.js'
 

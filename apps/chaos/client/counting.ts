@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldLock, Locks } from '../locks/locks.js'
 import { systemClock } from 'signalbox/engine'
 import { COUNTERS, crowdOf } from '../protocol.js'
-import type { Random } from 'signalbox/conformance'
+import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
 /** How long it thinks at the most: milliseconds. In the crowd many wait for it. */

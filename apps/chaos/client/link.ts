@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from 'signalbox/engine'
-import { shiftWallClock } from 'signalbox/conformance'
+import { shiftWallClock } from 'signalbox-conformance'
 import type { Counts } from '../history.js'
 import type { FromClient, ToClient } from '../protocol.js'
 

@@ -1,7 +1,7 @@
 import { SignalboxError, type Store } from 'signalbox'
 import type { StoreCall } from '../history.js'
 import { systemClock } from 'signalbox/engine'
-import type { Random } from 'signalbox/conformance'
+import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
 /** A key is used for so long by all, so that the history of each key stays short: milliseconds. */

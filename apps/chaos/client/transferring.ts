@@ -4,7 +4,7 @@ import type { Account, Transfer } from '../history.js'
 import { PATIENCE } from '../locks/locks.js'
 import { systemClock } from 'signalbox/engine'
 import { ACCOUNTS } from '../protocol.js'
-import type { Random } from 'signalbox/conformance'
+import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
 /** A transfer, whatever becomes of it. */

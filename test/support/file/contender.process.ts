@@ -2,8 +2,8 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { isMainThread, parentPort, threadId, workerData } from 'node:worker_threads'
 import { systemClock } from '../../../src/clock.js'
 import { open } from '../../../src/index.js'
-import { Random } from '../../../src/conformance/random.js'
-import { pause } from '../../../src/conformance/time.js'
+import { Random } from '../../../packages/conformance/src/random.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import type { JournalEntry } from './journal.js'
 
 /** What a contender is given: as argument of its process, or data of its thread. */

@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../../src/clock.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import { Starvation } from './starvation.js'
 
 const EVERY = 10

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { systemClock } from '../../../src/clock.js'
 import type { Box } from '../../../src/index.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'
 import type { StormReport } from './storm.process.js'
 

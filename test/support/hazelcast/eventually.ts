@@ -1,4 +1,4 @@
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 
 /** Milliseconds between two tries. */
 const PAUSE = 20

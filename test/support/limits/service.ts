@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { systemClock } from '../../../src/clock.js'
 import type { BoxLimiterOptions } from '../../../src/index.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'
 import type { CallerTask } from './caller.process.js'
 

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { sharedClock } from '../../../src/clock.js'
 import { ClosedError } from '../../../src/index.js'
 import { joinLimiter } from '../../../src/limits/index.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import type { SharerTask, SharerTimes } from './threads.js'
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { systemClock } from '../../../src/clock.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import {
   sharedLimiter,
   type SharedLimiterHandle,

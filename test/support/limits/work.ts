@@ -1,5 +1,5 @@
 import { systemClock } from '../../../src/clock.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 import type { BoxLimiter } from '../../../src/index.js'
 import { mostWithin } from './service.js'
 

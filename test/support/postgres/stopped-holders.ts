@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect } from 'vitest'
-import { pause, soFar } from '../../../src/conformance/time.js'
+import { pause, soFar } from '../../../packages/conformance/src/time.js'
 import type { Box } from '../../../src/index.js'
 import { startChild } from '../../contract/child.js'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { open } from '../../../src/open.js'
-import { queued, locks, until } from '../../../src/conformance/time.js'
+import { queued, locks, until } from '../../../packages/conformance/src/time.js'
 
 /** Does with two boxes on a Redis URL, at least once, everything that a box can do. */
 export async function doEverything(url: string): Promise<void> {

@@ -9,7 +9,7 @@ import {
   type ReturnedPermits,
 } from '../../../src/limits/rules/reserve.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from '../lanes.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Box, Grant } from '../../../src/index.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import { codeOf, complaintOf } from './outcome.js'
 import { RedisPlace } from './place.js'
 

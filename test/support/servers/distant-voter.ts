@@ -2,7 +2,7 @@ import type { Inspect, Listener, SessionInfo, Operation, OutcomeOf } from '../..
 import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
-import type { Random } from '../../../src/conformance/random.js'
+import type { Random } from '../../../packages/conformance/src/random.js'
 
 /** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */
 export class DistantVoter implements VotingEngine {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
-import { pause } from '../../../src/conformance/time.js'
+import { pause } from '../../../packages/conformance/src/time.js'
 
 let library: string | undefined
 

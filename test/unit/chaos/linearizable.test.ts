@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { linearizable, type Operation } from '../../../apps/chaos/check/linearizable.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 
 /** Operations on a register that begins with 0. */
 function write(from: number, until: number | undefined, value: number): Operation<number> {

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { drawFault, possibleKinds } from '../../../apps/chaos/plan.js'
 import { systemClock } from '../../../src/clock.js'
-import { Random } from '../../../src/conformance/random.js'
-import { pause } from '../../../src/conformance/time.js'
-import { shiftWallClock } from '../../../src/conformance/wall-clock.js'
+import { Random } from '../../../packages/conformance/src/random.js'
+import { pause } from '../../../packages/conformance/src/time.js'
+import { shiftWallClock } from '../../../packages/conformance/src/wall-clock.js'
 import { open } from '../../../src/open.js'
 
 const HOUR = 3_600_000

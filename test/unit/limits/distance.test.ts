@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import type { LimitOptions, Permit } from '../../../src/limits/index.js'
 import { checkedOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'

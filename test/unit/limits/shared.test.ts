@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock, VirtualClock } from '../../../src/clock.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
 import { joinLimiter, sharedLimiter, type SharedLimiterOptions } from '../../../src/limits/index.js'
 import type { Permit } from '../../../src/limits/permit.js'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
-import { Random } from '../../../src/conformance/random.js'
+import { Random } from '../../../packages/conformance/src/random.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock, type Clock } from '../../../../src/clock.js'
 import { Database } from '../../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../../src/engines/file/driver.js'
-import { pause } from '../../../../src/conformance/time.js'
+import { pause } from '../../../../packages/conformance/src/time.js'
 
 let folder: string
 let path: string

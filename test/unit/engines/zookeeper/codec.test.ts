@@ -5,7 +5,7 @@ import { Frames, LONGEST_REPLY } from '../../../../src/engines/zookeeper/client/
 import { JuteReader } from '../../../../src/engines/zookeeper/client/jute-reader.js'
 import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
 import { multi } from '../../../../src/engines/zookeeper/client/multi.js'
-import { Random } from '../../../../src/conformance/random.js'
+import { Random } from '../../../../packages/conformance/src/random.js'
 
 /** A stat as servers write it. */
 function stat(writer: JuteWriter): JuteWriter {

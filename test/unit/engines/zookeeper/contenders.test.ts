@@ -9,7 +9,7 @@ import {
   twinPrefixes,
 } from '../../../../src/engines/zookeeper/names.js'
 import { checkPath } from '../../../../src/engines/zookeeper/client/paths.js'
-import { Random } from '../../../../src/conformance/random.js'
+import { Random } from '../../../../packages/conformance/src/random.js'
 
 const GUID = '01234567-89ab-cdef-0123-456789abcdef'
 const HEX = GUID.replaceAll('-', '')

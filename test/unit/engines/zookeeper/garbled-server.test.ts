@@ -10,7 +10,7 @@ import {
 } from '../../../../src/engines/zookeeper/client/index.js'
 import type { JuteReader } from '../../../../src/engines/zookeeper/client/jute-reader.js'
 import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
-import { Random } from '../../../../src/conformance/random.js'
+import { Random } from '../../../../packages/conformance/src/random.js'
 import { SignalboxError } from '../../../../src/errors.js'
 import { memoryInUse } from '../../../support/heap.js'
 import { ScriptedServer, writeStat } from './scripted-server.js'

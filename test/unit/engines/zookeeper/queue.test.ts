@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { Random } from '../../../../src/conformance/random.js'
+import { Random } from '../../../../packages/conformance/src/random.js'
 import { contendersOf } from '../../../../src/engines/zookeeper/contenders.js'
 import { queueOf } from '../../../../src/engines/zookeeper/queue.js'
 import { OPCODE } from '../../../../src/engines/zookeeper/client/call.js'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
-import { shiftWallClock } from '../../../../src/conformance/wall-clock.js'
+import { shiftWallClock } from '../../../../packages/conformance/src/wall-clock.js'
 import type { ReadOutcome } from '../../../../src/engine/contract.js'
 import type { BoxContext } from '../../../../src/engines/zookeeper/box-context.js'
 import { NodePaths } from '../../../../src/engines/zookeeper/names.js'

@@ -1,0 +1,59 @@
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { LostError } from 'signalbox'
+import { testOn } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { LAPSING, timed, until } from './time.js'
+import { shiftWallClock } from './wall-clock.js'
+
+const DAY = 86_400_000
+/** The lease of a holder that has to be renewed in time: milliseconds. Two thirds are longer than a process stalls. */
+const RENEWED = 3300
+
+/** P11: wall-clock changes on a client never shorten or lengthen a grant. */
+export function clocks(fixture: EngineFixture): void {
+  describe('P11 clocks may jump', () => {
+    const test = testOn(fixture)
+
+    for (const [way, jump] of [
+      ['ahead', DAY],
+      ['back', -DAY],
+    ] as const) {
+      test.alone(`a wall clock that jumps ${way} neither ends nor prolongs a grant`, async boxes => {
+        const [one, other] = await boxes.pair()
+        boxes.atEnd(() => shiftWallClock(0))
+        const renewed = await one.mutex('renewed').acquire({ lease: RENEWED })
+        const granted = performance.now()
+        const lapsing = await one.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
+        // The lease lasts longer, because the request was sent later.
+        const left = (): number => LAPSING - (performance.now() - granted)
+        shiftWallClock(jump)
+        assert.atLeast(lapsing.expiresIn(), left())
+        assert.atMost(lapsing.expiresIn(), LAPSING)
+        const taken = await other.mutex('lapsing').tryAcquire()
+        if (left() > 0) assert.equal(taken, undefined)
+        await taken?.release()
+        const next = await other.mutex('lapsing').acquire({ wait: '10s' })
+        assert.above(next.token, lapsing.token)
+        assert.throws(() => lapsing.assertHeld(), LostError)
+        await until('it is renewed', () => performance.now() - granted > RENEWED - renewed.expiresIn())
+        renewed.assertHeld()
+        assert.equal(await other.mutex('renewed').tryAcquire(), undefined)
+        await renewed.release()
+      })
+
+      test.alone(`a wall clock that jumps ${way} does not change the length of a wait`, async boxes => {
+        const [one, other] = await boxes.pair()
+        boxes.atEnd(() => shiftWallClock(0))
+        await one.mutex('key').acquire()
+        const begun = performance.now()
+        const asked = other.mutex('key').acquire({ wait: 150 })
+        const outcome = assert.rejects(asked)
+        shiftWallClock(jump)
+        const took = await timed(() => outcome)
+        assert.below(took, 5000)
+        assert.above(performance.now() - begun, 50)
+      })
+    }
+  })
+}

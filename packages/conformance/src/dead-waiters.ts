@@ -1,0 +1,189 @@
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { type Box, type Grant, type LockOptions, UnavailableError } from 'signalbox'
+import { testOn, type Boxes } from './boxes.js'
+import type { LockRequest } from 'signalbox/engine'
+import type { EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { assertServed, handOver, pause, queued, soFar, timed, until } from './time.js'
+
+/** A request that is compatible with the holder, behind a waiter that is not. */
+interface Overtaking {
+  readonly name: string
+  readonly hold: (box: Box) => Promise<Grant>
+  readonly block: (box: Box) => Promise<Grant>
+  readonly pass: (box: Box, options?: LockOptions) => Promise<Grant>
+}
+
+const overtakings: readonly Overtaking[] = [
+  {
+    name: 'a reader beside a reader',
+    hold: box => box.readWriteLock('key').read.acquire(),
+    block: box => box.readWriteLock('key').write.acquire(),
+    pass: (box, options) => box.readWriteLock('key').read.acquire(options),
+  },
+  {
+    name: 'a permit that is free',
+    hold: box => box.semaphore('key', { max: 2 }).acquire(),
+    block: box => box.semaphore('key', { max: 2 }).acquire({ permits: 2 }),
+    pass: (box, options) => box.semaphore('key', { max: 2 }).acquire(options),
+  },
+  {
+    name: 'a key that is not held',
+    hold: box => box.mutex('key').acquire(),
+    block: box => box.mutex('key', 'other').acquire(),
+    pass: (box, options) => box.mutex('other').acquire(options),
+  },
+]
+
+/** P9: a dead or silent waiter never stalls the waiters behind it. */
+export function deadWaiters(fixture: EngineFixture): void {
+  const test = testOn(fixture)
+  describe('P9 dead waiters', () => {
+    const livesBySession = fixture.guarantees.deadHolder === 'session timeout'
+
+    for (const { name, hold, block, pass } of overtakings) {
+      test(`${name} is granted within seconds behind a silent waiter`, async boxes => {
+        const holder = await boxes.open()
+        const held = await hold(holder)
+        const engine = await waiter(boxes, holder, 1, block)
+        await engine.freeze()
+        const other = await boxes.open()
+        await pass(other, { wait: '15s' })
+        held.assertHeld()
+      })
+    }
+
+    test('a waiter keeps its place during a short outage', async boxes => {
+      const [holder, reader] = await boxes.pair()
+      const held = await holder.readWriteLock('key').read.acquire()
+      const [box, engine] = await boxes.meddled()
+      const writing = box.readWriteLock('key').write.acquire()
+      await queued(holder, 'key', 1)
+      const goOn = cut(engine)
+      const reading = reader.readWriteLock('key').read.acquire()
+      await queued(holder, 'key', 2)
+      await pause(2000)
+      assert.equal(await soFar(reading), 'pending')
+      goOn()
+      await held.release()
+      const written = await writing
+      assert.equal(await soFar(reading), 'pending')
+      await written.release()
+      await reading
+    })
+
+    test('a waiter waits on through a short outage in which the engine has forgotten it', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const [box, engine] = await boxes.meddled()
+      const waiting = box.mutex('key').acquire()
+      await queued(holder, 'key', 1)
+      const forgotten: LockRequest[] = []
+      let refused = 0
+      // As a server that has lost its newest data answers, and one that takes no writes.
+      engine.meddle = async (operation, carryOut) => {
+        if (operation.type === 'poll') {
+          forgotten.push(operation.request)
+          return { state: 'gone' }
+        }
+        if (operation.type !== 'enqueue') return carryOut()
+        refused++
+        throw new UnavailableError('takes no writes')
+      }
+      await until('its new request is refused twice', () => refused >= 2)
+      assert.equal(await soFar(waiting), 'pending')
+      engine.restore()
+      for (const request of forgotten) await engine.submit({ type: 'cancel', request })
+      await held.release()
+      await (await waiting).release()
+    })
+
+    test('a caller behind a holder of its own box waits on through a short outage', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const held = await box.mutex('key').acquire({ lease: '20s' })
+      // With another lease it can't use the holder's.
+      const waiting = box.mutex('key').acquire({ lease: '15s' })
+      const goOn = cut(engine, new UnavailableError('out of reach'))
+      await assert.rejects(held.release(), UnavailableError)
+      await pause(500)
+      assert.equal(await soFar(waiting), 'pending')
+      goOn()
+      await (await waiting).release()
+    })
+
+    // Where a waiter lives as long as the engine's own session, failing operations do not cut it off.
+    if (!livesBySession)
+      test('waiters keep their order during an outage longer than their leases', async boxes => {
+        const holder = await boxes.open()
+        const held = await holder.mutex('key').acquire()
+        const served: string[] = []
+        const engines: MeddledEngine[] = []
+        const waiting: Promise<unknown>[] = []
+        for (const [index, name] of ['first', 'second'].entries()) {
+          engines.push(
+            await waiter(boxes, holder, index + 1, box => {
+              const done = box.mutex('key').run(() => void served.push(name))
+              waiting.push(done)
+              return done
+            }),
+          )
+        }
+        const goOn = engines.map(engine => cut(engine))
+        // Until the engine counts both as silent.
+        await queued(holder, 'key', 0)
+        // The second waiter is back before the first.
+        goOn[1]!()
+        await queued(holder, 'key', 1)
+        goOn[0]!()
+        await queued(holder, 'key', 2)
+        const isInOrder = await handOver(held, waiting)
+        assertServed(served, ['first', 'second'], isInOrder)
+      })
+
+    if (fixture.guarantees.scope !== 'thread')
+      test('a released lock passes a killed waiter within seconds, also if the releasing box closes', async boxes => {
+        const holder = await boxes.open()
+        const held = await holder.mutex('waited').acquire()
+        const child = boxes.program('holder', '30s')
+        await child.printed('holding')
+        await queued(holder, 'waited', 1)
+        const behind = await boxes.open()
+        const waiting = behind.mutex('waited').acquire({ wait: '15s' })
+        await queued(holder, 'waited', 2)
+        child.kill('SIGKILL')
+        await child.end()
+        const took = await timed(async () => {
+          await held.release()
+          await holder.close()
+          await waiting
+        })
+        if (!livesBySession) assert.below(took, 8000)
+      })
+  })
+}
+
+/** Has a box wait at this place in the queue, and gives its engine. */
+async function waiter(
+  boxes: Boxes,
+  holder: Box,
+  place: number,
+  ask: (box: Box) => Promise<unknown>,
+): Promise<MeddledEngine> {
+  const [box, engine] = await boxes.meddled()
+  // Some wait until their box is closed.
+  ask(box).catch(() => undefined)
+  await queued(holder, 'key', place)
+  return engine
+}
+
+/** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
+function cut(engine: MeddledEngine, error = new Error('the line is cut')): () => void {
+  const { meddle, hears } = engine
+  engine.meddle = () => Promise.reject(error)
+  engine.hears = () => false
+  return () => {
+    engine.meddle = meddle
+    engine.hears = hears
+  }
+}

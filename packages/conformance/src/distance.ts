@@ -1,0 +1,73 @@
+import { CLAIM_WINDOW } from 'signalbox/engine'
+import { assert } from './assert.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import type { EngineFixture } from './fixture.js'
+import { halfShare, HotKey } from './hot-key.js'
+import { assertServed, longestStall, pause, queued } from './time.js'
+
+/** Round trips to the servers: milliseconds. */
+const ROUND_TRIPS = [40, 150, 400]
+
+/** A lease that a far holder keeps: milliseconds. */
+const LEASE = 10_000
+
+/** P1, P3, P4: a box far from the servers has the same rights as the near ones. */
+export function distance(fixture: EngineFixture): void {
+  describe('distance', () => {
+    const test = testOn(fixture)
+
+    for (const roundTrip of ROUND_TRIPS) {
+      describe(`a box ${roundTrip} ms away`, () => {
+        test.alone('gets at least half of its fair share of a hot key', async boxes => {
+          const [far, network] = await boxes.overNetwork()
+          const near = await boxes.pair()
+          network.slowDown({ way: roundTrip / 2 })
+          const hot = new HotKey([far, ...near])
+          // Some rounds of all boxes, of which the far one's take several round trips.
+          const shares = await hot.shares(4000 + 20 * roundTrip)
+          await hot.stop()
+          assert.atLeast(shares[0], halfShare(shares))
+        })
+
+        test.alone('is served in order of arrival', async boxes => {
+          const [far, network] = await boxes.overNetwork()
+          const [holder, before, behind] = await boxes.several(3)
+          network.slowDown({ way: roundTrip / 2 })
+          for (let round = 0; round < 3; round++) {
+            const held = await holder!.mutex('key').acquire()
+            const served: string[] = []
+            const waiting: Promise<void>[] = []
+            for (const [name, box] of Object.entries({ before: before!, far, behind: behind! })) {
+              waiting.push(box.mutex('key').run(() => void served.push(name)))
+              await queued(holder!, 'key', waiting.length)
+            }
+            const stall = longestStall()
+            await held.release()
+            await Promise.all(waiting)
+            // A waiter that does not claim within the window loses its turn.
+            const isInOrder = 1.5 * roundTrip + 2 * stall() < CLAIM_WINDOW
+            assertServed(served, ['before', 'far', 'behind'], isInOrder)
+          }
+        })
+
+        test('keeps a lease of 10 s that others wait for', async boxes => {
+          const [far, network] = await boxes.overNetwork()
+          const near = await boxes.open()
+          network.slowDown({ way: roundTrip / 2 })
+          const held = await far.mutex('key').acquire({ lease: LEASE })
+          const asked = near.mutex('key').acquire()
+          const end = performance.now() + 1.5 * LEASE
+          while (performance.now() < end) {
+            held.assertHeld()
+            await pause(100)
+          }
+          await held.release()
+          const next = await asked
+          assert.above(next.token, held.token)
+          await next.release()
+        })
+      })
+    }
+  })
+}

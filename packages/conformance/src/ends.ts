@@ -1,0 +1,197 @@
+import {
+  type Box,
+  type GrantedEvent,
+  IndeterminateError,
+  type LockEvent,
+  type LockRefusedEvent,
+  type LostEvent,
+  type RefusedEvent,
+  type ReleasedEvent,
+  type ReleaseFailedEvent,
+  SignalboxError,
+  type Transaction,
+  type TransactionEvent,
+  UnavailableError,
+} from 'signalbox'
+import { testOn, type Boxes } from './boxes.js'
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { Random } from './random.js'
+import { pause } from './time.js'
+
+const CALLS = 40
+/** The time within which calls begin, and their longest wait: milliseconds. */
+const TIME = 200
+
+type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
+
+/** The channels for the end of a grant. */
+const ENDS = ['lock:released', 'lock:release-failed', 'lock:lost'] as const
+
+/** A call of a box, as the random numbers say. */
+type Call = (box: Box, random: Random) => Promise<unknown>
+
+const askForLock: Call = async (box, random) => {
+  const mutex = box.mutex(random.below(2) === 0 ? 'a' : 'b')
+  if (random.below(4) === 0) return (await mutex.tryAcquire())?.[Symbol.asyncDispose]()
+  return mutex.run(() => pause(random.below(10)), { ...waitOf(random), lease: 20 + random.below(500) })
+}
+
+const askForPermit: Call = (box, random) => {
+  const concurrency = random.below(2) === 0 ? { concurrency: 2 } : {}
+  const limiter = box.limiter(concurrency.concurrency ? 'few' : 'api', { limit: 5, per: 100, ...concurrency })
+  // More than the limit is refused, too.
+  const n = 1 + random.below(6)
+  return random.below(4) === 0
+    ? limiter.tryAcquire(n).then(permit => permit?.release())
+    : limiter.run(() => pause(random.below(10)), n, waitOf(random))
+}
+
+/** Holds a lock, and sometimes loses it: its lease ends, or an operator takes it away. */
+const holdLock: Call = async (box, random) => {
+  const key = random.below(2) === 0 ? 'a' : 'b'
+  const renew = random.below(3) > 0
+  const task = async ({ token }: { token: bigint }): Promise<void> => {
+    await pause(random.below(40))
+    if (random.below(8) === 0) await box.forceRelease(key, token)
+  }
+  return box.mutex(key).run(task, { ...waitOf(random), lease: 20 + random.below(500), renew })
+}
+
+const transact: Call = (box, random) => {
+  const group = random.below(2) === 0 ? {} : { group: { most: 4, within: 10 } }
+  const task = async (transaction: Transaction): Promise<void> => {
+    await pause(random.below(10))
+    transaction.put('a', random.below(10))
+  }
+  return box.store('s', group).transaction(['a'], task, waitOf(random))
+}
+
+/** How long a call waits: until a time or a signal, not at all, or for ever. */
+function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
+  switch (random.below(4)) {
+    case 0:
+      return { wait: random.below(TIME) }
+    case 1:
+      return { signal: AbortSignal.timeout(random.below(TIME)) }
+    case 2:
+      return { wait: 0 }
+    default:
+      return {}
+  }
+}
+
+/** Each request and each grant is published with exactly one end. */
+export function ends(fixture: EngineFixture): void {
+  describe('diagnostics channels publish one end', () => {
+    const test = testOn(fixture)
+
+    /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
+    async function disturb(boxes: Boxes, box: Box, engine: MeddledEngine, call: Call): Promise<void> {
+      const random = new Random(CALLS)
+      const rival = await boxes.open()
+      const held = await rival.mutex('a', 's/a').acquire()
+      engine.meddle = (_, carryOut) => nowAndThen(random, carryOut)
+      engine.meddleReserve = (_, carryOut) => nowAndThen(random, carryOut)
+      const calls = Array.from({ length: CALLS }, async () => {
+        await pause(random.below(TIME))
+        await call(box, random)
+      })
+      const settled = Promise.allSettled(calls)
+      await pause(TIME / 2)
+      await held.release()
+      await pause(TIME / 4)
+      await box.close()
+      await settled
+      await call(box, random).catch(() => undefined)
+    }
+
+    test('each lock request ends once, and the event names the request', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const requested = boxes.heard<LockEvent>('lock:requested', box)
+      const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+      const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
+      await box.mutex('a').run(() => undefined)
+      await disturb(boxes, box, engine, askForLock)
+      assert.hasLength(requested, CALLS + 2)
+      const ended = [...granted, ...refused].map(({ request }) => request)
+      assert.hasLength(ended, requested.length)
+      assert.deepEqual(
+        requested.filter(request => !ended.includes(request)),
+        [],
+      )
+      assert.above(granted.length, 0)
+      assert.includes(
+        refused.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
+    })
+
+    for (const [what, call] of [
+      ['a grant', holdLock],
+      ...(keepsValues(fixture) ? ([['the locks of a transaction', transact]] as const) : []),
+    ] as const) {
+      test(`${what} ends once, and the event names its token`, async boxes => {
+        const [box, engine] = await boxes.meddled()
+        const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+        const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
+        await box.mutex('a').run(() => undefined)
+        await disturb(boxes, box, engine, call)
+        const tokens = ends.flat().map(({ token }) => token)
+        assert.equal(new Set(tokens).size, tokens.length)
+        assert.hasLength(tokens, granted.length)
+        assert.deepEqual(
+          granted.filter(({ token }) => !tokens.includes(token)),
+          [],
+        )
+        for (const { held } of ends.flat()) assert.atLeast(held, 0)
+      })
+    }
+
+    test.runIf(hasLimits(fixture))('each request for a permit ends once', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const permitted = boxes.heard('limit:permitted', box)
+      const refused = boxes.heard<RefusedEvent>('limit:refused', box)
+      await box.limiter('first', { limit: 1, per: 100 }).acquire()
+      await disturb(boxes, box, engine, askForPermit)
+      assert.hasLength([...permitted, ...refused], CALLS + 2)
+      assert.above(permitted.length, 0)
+      assert.includes(
+        refused.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
+    })
+
+    test.runIf(keepsValues(fixture))('each transaction ends once', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const ended = boxes.heard<TransactionEvent>('store:transaction', box)
+      await box.store('s').transaction(['a'], () => undefined)
+      await disturb(boxes, box, engine, transact)
+      assert.hasLength(ended, CALLS + 2)
+      const failed = ended.filter(({ outcome }) => outcome === 'failed')
+      assert.below(failed.length, ended.length)
+      assert.includes(
+        failed.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
+    })
+  })
+}
+
+/** Carries an operation out, or fails like an engine that is out of reach. */
+function nowAndThen<T>(random: Random, carryOut: () => Promise<T>): Promise<T> {
+  switch (random.below(10)) {
+    case 0:
+      return Promise.reject(new UnavailableError('the line is cut'))
+    case 1:
+      return carryOut().then(() => Promise.reject(new IndeterminateError('the answer was lost')))
+    default:
+      return carryOut()
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof SignalboxError ? error.code : String(error)
+}

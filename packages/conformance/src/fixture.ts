@@ -1,0 +1,87 @@
+import type { Box, Guarantees } from 'signalbox'
+import type { Awaitable, Engine } from 'signalbox/engine'
+import type { Records } from 'signalbox/store'
+
+/** An engine that is to be checked. */
+export interface EngineFixture {
+  readonly name: string
+  readonly guarantees: Guarantees
+  /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
+  readonly hasClock?: boolean
+  /** Whether its places keep values in records beside the engine. */
+  readonly hasRecords?: boolean
+  /**
+   * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox,
+   * for URLs that it knows.
+   */
+  readonly opener?: string
+  /** A new, unused place; each check has its own. */
+  start(): Awaitable<Place>
+  /** Makes a network of its own for one further box of a place; `none` for an engine that is not reached over one. */
+  readonly network: 'none' | ((place: Place) => Awaitable<Network>)
+  /** For each promise that the engine weakens, a function that shows the weakness, and rejects if it does not occur. */
+  readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
+}
+
+/** A network between one further box and the servers, which checks disturb. */
+export interface Network {
+  /** The engine of that box, not joined yet. */
+  readonly engine: Engine
+  /** Breaks the connections, and refuses new ones until {@link mend}. */
+  cut(): void
+  mend(): void
+  /** Delays each packet from now on. Those of one connection keep their order. */
+  slowDown(delays: Delays): void
+  /** The connections that are open now lose all that is sent this way, and stay open. New ones are not affected. */
+  swallow(way: 'requests' | 'replies'): void
+  /**
+   * Connections over which only hints come lose all of them from now on, also new ones, and stay open. Left out where
+   * hints come over the connection of the answers.
+   */
+  loseHints?(): void
+}
+
+/** How long packets take, in milliseconds. */
+export interface Delays {
+  /** Each way, without the following. */
+  readonly way: number
+  /** For each request a random time up to this comes on top. Default: 0 */
+  readonly requestJitter?: number
+  /** The same for replies. */
+  readonly replyJitter?: number
+}
+
+/** Whether the engine keeps values. Without them it has no stores, transactions or elections. */
+export function keepsValues({ guarantees }: EngineFixture): boolean {
+  return guarantees.durability !== 'none'
+}
+
+/** Whether the engine has limits: by default if it keeps values, because it then mostly has a clock. */
+export function hasLimits(fixture: EngineFixture): boolean {
+  return fixture.hasClock ?? keepsValues(fixture)
+}
+
+/** The exports of a module that opens boxes. */
+export interface Opener {
+  readonly open: (url: string) => Promise<Box>
+}
+
+/** Where the boxes of one check meet. */
+export interface Place {
+  /** Other processes open the place by this URL, as a user would. */
+  readonly url: string
+  /** An engine for one further box, not joined yet. It is to the others like one in another process. */
+  engine(): Awaitable<Engine>
+  /** Where all stores of the place keep their values, if not in the engine. */
+  readonly records?: Records
+  /**
+   * Settles when all servers of the place know what is held. Default: they do when the grant is given.
+   */
+  settled?(): Promise<void>
+  /** How many records the engine keeps: rows, keys, nodes. Left out where nothing can count them. */
+  size?(): Awaitable<number>
+  /** Makes the record of the value of this store key unreadable. Left out where nothing but the engine can write it. */
+  spoil?(store: string, key: string): Awaitable<void>
+  /** Removes the place, after all its boxes were closed. */
+  close(): Awaitable<void>
+}

@@ -1,0 +1,96 @@
+import type { Box, Store } from 'signalbox'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import type { EngineFixture } from './fixture.js'
+import { pause } from './time.js'
+
+/** The shortest that an id is kept: milliseconds. */
+const SHORT = 1000
+const LONG = 86_400_000
+
+/** What happens to a key that keeps an id for a long time. In the end the key is absent. */
+const fates: readonly (readonly [name: string, meet: (store: Store, key: string) => Promise<unknown>])[] = [
+  ['a deletion with a shorter retention', (store, key) => deleted(store, key, SHORT)],
+  [
+    'deletions with a longer retention and then a shorter one',
+    async (store, key) => {
+      await deleted(store, key, 2 * LONG)
+      await store.put(key, 'again')
+      await deleted(store, key, SHORT)
+    },
+  ],
+  [
+    'a put, a compare-and-set, and a deletion outside of transactions',
+    async (store, key) => {
+      const version = await store.put(key, 'put')
+      await store.compareAndSet(key, version, 'set')
+      await store.delete(key)
+    },
+  ],
+  [
+    'creation and deletion, again and again',
+    async (store, key) => {
+      for (let round = 0; round < 3; round++) {
+        await deleted(store, key, SHORT)
+        await store.compareAndSet(key, 0, round)
+      }
+      await deleted(store, key, SHORT)
+    },
+  ],
+  [
+    'a later transaction with a shorter retention and an id of its own',
+    async (store, key) => {
+      const later = (id: string) =>
+        store.transaction([key], transaction => transaction.delete(key), { id, retention: SHORT })
+      await later('later')
+      await later('latest')
+    },
+  ],
+  [
+    'a deletion together with another key',
+    (store, key) =>
+      store.transaction(
+        [`${key}, beside`, key],
+        transaction => {
+          transaction.put(`${key}, beside`, 'written')
+          transaction.delete(key)
+        },
+        { retention: SHORT },
+      ),
+  ],
+]
+
+/** P13: an id is kept for the retention of its own transaction. */
+export function keptIds(fixture: EngineFixture): void {
+  const test = testOn(fixture)
+  describe('P13 nothing is lost', () => {
+    test('an id is kept for its own retention, whatever happens to its key', async boxes => {
+      const [one, other] = await boxes.pair()
+      const store = one.store('s')
+      for (const [key, meet] of fates) {
+        assert.equal(await apply(one, key, 'first', LONG), true)
+        assert.equal(await apply(one, key, 'second', 2 * LONG), true)
+        await meet(store, key)
+      }
+      await pause(SHORT + 300)
+      // Expired ids are dropped at the latest by the next write.
+      await deleted(store, 'written later', SHORT)
+      const again: string[] = []
+      for (const [key] of fates)
+        for (const id of ['first', 'second'])
+          if (await apply(other, key, id, SHORT)) again.push(`${id} after ${key}`)
+      assert.deepEqual(again, [])
+    })
+  })
+}
+
+/** Whether a message was applied. */
+async function apply(box: Box, key: string, id: string, retention: number): Promise<boolean> {
+  const write = box.store('s').transaction([key], transaction => transaction.put(key, id), { id, retention })
+  return (await write).applied
+}
+
+function deleted(store: Store, key: string, retention: number): Promise<unknown> {
+  return store.transaction([key], transaction => transaction.delete(key), { retention })
+}

@@ -1,0 +1,102 @@
+import { LOOK_EVERY } from 'signalbox/engine'
+import { UnavailableError } from 'signalbox'
+import { testOn, type Boxes } from './boxes.js'
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { queued, timed, until } from './time.js'
+
+/** Sooner than a watcher or a waiter would look by itself: milliseconds. */
+const AT_ONCE = LOOK_EVERY / 2
+
+/** P5: hints of a process that ends arrive at once, and a lost connection or a failed read loses none. */
+export function lostHints(fixture: EngineFixture): void {
+  describe('P5 hints in time', () => {
+    const test = testOn(fixture)
+    const processes = fixture.guarantees.scope !== 'thread'
+    const watches = keepsValues(fixture) && fixture.hasRecords !== true
+
+    /** Collects what a watch or an observer gives until the check ends. It waits for the first. */
+    async function given<T>(boxes: Boxes, follow: (signal: AbortSignal) => AsyncIterable<T>): Promise<T[]> {
+      const all: T[] = []
+      const controller = new AbortController()
+      boxes.atEnd(() => controller.abort())
+      void (async () => {
+        for await (const one of follow(controller.signal)) all.push(one)
+      })()
+      await until('the first is given', () => all.length === 1)
+      return all
+    }
+
+    test.runIf(processes && watches)(
+      'a watcher sees a change by a process that ends right after its put',
+      async boxes => {
+        const box = await boxes.open()
+        const entries = await given(boxes, signal => box.store('s').watch('key', signal))
+        const child = boxes.program('leaver', 'put')
+        assert.equal((await child.end()).status, 0)
+        const took = await timed(() => until('it is told', () => entries.at(-1)?.value === 'changed'))
+        assert.below(took, AT_ONCE)
+      },
+    )
+
+    test.runIf(processes)(
+      'a waiter gets the key from a process that ends right after its release',
+      async boxes => {
+        const box = await boxes.open()
+        const child = boxes.program('leaver', 'release')
+        await child.printed('holding')
+        const asked = box.mutex('key').acquire()
+        assert.equal((await child.end()).status, 0)
+        assert.below(await timed(async () => (await asked).release()), AT_ONCE)
+      },
+    )
+
+    test.runIf(watches)('a watcher and an observer go on after their reads failed', async boxes => {
+      const one = await boxes.open()
+      const [other, engine] = await boxes.meddled()
+      const entries = await given(boxes, signal => other.store('s').watch('key', signal))
+      const leaders = await given(boxes, signal => other.election('e').observe(signal))
+      let failed = 0
+      engine.meddle = ({ type }, carryOut) => {
+        if (type !== 'read' && type !== 'inspect') return carryOut()
+        failed++
+        return Promise.reject(new UnavailableError('out of reach'))
+      }
+      await one.store('s').put('key', 'changed')
+      await one.election('e').campaign()
+      await until('both were told', () => failed >= 2)
+      engine.restore()
+      const took = await timed(async () => {
+        await until('the change is read', () => entries.at(-1)?.value === 'changed')
+        await until('the leader is read', () => leaders.at(-1)?.session === one.session)
+      })
+      assert.below(took, AT_ONCE)
+    })
+
+    test.runIf(fixture.network !== 'none')(
+      'a box whose connections were cut learns what happened meanwhile',
+      async boxes => {
+        const one = await boxes.open()
+        const [other, network] = await boxes.overNetwork()
+        const held = await one.mutex('key').acquire()
+        const asked = other.mutex('key').acquire()
+        await queued(one, 'key', 1)
+        const term = watches ? await one.election('e').campaign() : undefined
+        const leaders = watches ? await given(boxes, signal => other.election('e').observe(signal)) : [term]
+        const entries = watches ? await given(boxes, signal => other.store('s').watch('key', signal)) : []
+        network.cut()
+        await held.release()
+        await term?.release()
+        if (watches) await one.store('s').put('key', 'changed')
+        network.mend()
+        const took = await timed(async () => {
+          await (await asked).release()
+          await until('the end of the term is told', () => leaders.at(-1) === undefined)
+          await until('the change is told', () => !watches || entries.at(-1)?.value === 'changed')
+        })
+        assert.below(took, AT_ONCE)
+      },
+    )
+  })
+}

@@ -1,0 +1,119 @@
+import type {
+  Awaitable,
+  Engine,
+  Listener,
+  Operation,
+  OutcomeOf,
+  Outcomes,
+  Reservation,
+  Reserve,
+  SessionInfo,
+} from 'signalbox/engine'
+import type { Guarantees } from 'signalbox'
+
+/** An outcome of whichever operation it was. */
+export type AnyOutcome = Outcomes[keyof Outcomes]
+
+/** Answers an operation in place of the engine. Each call of `carryOut` has the engine carry it out. */
+export type Meddle = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
+
+/** A hint on its way to the box. */
+export interface Hint {
+  readonly type: Exclude<keyof Listener, 'ended'>
+  /** The request or key that it is about; empty where it is about all. */
+  readonly id: string
+}
+
+/** An engine that records the operations of one box and can disturb them. Its answers are always asynchronous. */
+export class MeddledEngine implements Engine {
+  /** All operations of the box, in order. */
+  readonly operations: Operation[] = []
+  /** Disturbs operations; by default nothing does. */
+  meddle: Meddle = (_, carryOut) => carryOut()
+  /** Whether a hint reaches the box. */
+  hears: (hint: Hint) => boolean = () => true
+  readonly guarantees: Guarantees
+  readonly name: string
+  /** Like an engine outside this thread. */
+  readonly tellsWanted = false
+  /** Disturbs reservations; by default nothing does. */
+  meddleReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
+    _,
+    carryOut,
+  ) => carryOut()
+  readonly reserve?: (request: Reserve) => Promise<Reservation>
+  readonly limiters?: NonNullable<Engine['limiters']>
+  /** Answers in place of the engine's wall clock. */
+  wallClock?: () => Promise<number>
+  readonly #engine: Engine
+  readonly #underWay = new Set<Promise<AnyOutcome>>()
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+    if (engine.limiters) this.limiters = isMeant => engine.limiters!(isMeant)
+    if (engine.reserve) {
+      this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
+    }
+    if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
+    this.guarantees = engine.guarantees
+    this.name = engine.name
+  }
+
+  join(member: SessionInfo, listener: Listener): Awaitable<void> {
+    return this.#engine.join(member, {
+      wake: id => this.hears({ type: 'wake', id }) && listener.wake(id),
+      lost: (id, cause) => this.hears({ type: 'lost', id }) && listener.lost(id, cause),
+      wanted: id => this.hears({ type: 'wanted', id }) && listener.wanted(id),
+      reserved: key => this.hears({ type: 'reserved', id: key }) && listener.reserved(key),
+      changed: key => this.hears({ type: 'changed', id: key }) && listener.changed(key),
+      missed: () => this.hears({ type: 'missed', id: '' }) && listener.missed(),
+      ended: cause => listener.ended(cause),
+    })
+  }
+
+  async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    this.operations.push(operation)
+    const carryOut = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
+    const outcome = this.meddle(operation, carryOut)
+    this.#underWay.add(outcome)
+    try {
+      return (await outcome) as OutcomeOf<O>
+    } finally {
+      this.#underWay.delete(outcome)
+    }
+  }
+
+  certainUntil(): number {
+    return this.#engine.certainUntil?.() ?? Infinity
+  }
+
+  leave(): Awaitable<void> {
+    return this.#engine.leave()
+  }
+
+  /** How many operations of a type there were. */
+  count(type: Operation['type']): number {
+    return this.operations.filter(operation => operation.type === type).length
+  }
+
+  /** Carries out operations and reservations undisturbed again. */
+  restore(): void {
+    this.meddle = (_, carryOut) => carryOut()
+    this.meddleReserve = (_, carryOut) => carryOut()
+  }
+
+  /** Rejects operations of these types with the error, and carries out all others. */
+  fail(types: readonly Operation['type'][], error: Error): void {
+    this.meddle = ({ type }, carryOut) => (types.includes(type) ? Promise.reject(error) : carryOut())
+  }
+
+  /**
+   * Cuts the box off from the engine, as if its process had been stopped. It waits for operations under way first,
+   * because the engine could still carry them out and grant a request later.
+   */
+  async freeze(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+    this.meddle = () => new Promise(() => undefined)
+    this.hears = () => false
+  }
+}

@@ -1,0 +1,151 @@
+import { CLAIM_WINDOW } from 'signalbox/engine'
+import type { Box, Grant, InspectOptions, LockReport } from 'signalbox'
+import { assert } from './assert.js'
+
+/** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
+export const TOLD_BY_RENEWAL = 4500
+
+/** The lease of a grant that is to be lost: milliseconds, longer than a busy engine takes to answer. */
+export const LAPSING = 1000
+
+/** Waits for so many milliseconds, at least. */
+export function pause(duration: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, duration))
+}
+
+/** Keeps the thread busy, so that no timer can run, as a stopped process does. */
+export function block(duration: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
+}
+
+/**
+ * Waits until a condition holds.
+ * @param what the condition, for the error
+ * @param most how long it waits at most: milliseconds
+ */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  most = 12_000,
+): Promise<void> {
+  const end = performance.now() + most
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`still waiting until ${what}`)
+    await pause(2)
+  }
+}
+
+/** How much of a time counts in which this process stands still: milliseconds. */
+const LONGEST_STALL = 100
+
+/**
+ * Milliseconds that something took. When this process stands still meanwhile, as on a busy machine, at most 100 of them
+ * count: no engine can do anything about that.
+ */
+export async function timed(task: () => Promise<unknown>): Promise<number> {
+  let took = 0
+  let last = performance.now()
+  const count = (): void => {
+    const now = performance.now()
+    took += Math.min(now - last, LONGEST_STALL)
+    last = now
+  }
+  const counting = setInterval(count, 10)
+  await task().finally(() => clearInterval(counting))
+  count()
+  return took
+}
+
+/**
+ * Watches how long this process or the engine stands still. Until then a check can't tell by time what is right.
+ * @returns ends the watch, and gives the longest time between two answers: milliseconds
+ */
+export function watchStandstills(box: Box): () => Promise<number> {
+  let longest = 0
+  let isOver = false
+  const watching = (async (): Promise<void> => {
+    let last = performance.now()
+    while (!isOver) {
+      await pause(10)
+      await box.ping().catch(() => (isOver = true))
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }
+  })()
+  return async () => {
+    isOver = true
+    await watching
+    return longest
+  }
+}
+
+/**
+ * Watches how long this process stands still, as on a busy machine.
+ * @returns ends the watch, and gives the longest time: milliseconds
+ */
+export function longestStall(): () => number {
+  let longest = 0
+  let last = performance.now()
+  const look = (): void => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+  }
+  const looking = setInterval(look, 10)
+  return () => {
+    clearInterval(looking)
+    look()
+    return longest
+  }
+}
+
+/**
+ * Releases a grant, and waits for all that wait for it.
+ * @returns whether they were certainly served in order: a waiter that stands still for the claim window loses its turn
+ */
+export async function handOver(held: Grant, waiting: readonly Promise<unknown>[]): Promise<boolean> {
+  const begun = performance.now()
+  await held.release()
+  await Promise.all(waiting)
+  return performance.now() - begun < CLAIM_WINDOW
+}
+
+/** Asserts that these were served, and in this order where that is certain. */
+export function assertServed(
+  served: readonly string[],
+  expected: readonly string[],
+  isInOrder: boolean,
+): void {
+  if (isInOrder) assert.deepEqual(served, expected)
+  else assert.deepEqual([...served].sort(), [...expected].sort())
+}
+
+/** The state of a promise now. */
+export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfilled' | 'rejected'> {
+  const fulfilled = promise.then(
+    () => 'fulfilled' as const,
+    () => 'rejected' as const,
+  )
+  return Promise.race([fulfilled, pause(1).then(() => 'pending' as const)])
+}
+
+/** The holders and waiters of each key. */
+export async function locks(box: Box, prefix?: string, options?: InspectOptions): Promise<LockReport[]> {
+  const reports: LockReport[] = []
+  for await (const report of box.inspect(prefix, options)) reports.push(report)
+  return reports
+}
+
+/** Waits until no lock is held or waited for. @param prefix of the keys that count */
+export async function nothingHeld(box: Box, prefix?: string): Promise<void> {
+  await until('nothing is held', async () => (await locks(box, prefix)).length === 0)
+}
+
+/** Waits until so many requests wait in the engine for a key. */
+export async function queued(box: Box, key: string, count: number): Promise<void> {
+  await until(`${count} wait for ${key}`, async () => {
+    const [report] = await locks(box, key, { exact: true })
+    return (report?.waiters.length ?? 0) === count
+  })
+}

@@ -1,0 +1,137 @@
+import { assert } from './assert.js'
+import { type Box, InvalidArgumentError, type StoreOptions } from 'signalbox'
+import { testOn } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+
+/** A transaction with an id, or its part, happens once. */
+export function transactionIds(fixture: EngineFixture, options: StoreOptions): void {
+  const test = testOn(fixture)
+
+  test('an id makes a transaction happen once', async boxes => {
+    const [one, other] = await boxes.pair()
+    let runs = 0
+    const commit = (box: Box, id: string) =>
+      box.store('s', options).transaction(
+        ['count'],
+        transaction => {
+          runs++
+          transaction.put('count', (transaction.get<number>('count') ?? 0) + 1)
+        },
+        { id },
+      )
+    assert.has(await commit(one, 'x'), { applied: true })
+    assert.deepEqual(await commit(one, 'x'), { applied: false })
+    assert.deepEqual(await commit(other, 'x'), { applied: false })
+    assert.has(await commit(other, 'y'), { applied: true })
+    const outcomes = await Promise.all([one, other, one, other].map(box => commit(box, 'z')))
+    assert.hasLength(
+      outcomes.filter(({ applied }) => applied),
+      1,
+    )
+    assert.equal((await one.store('s').get('count'))!.value, 3)
+    assert.equal(runs, 3)
+  })
+
+  test('an id is remembered after its key was deleted', async boxes => {
+    const [one, other] = await boxes.pair()
+    const move = (box: Box) =>
+      box.store('s', options).transaction(
+        ['train', 'sum'],
+        transaction => {
+          transaction.delete('train')
+          transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+        },
+        { id: 'delete the train' },
+      )
+    await one.store('s').put('train', 'here')
+    assert.has(await move(one), { applied: true })
+    assert.equal(await one.store('s').get('train'), undefined)
+    assert.deepEqual(await move(other), { applied: false })
+    await one.store('s').put('train', 'made again')
+    assert.deepEqual(await move(one), { applied: false })
+    assert.equal((await one.store('s').get('sum'))!.value, 1)
+  })
+
+  test('an id belongs to the first key that was named, not to all', async boxes => {
+    const box = await boxes.open()
+    const store = box.store('s', options)
+    const run = (...keys: string[]) => store.transaction(keys, () => 'done', { id: 'same' })
+    assert.has(await run('b', 'a'), { applied: true })
+    assert.has(await run('a', 'b'), { applied: true })
+    assert.deepEqual(await run('b'), { applied: false })
+  })
+
+  test('each part of a transaction happens once, also when it is repeated beside other parts', async boxes => {
+    const [one, other] = await boxes.pair()
+    const count = async (box: Box, ...ids: string[]) => {
+      const outcome = await box.store('s', options).transaction(
+        ['sum'],
+        transaction => {
+          const fresh = ids.filter(id => !transaction.committed(id))
+          transaction.put('sum', (transaction.get<number>('sum') ?? 0) + fresh.length)
+          return fresh
+        },
+        { id: ids },
+      )
+      return outcome.applied ? outcome.result : undefined
+    }
+    assert.deepEqual(await count(one, 'a', 'b'), ['a', 'b'])
+    assert.deepEqual(await count(other, 'b', 'c'), ['c'])
+    assert.equal(await count(one, 'c', 'a'), undefined)
+    assert.equal((await one.store('s').get('sum'))!.value, 3)
+  })
+
+  test('the id of a part is recorded with the key that it names', async boxes => {
+    const [one, other] = await boxes.pair()
+    const move = (box: Box, ...trains: string[]) =>
+      box
+        .store('s', options)
+        .transaction(
+          ['place', ...trains],
+          transaction => trains.map(train => transaction.committed(`move ${train}`)),
+          { id: trains.map(train => ({ id: `move ${train}`, key: train })) },
+        )
+    assert.has(await move(one, 'a', 'b'), { result: [false, false] })
+    assert.has(await move(other, 'c', 'b'), { result: [false, true] })
+    assert.deepEqual(await move(other, 'c'), { applied: false })
+    const elsewhere = await other.store('s', options).transaction(['place'], () => 1, { id: 'move a' })
+    assert.has(elsewhere, { applied: true })
+  })
+
+  test('a part that was left out can be tried again', async boxes => {
+    const [one, other] = await boxes.pair()
+    const attempt = (box: Box, leftOut: string[]) =>
+      box.store('s', options).transaction(
+        ['a'],
+        transaction => {
+          for (const id of leftOut) transaction.leaveOut(id)
+          return ['x', 'y'].map(id => transaction.committed(id))
+        },
+        { id: ['x', 'y'] },
+      )
+    assert.has(await attempt(one, ['y']), { result: [false, false] })
+    assert.has(await attempt(other, ['y']), { result: [true, false] })
+    assert.has(await attempt(other, []), { result: [true, false] })
+    assert.deepEqual(await attempt(one, []), { applied: false })
+    await assert.rejects(
+      one.store('s', options).transaction(['a'], transaction => transaction.leaveOut('z'), { id: 'x y' }),
+      /no part.*z/,
+    )
+  })
+
+  test('an id can not be recorded with a key that was not named', async boxes => {
+    const box = await boxes.open()
+    const store = box.store('s', options)
+    const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
+    await assert.rejects(wrong, InvalidArgumentError)
+    await assert.rejects(wrong, /x.*with b.*named a/)
+  })
+
+  test('a transaction that failed does not use up its id', async boxes => {
+    const box = await boxes.open()
+    const store = box.store('s', options)
+    const failing = store.transaction(['a'], () => Promise.reject(new Error('failed')), { id: 'x' })
+    await assert.rejects(failing, /failed/)
+    assert.has(await store.transaction(['a'], () => 1, { id: 'x' }), { applied: true })
+  })
+}

@@ -1,0 +1,218 @@
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import type { Box, Grant } from 'signalbox'
+import { HEARD_EVERY } from 'signalbox/engine'
+import { testOn, type Boxes } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { LAPSING, pause, queued, soFar, timed } from './time.js'
+
+/** Acquires a lock of a key. */
+type Ask = (box: Box, key: string, signal: AbortSignal) => Promise<Grant>
+
+const lock: Ask = (box, key, signal) => box.mutex(key).acquire({ signal })
+const read: Ask = (box, key, signal) => box.readWriteLock(key).read.acquire({ signal })
+const write: Ask = (box, key, signal) => box.readWriteLock(key).write.acquire({ signal })
+const permits =
+  (count: number): Ask =>
+  (box, key, signal) =>
+    box.semaphore(key, { max: 3 }).acquire({ permits: count, signal })
+
+/** So many attempts are made to see something undisturbed. */
+const MOST_ATTEMPTS = 10
+
+/**
+ * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
+ * a report is a poll, too. A loaded machine may take several attempts.
+ * @param work its signal ends what still waits after an attempt.
+ */
+async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const controller = new AbortController()
+    const begun = performance.now()
+    const seen = await work(`key ${attempt}`, controller.signal)
+    controller.abort()
+    if (performance.now() - begun < HEARD_EVERY / 2 || attempt === MOST_ATTEMPTS) return seen
+  }
+}
+
+/** P5: a release wakes exactly the waiters that can run now. The others only renew their entries. */
+export function waking(fixture: EngineFixture): void {
+  describe('P5 woken, not polling', () => {
+    const test = testOn(fixture)
+
+    /** A box that has waited once: a first wait may open connections, and poll when they are there. */
+    async function practised(boxes: Boxes): Promise<[Box, MeddledEngine]> {
+      const [box, engine] = await boxes.meddled()
+      const other = await boxes.open()
+      const held = await other.mutex('practice').acquire()
+      const asked = box.mutex('practice').acquire()
+      await queued(other, 'practice', 1)
+      await held.release()
+      await (await asked).release()
+      engine.operations.length = 0
+      return [box, engine]
+    }
+
+    /** Boxes that have waited once, each with its operations. */
+    async function several(boxes: Boxes, count: number): Promise<[Box, MeddledEngine][]> {
+      const all = []
+      for (let place = 1; place <= count; place++) all.push(await practised(boxes))
+      return all
+    }
+
+    /** What waiters do when all that they wait for is released, and whether they are served then. */
+    async function released(boxes: Boxes, hold: Ask, asks: readonly Ask[], served: number) {
+      const holder = await boxes.open()
+      const waiters = await several(boxes, asks.length)
+      return undisturbed(async (key, signal) => {
+        const held = await hold(holder, key, signal)
+        const asked: Promise<Grant>[] = []
+        for (const [place, [box, engine]] of waiters.entries()) {
+          engine.operations.length = 0
+          const asking = asks[place]!(box, key, signal)
+          // The last ones wait until the end.
+          asking.catch(() => undefined)
+          asked.push(asking)
+          await queued(box, key, place + 1)
+        }
+        await held.release()
+        await Promise.all(asked.slice(0, served))
+        await pause(100)
+        return {
+          polls: waiters.map(([, engine]) => engine.count('poll')),
+          states: await Promise.all(asked.map(soFar)),
+        }
+      })
+    }
+
+    test.alone('a waiter sends one request and then nothing until it is woken', async boxes => {
+      const holder = await boxes.open()
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const counts = (): number[] => [engine.count('enqueue'), engine.count('poll')]
+      const seen = await undisturbed(async (key, signal) => {
+        const held = await holder.mutex(key).acquire()
+        engine.operations.length = 0
+        const asked = box.mutex(key).acquire({ signal })
+        await queued(box, key, 1)
+        await pause(300)
+        const state = await soFar(asked)
+        const waiting = counts()
+        await held.release()
+        await asked
+        return { state, waiting, woken: counts() }
+      })
+      assert.deepEqual(seen, { state: 'pending', waiting: [1, 0], woken: [1, 1] })
+    })
+
+    test('a waiter behind a short, renewed lease polls about once a lease', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire({ lease: 4000 })
+      const [box, engine] = await practised(boxes)
+      const asked = box.mutex('key').acquire()
+      await queued(box, 'key', 1)
+      await pause(4800)
+      assert.atMost(engine.count('poll'), 5)
+      held.assertHeld()
+      await held.release()
+      await asked
+    })
+
+    test.alone('a release wakes only the first waiter', async boxes => {
+      const { polls, states } = await released(boxes, lock, [lock, lock, lock, lock], 1)
+      assert.deepEqual(polls, [1, 0, 0, 0])
+      assert.deepEqual(states, ['fulfilled', 'pending', 'pending', 'pending'])
+    })
+
+    test.alone('a release wakes all readers at the head, and not the writer behind them', async boxes => {
+      const { polls, states } = await released(boxes, write, [read, read, read, write], 3)
+      assert.deepEqual(polls, [1, 1, 1, 0])
+      assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
+    })
+
+    test.alone('released permits wake as many waiters as they suffice for', async boxes => {
+      const { polls, states } = await released(boxes, permits(3), Array<Ask>(4).fill(permits(1)), 3)
+      assert.deepEqual(polls, [1, 1, 1, 0])
+      assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
+    })
+
+    test.alone('a released key does not wake a waiter that also waits for another key', async boxes => {
+      const holder = await boxes.open()
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const seen = await undisturbed(async (key, signal) => {
+        const held = await holder.mutex(key).acquire()
+        const other = await holder.mutex(`${key} other`).acquire()
+        await boxes.place.settled?.()
+        engine.operations.length = 0
+        const asked = box.mutex(key, `${key} other`).acquire({ signal })
+        await queued(box, key, 1)
+        await held.release()
+        await pause(100)
+        const before = engine.count('poll')
+        await other.release()
+        await asked
+        return [before, engine.count('poll')]
+      })
+      assert.deepEqual(seen, [0, 1])
+    })
+
+    test('a woken waiter runs long before its next poll', async boxes => {
+      const holder = await boxes.open()
+      for (let round = 0; round < 5; round++) {
+        const held = await holder.mutex('key').acquire()
+        const [box] = await practised(boxes)
+        const asked = box.mutex('key').run(() => undefined)
+        await queued(box, 'key', 1)
+        const took = await timed(async () => {
+          await held.release()
+          await asked
+        })
+        assert.below(took, 3500)
+      }
+    })
+
+    test.alone('a waiter that gives up wakes the waiters behind it that can run now', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.readWriteLock('key').read.acquire()
+      const [box, engine] = await practised(boxes)
+      const controller = new AbortController()
+      const leaving = holder.readWriteLock('key').write.acquire({ signal: controller.signal })
+      const left = assert.rejects(leaving)
+      await queued(holder, 'key', 1)
+      const begun = performance.now()
+      const reading = box.readWriteLock('key').read.acquire()
+      await queued(box, 'key', 2)
+      controller.abort()
+      await left
+      await reading
+      const polls = engine.count('poll')
+      // A waiter that stands still for longer has to report that it lives, which is a poll, too.
+      if (performance.now() - begun < HEARD_EVERY / 2) assert.equal(polls, 1)
+      held.assertHeld()
+    })
+
+    test('a wake-up that arrives before the answer to the request is not lost', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'enqueue') await pause(150)
+        return outcome
+      }
+      const asked = box.mutex('key').acquire()
+      await queued(holder, 'key', 1)
+      await held.release()
+      assert.below(await timed(() => asked), 3500)
+    })
+
+    test("a waiter that receives no hints gets the key when the holder's lease is over", async boxes => {
+      const holder = await boxes.open()
+      await holder.mutex('key').acquire({ lease: LAPSING, renew: false })
+      const [box, engine] = await boxes.meddled()
+      engine.hears = () => false
+      const took = await timed(() => box.mutex('key').acquire())
+      assert.below(took, 5000)
+    })
+  })
+}

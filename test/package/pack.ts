@@ -1,0 +1,47 @@
+import { dirname, join } from 'node:path'
+import ts from 'typescript'
+import { runProgram } from '../support/run-program.js'
+
+/** A packed package. */
+export interface Tarball {
+  readonly path: string
+  /** In bytes. */
+  readonly size: number
+  /** Their paths in the package. */
+  readonly files: readonly string[]
+}
+
+/** Packs a package, as `npm publish` would, into a folder. */
+export async function pack(place: string, folder: string): Promise<Tarball> {
+  const argv = ['pack', '--json', '--pack-destination', folder]
+  const { stdout } = await runProgram('npm', argv, { cwd: place, timeLimit: 120_000 })
+  const [{ filename, size, files }] = JSON.parse(stdout) as [
+    {
+      readonly filename: string
+      readonly size: number
+      readonly files: readonly { readonly path: string }[]
+    },
+  ]
+  return { path: join(folder, filename), size, files: files.map(({ path }) => path) }
+}
+
+/** What to do when a report of declarations differs. */
+export const renew = 'if the change is intended: npx vitest run --project package -t "public API" --update'
+
+/** The declarations of a package without their comments, file by file. */
+export async function declarationsOf({ path, files }: Tarball): Promise<string> {
+  const texts = files
+    .filter(file => file.endsWith('.d.ts'))
+    .sort()
+    .map(async file => {
+      const argv = ['xOf', path, `package/${file}`]
+      const { stdout } = await runProgram('tar', argv, { cwd: dirname(path), timeLimit: 10_000 })
+      return `// ${file}\n${withoutComments(stdout)}`
+    })
+  return (await Promise.all(texts)).join('\n')
+}
+
+function withoutComments(declarations: string): string {
+  const file = ts.createSourceFile('declarations.d.ts', declarations, ts.ScriptTarget.ES2022)
+  return ts.createPrinter({ removeComments: true }).printFile(file)
+}
