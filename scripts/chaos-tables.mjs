@@ -31,7 +31,7 @@ function tables() {
     '',
     ...ours.map(conditions),
     '',
-    'Milliseconds until all went on after a fault, the median and the worst:',
+    'Milliseconds from a fault to recovery, median and worst:',
     '',
     ...recoveries(ours),
     '',
