@@ -63,7 +63,7 @@ begin
     if not durable then answer := set_config('synchronous_commit', 'off', true); end if;
   end if;
   if cardinality(locked) > 0 then
-    perform from (select k.id from signalbox.keys k where k.name = any(locked) order by k.name) k,
+    perform from signalbox.numbers(locked) k,
       lateral (select from signalbox.data s where s.id = k.id for no key update) d;
   end if;
   if is_batch then
@@ -72,7 +72,7 @@ begin
       select o.place, o.kind, o.id, o.number, o.lease, coalesce(nullif(o.label, ''), label) as label, k.id as row_id
         from unnest(kinds, names, ids, numbers, leases, labels) with ordinality
             o(kind, name, id, number, lease, label, place),
-          lateral (select k.id from signalbox.keys k where k.name = o.name) k
+          lateral (select k.id from signalbox.keys k where k.name = o.name order by k.id desc limit 1) k
     ), w as (
       update signalbox.data d set
           version = greatest(d.version, micros) + 1, changes = d.changes + 1,
@@ -102,9 +102,10 @@ begin
       end if;
       if done <> '{}' then
         -- Rows are locked by now that may come behind this one. So it is not waited for.
-        perform from signalbox.keys k join signalbox.data d on d.id = k.id
-          where k.name = names[i] for no key update of d skip locked;
-        if not found and exists (select from signalbox.keys k where k.name = names[i]) then
+        perform from signalbox.data d
+          where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
+          for no key update skip locked;
+        if not found and exists (select from signalbox.numbers(names[i:i])) then
           answers := answers || '"again",';
           continue;
         end if;
@@ -130,7 +131,7 @@ begin
               queue = array[row(
                 ids[i], null, session, host, pid, coalesce(nullif(labels[i], ''), label), 2, now + leases[i],
                 leases[i], greatest(d.version, micros) + 1, now, null)::signalbox.request]
-            where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+            where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
               and d.queue is null and d.xmax = 0
             returning d.version::text, d.changes, d.id into answer, changes, row_id;
           if answer is null and lives[i] > 0 then
@@ -140,7 +141,7 @@ begin
                 queue = d.queue || row(
                   ids[i], null, session, host, pid, coalesce(nullif(labels[i], ''), label), 0, now + lives[i],
                   leases[i], 0, now, null)::signalbox.request
-              where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+              where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
                 and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
                 and coalesce((d.queue[2]).expires > now, true) and d.xmax = 0
                 and not exists (select from unnest(d.queue) q where q.id = ids[i])
@@ -150,8 +151,8 @@ begin
                 coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint)
               into changes, row_id, answer;
           elsif answer is null then
-            select '"busy"' into answer from signalbox.keys k join signalbox.data d on d.id = k.id
-              where k.name = names[i]
+            select '"busy"' into answer from signalbox.data d
+              where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
                 and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
                 and coalesce((d.queue[2]).expires > now, true)
                 and not exists (select from unnest(d.queue) q where q.id = ids[i]);
@@ -164,7 +165,7 @@ begin
                   (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
                   1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
                 || d.queue[3:] end
-            where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+            where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
               and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
               and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
               and (cardinality(d.queue) = 1 or d.xmax = 0
@@ -178,7 +179,7 @@ begin
           update signalbox.data d set
               version = greatest(d.version, micros), changes = d.changes + 1,
               queue[1].expires = now + leases[i], queue[1].lease = leases[i]
-            where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+            where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
               and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
               and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
             returning '1', d.changes, d.id into answer, changes, row_id;
@@ -188,7 +189,7 @@ begin
               version = greatest(d.version, micros) + 1, changes = d.changes + 1,
               queue[1].phase = 2, queue[1].expires = now + leases[i], queue[1].lease = leases[i],
               queue[1].number = greatest(d.version, micros) + 1
-            where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+            where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
               and (d.queue[1]).id = ids[i] and (d.queue[1]).phase = 1 and d.xmax = 0
             returning d.version::text, d.changes, d.id into answer, changes, row_id;
         when 4 then
@@ -197,7 +198,7 @@ begin
               version = greatest(d.version, micros) + 1, changes = d.changes + 1,
               queue[1].expires = now + leases[i], queue[1].lease = leases[i],
               queue[1].number = greatest(d.version, micros) + 1
-            where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+            where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
               and cardinality(d.queue) = 1 and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
               and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
             returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
@@ -211,7 +212,7 @@ begin
                   || d.queue[3:] || row(
                     more ->> 'next', null, session, host, pid, coalesce(nullif(labels[i], ''), label), 0, now + lives[i],
                     leases[i], 0, now, null)::signalbox.request
-              where d.id = (select k.id from signalbox.keys k where k.name = names[i])
+              where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1)
                 and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
                 and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
                 and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
@@ -247,8 +248,9 @@ begin
     if kind = 8 and cardinality(claims) = 1 then
       -- Most often the key is free, or its holder and the next one live: there is nothing to serve.
       select '0' into answer where not exists (
-        select from signalbox.keys k join signalbox.data d on d.id = k.id
-          where k.name = (claims[1]).name and cardinality(d.queue) > 0
+        select from signalbox.data d
+          where d.id = (select k.id from signalbox.keys k where k.name = (claims[1]).name order by k.id desc limit 1)
+            and cardinality(d.queue) > 0
             and not ((d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
               and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now, cardinality(d.queue) = 1)));
     end if;
@@ -302,7 +304,7 @@ begin
           else
             update signalbox.data d set
                 version = greatest(d.version, micros), changes = d.changes + 1, queue = null
-              where d.id = (select k.id from signalbox.keys k where k.name = guard)
+              where d.id = (select k.id from signalbox.keys k where k.name = guard order by k.id desc limit 1)
                 and cardinality(d.queue) = 1 and (d.queue[1]).id = ids[i] and (d.queue[1]).number = numbers[i]
               returning '1' into released;
           end if;

@@ -95,17 +95,17 @@ begin
     loop
       if not is_first then
         -- Two transactions that lock further rows could wait for each other.
-        perform from signalbox.keys k join signalbox.data d on d.id = k.id
-          where k.name = any(need) for no key update of d skip locked;
+        perform from signalbox.numbers(need) k join signalbox.data d on d.id = k.id for no key update of d skip locked;
         get diagnostics place = row_count;
-        if place < (select count(*) from signalbox.keys k where k.name = any(need)) then
+        if place < (select count(*) from signalbox.numbers(need)) then
           raise exception 'further rows have to be locked' using errcode = 'SB001',
             detail = array_to_json(w_name || need)::text;
         end if;
       end if;
       if cardinality(need) = 1 then
         select d.id, d.version, d.queue into row_id, row_version, queue from signalbox.data d
-          where d.id = (select k.id from signalbox.keys k where k.name = need[1]) for no key update;
+          where d.id = (select k.id from signalbox.keys k where k.name = need[1] order by k.id desc limit 1)
+          for no key update;
         if found then
           w_name := w_name || need[1]; w_id := w_id || row_id; w_version := w_version || row_version;
           raw_from := raw_from || cardinality(raw) + 1;
@@ -117,7 +117,7 @@ begin
       else
         for found_row in
           select d.id, d.name, d.version, d.queue
-            from (select k.id from signalbox.keys k where k.name = any(need) order by k.name) k,
+            from signalbox.numbers(need) k,
               lateral (select s.* from signalbox.data s where s.id = k.id for no key update) d
         loop
           w_name := w_name || found_row.name; w_id := w_id || found_row.id; w_version := w_version || found_row.version;
@@ -129,7 +129,7 @@ begin
         end loop;
       end if;
       exit when need = '{}';
-      if exists (select from signalbox.keys k where k.name = any(need)) then
+      if exists (select from signalbox.numbers(need)) then
         -- One has moved to another number, or was made, while its name was looked up.
         continue when w_name = '{}';
         raise exception 'further rows have to be locked' using errcode = 'SB001',
@@ -532,13 +532,17 @@ begin
   -- What is bound to a transaction is skipped, so there are too few.
   if kind = 2 then
     select array_agg(s.id), max(s.version) into found_ids, counter
-      from unnest(claims) c join signalbox.keys k on k.name = c.name join signalbox.data s on s.id = k.id
+      from unnest(claims) c,
+          lateral (select k.id from signalbox.keys k where k.name = c.name order by k.id desc limit 1) k
+          join signalbox.data s on s.id = k.id
       where cardinality(s.queue) = 1 and (s.queue[1]).id = id and ((s.queue[1]).session is null
         or (s.queue[1]).phase = 2 and (s.queue[1]).number = number and (s.queue[1]).expires > now);
   else
     select array_agg(l.id), max(l.version) into found_ids, counter from (
       select s.id, s.version
-        from unnest(claims) c join signalbox.keys k on k.name = c.name join signalbox.data s on s.id = k.id
+        from unnest(claims) c,
+          lateral (select k.id from signalbox.keys k where k.name = c.name order by k.id desc limit 1) k
+          join signalbox.data s on s.id = k.id
         where case kind
           when 1 then s.queue is null
           else (s.queue[1]).id = id and ((s.queue[1]).session is null or (s.queue[1]).phase = 1)

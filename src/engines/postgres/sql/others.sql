@@ -7,8 +7,9 @@ begin
   return (
     select coalesce(json_agg(w.id), '[]')::text from unnest(names, ids) w(name, id)
       where not exists (
-        select from signalbox.keys k join signalbox.data d on d.id = k.id, unnest(d.queue) q
-          where k.name = w.name and q.id = w.id and q.phase = 0)
+        select from signalbox.data d, unnest(d.queue) q
+          where d.id = (select k.id from signalbox.keys k where k.name = w.name order by k.id desc limit 1)
+            and q.id = w.id and q.phase = 0)
   );
 end $$;
 
@@ -33,8 +34,9 @@ begin
             where q.session is not null
           union all
           select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.number, f.since, f.claims
-            from signalbox.keys fk join signalbox.data fd on fd.id = fk.id, unnest(fd.queue) f
-            where q.session is null and fk.name = q.first and f.id = q.id
+            from signalbox.data fd, unnest(fd.queue) f
+            where q.session is null and f.id = q.id
+              and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
         ) r
         left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
       where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
@@ -62,15 +64,16 @@ declare
 begin
   for attempt in 1 .. 50 loop
     select array_agg(d.name) into bound
-      from (select k.id from signalbox.keys k where k.name = any(wanted) order by k.name) k,
+      from signalbox.numbers(wanted) k,
         lateral (select s.name from signalbox.data s where s.id = k.id for key share) d;
     -- A row that has moved to another number meanwhile is not bound. One that is bound does not move.
     exit when wanted <@ bound;
     if attempt = 50 then return false; end if;
   end loop;
   return exists (
-    select from signalbox.keys k join signalbox.data d on d.id = k.id, unnest(d.queue) q
-      where k.name = home and q.id = request and q.phase = 2 and q.number = number
+    select from signalbox.data d, unnest(d.queue) q
+      where d.id = (select k.id from signalbox.keys k where k.name = home order by k.id desc limit 1)
+        and q.id = request and q.phase = 2 and q.number = number
         and q.expires > signalbox.clock());
 end $$;
 
@@ -93,8 +96,9 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   -- A process that stands still must not keep the row locked.
   perform set_config('idle_in_transaction_session_timeout', '2000', true);
-  select d.version, d.value into version, content from signalbox.keys k join signalbox.data d on d.id = k.id
-    where k.name = wanted for no key update of d;
+  select d.version, d.value into version, content from signalbox.data d
+    where d.id = (select k.id from signalbox.keys k where k.name = wanted order by k.id desc limit 1)
+    for no key update;
   return json_build_array(floor(signalbox.clock())::bigint, case when content is null then 0 else version end, content);
 end $$;
 
@@ -126,7 +130,7 @@ begin
     -- A row without content was made, and is not there for those who look.
     update signalbox.data d set
         version = greatest(d.version + 1, floor(now * 1000)::bigint), value = contents[i], changes = d.changes + 1
-      where d.id = (select k.id from signalbox.keys k where k.name = wanted[i])
+      where d.id = (select k.id from signalbox.keys k where k.name = wanted[i] order by k.id desc limit 1)
         and expected[i] = case when d.value is null then 0 else d.version end
       returning d.version, d.changes, d.id into version, changes, row_id;
     if found then
@@ -135,7 +139,8 @@ begin
     else
       version := 0; content := null;
       select d.version, d.value into version, content
-        from signalbox.keys k join signalbox.data d on d.id = k.id where k.name = wanted[i];
+        from signalbox.data d
+        where d.id = (select k.id from signalbox.keys k where k.name = wanted[i] order by k.id desc limit 1);
       answers := answers || json_build_array(case when content is null then 0 else version end, content);
     end if;
   end loop;

@@ -9,6 +9,15 @@ create or replace function signalbox.new_id() returns bigint language sql volati
        operator(pg_catalog.+)
        (pg_catalog.nextval('signalbox.ids'::pg_catalog.regclass) operator(pg_catalog.%) 1024::pg_catalog.int8) $$;
 
+-- The numbers of the rows of these names, in the order in which rows are locked. A name has many entries in the index
+-- while a transaction elsewhere keeps old ones: the newest comes first, and the others are not looked at.
+create or replace function signalbox.numbers(wanted text[]) returns table (name text, id bigint) language sql stable as
+  $$ select w.name, k.id
+       from (select distinct u.name collate pg_catalog."C" as name from pg_catalog.unnest(wanted) u(name)) w,
+         lateral (
+           select k.id from signalbox.keys k where k.name operator(pg_catalog.=) w.name order by k.id desc limit 1) k
+       order by w.name $$;
+
 -- Makes the rows of these names that are missing. True if all of them were made by this call.
 create or replace function signalbox.make_rows(wanted text[], first_due float8) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -40,7 +49,7 @@ begin
     insert into signalbox.data (id, name, version, queue, value)
       select f.new_id, f.name, f.version, f.queue, f.value from free f
   ), named as (
-    update signalbox.keys k set id = f.new_id from free f where k.name = f.name
+    update signalbox.keys k set id = f.new_id from free f where k.name = f.name and k.id = f.id
   )
   delete from signalbox.data d using free f where d.id = f.id;
 end $$;
@@ -67,14 +76,14 @@ begin
           and case when s.value ~ '^\d+(\.\d+)? ' then split_part(s.value, ' ', 1)::float8 < now else s.value is null end
         for update skip locked
     );
-    if found then delete from signalbox.keys k where k.name = old.name;
+    if found then delete from signalbox.keys k where k.name = old.name and k.id = old.id;
     else
       update signalbox.keys k set due = case
           when starts_with(k.name, 'value')
             and exists (select from signalbox.data d where d.id = old.id and d.value is not null) then null
           else now + 60000
         end
-        where k.name = old.name;
+        where k.name = old.name and k.id = old.id;
     end if;
     reached[1] := old.due;
   end loop;

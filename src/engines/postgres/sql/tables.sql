@@ -22,11 +22,15 @@ end $$;
 create sequence if not exists signalbox.ids;
 
 create table if not exists signalbox.keys (
-  name text collate "C" primary key,
-  id bigint not null unique,
+  name text collate "C" not null,
+  id bigint not null,
   -- When it is looked at next whether the row can be deleted: milliseconds; null for values, which stay.
-  due float8
+  due float8,
+  -- The newest number of a name is found without the older ones.
+  primary key (name, id)
 );
+-- Each name is there once. No query looks in this index: it has a name's older numbers as well, in no order.
+create unique index if not exists keys_name on signalbox.keys ((name || ''));
 create index if not exists keys_due on signalbox.keys (due) where due is not null;
 
 -- Room in each page lets a row be updated in place, without a new entry in an index.

@@ -6,8 +6,8 @@ begin
     coalesce((
       select json_agg(json_build_array(d.value, case when d.value is null then 0 else d.version end) order by w.place)
         from unnest(wanted) with ordinality w(name, place)
-          left join signalbox.keys k on k.name = w.name
-          left join signalbox.data d on d.id = k.id
+          left join signalbox.data d
+            on d.id = (select k.id from signalbox.keys k where k.name = w.name order by k.id desc limit 1)
     )::text, '[]'),
     coalesce((
       select json_agg(exists (
@@ -39,13 +39,13 @@ begin
   made := 0;
   worn := '{}';
   if waits then
-    perform from (select k.id from signalbox.keys k where k.name = any(wanted) order by k.name) k,
+    perform from signalbox.numbers(wanted) k,
       lateral (select from signalbox.data s where s.id = k.id for no key update) d;
   end if;
   if guard is not null then
     select count(*) > 0 into holds
       from (
-        select s.queue from signalbox.data s where s.id = (select k.id from signalbox.keys k where k.name = guard)
+        select s.queue from signalbox.data s where s.id = (select k.id from signalbox.keys k where k.name = guard order by k.id desc limit 1)
           for no key update
       ) d, unnest(d.queue) q
       where q.id = request and q.phase = 2 and q.number = number and q.expires > now;
@@ -62,12 +62,12 @@ begin
     into known, known_versions, known_values, counter
     from (
       select d.name, d.version, d.value
-        from (select k.id from signalbox.keys k where k.name = any(wanted) order by k.name) k,
+        from signalbox.numbers(wanted) k,
           lateral (select s.* from signalbox.data s where s.id = k.id for no key update skip locked) d
     ) v;
   if cardinality(known) < cardinality(wanted) then
     absent := array(select n from unnest(wanted) n where n <> all (known));
-    select k.name into held from signalbox.keys k where k.name = any(absent) limit 1;
+    select k.name into held from signalbox.numbers(absent) k limit 1;
     if found then answer := format('["held",%s]', to_json(held)); return; end if;
   end if;
   for i in 1 .. cardinality(expected) loop
@@ -92,7 +92,8 @@ begin
   if written <> '{}' then
     with w as (
       update signalbox.data d set version = counter + n.place, value = n.value, changes = d.changes + 1
-        from unnest(written, contents) with ordinality n(name, value, place) join signalbox.keys k on k.name = n.name
+        from unnest(written, contents) with ordinality n(name, value, place),
+          lateral (select k.id from signalbox.keys k where k.name = n.name order by k.id desc limit 1) k
         where d.id = k.id returning d.id, d.changes
     )
     select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}') into worn from w;
