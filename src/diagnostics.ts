@@ -18,6 +18,8 @@ export interface BoxStateEvent extends BoxEvent {
 /** What every message on a lock channel carries. */
 export interface LockEvent extends BoxEvent {
   keys: readonly string[]
+  /** How each of the keys is claimed. */
+  modes: readonly ('exclusive' | 'shared' | 'permits')[]
 }
 
 /** A message on `signalbox:lock:granted`. */

@@ -78,8 +78,14 @@ export class LockEvents {
   /** Adds the fields that every event carries. Spreading takes many times as long. */
   #event<More extends object>(more: More): LockEvent & More {
     const { engine, id } = this.#source
+    const { claims } = this.#set
     return Object.assign(
-      { engine: engine.name, session: id, keys: this.#set.claims.map(claim => claim.key) },
+      {
+        engine: engine.name,
+        session: id,
+        keys: claims.map(({ key }) => key),
+        modes: claims.map(({ mode }) => mode),
+      },
       more,
     )
   }

@@ -57,6 +57,7 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
   return {
     [Symbol.dispose]() {
       for (const stop of stops) stop()
+      measured.end()
     },
   }
 }

@@ -31,11 +31,11 @@ export class Metrics {
   readonly #states = new Map<string, Attributes>()
   readonly #waiters: UpDownCounter
   /** Requests that wait. Those from before there was a listener are not counted. */
-  readonly #waiting = new WeakSet<LockEvent>()
+  readonly #waiting = new Map<LockEvent, Attributes>()
   readonly #holders: UpDownCounter
   readonly #leaders: UpDownCounter
   /** Grants in use that were counted, by session, token and key. */
-  readonly #held = new Set<string>()
+  readonly #held = new Map<string, LockEvent>()
   readonly #requests: Counter
   readonly #losses: Counter
   readonly #releaseFailures: Counter
@@ -99,6 +99,14 @@ export class Metrics {
     this.#write = seconds('store.write', 'From the call of a single write to its end')
   }
 
+  /** Takes back what is counted now: nothing reports its end any more. */
+  end(): void {
+    for (const state of this.#states.values()) this.#boxes.add(-1, state)
+    for (const attributes of this.#waiting.values()) this.#waiters.add(-1, attributes)
+    for (const event of this.#held.values()) this.#hold(-1, event)
+    for (const counted of [this.#states, this.#waiting, this.#held]) counted.clear()
+  }
+
   boxState({ engine, session, status }: BoxStateEvent): void {
     const before = this.#states.get(session)
     if (before) this.#boxes.add(-1, before)
@@ -112,13 +120,13 @@ export class Metrics {
   requested(event: LockEvent): void {
     const attributes = this.#attributes(event)
     this.#requests.add(1, attributes)
-    this.#waiting.add(event)
+    this.#waiting.set(event, attributes)
     this.#waiters.add(1, attributes)
   }
 
   granted(event: GrantedEvent): void {
     this.#waited(event, 'granted')
-    this.#held.add(grantOf(event))
+    this.#held.set(grantOf(event), event)
     this.#hold(1, event)
   }
 
@@ -195,9 +203,9 @@ function grantOf({ session, keys, token }: BoxEvent & { keys: readonly string[];
   return JSON.stringify([session, String(token), keys[0]])
 }
 
-/** The name of the election whose lock it is. */
-function electionOf({ keys: [key] }: LockEvent): string | undefined {
-  return key?.startsWith(ELECTION) ? key.slice(ELECTION.length) : undefined
+/** The name of the election that the holder leads. Callers that wait for its end have shared claims. */
+function electionOf({ keys: [key], modes: [mode] }: LockEvent): string | undefined {
+  return mode === 'exclusive' && key?.startsWith(ELECTION) ? key.slice(ELECTION.length) : undefined
 }
 
 function limitAttributes({ engine, limiter }: LimitEvent): Attributes {

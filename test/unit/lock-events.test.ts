@@ -37,7 +37,12 @@ describe.concurrent('the diagnostics channels of locks', () => {
     const grant = await asked
     await pause(40)
     await grant.release()
-    const about = { session: other.session, keys: ['a', 'b'], engine: requested[0]!.engine }
+    const about = {
+      session: other.session,
+      keys: ['a', 'b'],
+      modes: ['exclusive', 'exclusive'],
+      engine: requested[0]!.engine,
+    }
     expect(requested).toStrictEqual([about])
     expect(granted).toStrictEqual([
       { ...about, token: grant.token, waited: granted[0]!.waited, request: about },
@@ -80,10 +85,16 @@ describe.concurrent('the diagnostics channels of locks', () => {
       {
         session: other.session,
         keys: ['key'],
+        modes: ['exclusive'],
         engine: timedOut[0]!.engine,
         waited: timedOut[0]!.waited,
         error: timedOut[0]!.error,
-        request: { session: other.session, keys: ['key'], engine: timedOut[0]!.engine },
+        request: {
+          session: other.session,
+          keys: ['key'],
+          modes: ['exclusive'],
+          engine: timedOut[0]!.engine,
+        },
       },
     ])
     expect(timedOut[0]!.error).toBeInstanceOf(TimedOutError)

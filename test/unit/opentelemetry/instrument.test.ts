@@ -249,7 +249,7 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   await using early = await open('memory:')
   const before = await early.mutex('before').acquire()
   const waiting = early.mutex('before').acquire()
-  using _instrumented = instrument({ meterProvider, lockName: keys => keys[0]! })
+  const instrumented = instrument({ meterProvider, lockName: keys => keys[0]! })
   const now = async (): Promise<Record<string, unknown>> => {
     exporter.reset()
     await reader.forceFlush()
@@ -290,6 +290,11 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   await grant.release()
   await term.release()
   expect(await now()).toEqual({ 'box.states ready': 1, 'lock.holders a': 1 })
+  // What waits until there is no leader leads nothing.
+  const free = await box.lock({ key: 'election:clerk', mode: 'shared' }).acquire()
+  expect(await now()).toMatchObject({ 'lock.holders election:clerk': 1 })
+  expect(await now()).not.toHaveProperty('election.leaders clerk')
+  await free.release()
   const next = await others[0]
   await box.forceRelease('a', next.token)
   engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
@@ -298,6 +303,16 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   engine.restore()
   await box.close()
   expect(await now()).toEqual({})
+
+  await using another = await open('memory:')
+  await using _term = await another.election('clerk').campaign()
+  const later = another.mutex('a')
+  await using _held = await later.acquire()
+  const late = later.acquire()
+  expect(await now()).toMatchObject({ 'lock.waiters a': 1, 'election.leaders clerk': 1 })
+  instrumented[Symbol.dispose]()
+  expect(await now()).toEqual({})
+  void late.then(grant => grant.release())
 })
 
 test('a lock in use and a wait that its caller gave up are outcomes; what failed is an error', async () => {
