@@ -9,7 +9,7 @@ const base =
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|mutex-service)/index\\.ts$',
 ]
 
 /**
@@ -39,13 +39,8 @@ export default {
       to: { circular: true },
     },
     wall('base', 'The base knows none of the parts.', base),
-    wall(
-      'contract',
-      'The contract and the kit know no engine and no lock above them.',
-      '^src/engine/',
-      '^src/limits/rules/',
-    ),
-    wall('rules', 'The rules of limits decide about plain data.', '^src/limits/rules/'),
+    wall('contract', 'The contract and the kit know no engine and no lock above them.', '^src/engine/'),
+    wall('rules', 'The rules of limits decide about plain data.', '^src/engine/limits/'),
     wall(
       'core',
       'Locks know engines by their contract.',
@@ -66,7 +61,7 @@ export default {
       '^src/limits/',
       '^src/core/',
       '^src/http/problem\\.ts$',
-      '^src/engine/(contract|claim)\\.ts$',
+      '^src/engine/((contract|claim)\\.ts$|limits/)',
     ),
     {
       name: 'engines',
@@ -75,7 +70,7 @@ export default {
       from: { path: '^src/engines/([^/]+)/' },
       to: {
         path: '^(src|apps|test|bench|scripts)/',
-        pathNot: ['^src/engines/$1/', base, '^src/engine/', '^src/limits/rules/'],
+        pathNot: ['^src/engines/$1/', base, '^src/engine/'],
       },
     },
     wall(
@@ -86,7 +81,12 @@ export default {
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,
     ),
-    wall('adapters', 'Adapters use what every user can.', '^src/(redlock|opentelemetry)/', ...publicEntries),
+    wall(
+      'adapters',
+      'Adapters use what every user can.',
+      '^src/(redlock|opentelemetry|mutex-service)/',
+      ...publicEntries,
+    ),
     wall(
       'conformance',
       'The conformance kit uses what every user can.',

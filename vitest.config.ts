@@ -11,6 +11,7 @@ const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
+  { find: /^signalbox\/mutex-service$/, replacement: source('./src/mutex-service/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
 ]

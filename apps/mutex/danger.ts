@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LostError, open } from 'signalbox'
 import { FencedRegister } from './fenced-register.js'
-import { mutexService, type Mutex } from './mutex-service.js'
+import { mutexService, type Mutex } from 'signalbox/mutex-service'
 import { deleteUnconditionally } from './unsafe-mutex.js'
 
 /** What the scene of the outlived lease is played with. */

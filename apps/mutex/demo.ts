@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { conditionalRelease, unconditionalDelete } from './danger.js'
-import { mutexService } from './mutex-service.js'
+import { mutexService } from 'signalbox/mutex-service'
 import { lockedWork, work, type TaskParts } from './task.js'
 
 /** So many tasks want in at once. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MutexService } from './mutex-service.js'
+import type { MutexService } from 'signalbox/mutex-service'
 
 /** What the tasks of the demo have in common. */
 export interface TaskParts {

@@ -1,7 +1,7 @@
 import type { Claim } from './claim.js'
 import type { Guarantees } from '../guarantees.js'
-import type { KeptLimiter } from '../limits/rules/report.js'
-import type { Reserve, Reserved } from '../limits/rules/reserve.js'
+import type { KeptLimiter } from './limits/report.js'
+import type { Reserve, Reserved } from './limits/reserve.js'
 
 /** An answer that is available at once (an engine inside the process) or comes later. */
 export type Awaitable<T> = T | Promise<T>

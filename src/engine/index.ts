@@ -10,8 +10,8 @@ export { TickBatcher, endOfTick, type Defer } from './kit/tick-batcher.js'
 export { urlParameters } from './kit/url-parameters.js'
 export type { Effect, Entry, Request, TableState } from './lock-table.js'
 export type { StoreState } from './commit.js'
-export type { WindowDefinition } from '../limits/rules/definition.js'
-export type { KeptLimit, KeptLimiter } from '../limits/rules/report.js'
+export type { WindowDefinition } from './limits/definition.js'
+export type { KeptLimit, KeptLimiter } from './limits/report.js'
 export {
   reserve,
   type InstantPermits,
@@ -20,4 +20,4 @@ export {
   type Reserved,
   type ReturnedPermits,
   type Unit,
-} from '../limits/rules/reserve.js'
+} from './limits/reserve.js'

@@ -1,4 +1,4 @@
-import type { LimitReport, Window } from './rules/window.js'
+import type { LimitReport, Window } from '../engine/limits/window.js'
 
 /** What holds for a limiter and all its keys. */
 export interface Rules {

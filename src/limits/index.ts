@@ -11,4 +11,4 @@ export {
   type SharedLimiterHandle,
   type SharedLimiterOptions,
 } from './threads/shared-limiter.js'
-export type { LimitReport } from './rules/window.js'
+export type { LimitReport } from '../engine/limits/window.js'

@@ -2,8 +2,8 @@ import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal, checkTimeZone } from '../options.js'
-import { DAY } from './rules/calendar-periods.js'
-import { windowOf, type Limit } from './rules/definition.js'
+import { DAY } from '../engine/limits/calendar-periods.js'
+import { windowOf, type Limit } from '../engine/limits/definition.js'
 import type { Rules } from './counter.js'
 
 /** A number of permits in a length of time. */

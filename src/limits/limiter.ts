@@ -1,6 +1,6 @@
 import type { AcquireOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
-import type { LimitReport } from './rules/window.js'
+import type { LimitReport } from '../engine/limits/window.js'
 
 /** What a caller that asks now would meet. */
 export interface Explanation {

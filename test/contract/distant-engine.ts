@@ -8,8 +8,8 @@ import type {
   Reservation,
 } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
-import type { KeptLimiter } from '../../src/limits/rules/report.js'
-import type { Reserve } from '../../src/limits/rules/reserve.js'
+import type { KeptLimiter } from '../../src/engine/limits/report.js'
+import type { Reserve } from '../../src/engine/limits/reserve.js'
 import type { Random } from '../../packages/conformance/src/random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */

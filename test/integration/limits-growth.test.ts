@@ -5,7 +5,7 @@ import type { Reservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
-import { reserve, type LimiterState, type Reserve } from '../../src/limits/rules/reserve.js'
+import { reserve, type LimiterState, type Reserve } from '../../src/engine/limits/reserve.js'
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../unit/limits/passing.js'
 

@@ -1,4 +1,4 @@
-import { mutexService } from '../../apps/mutex/mutex-service.js'
+import { mutexService } from '../../src/mutex-service/index.js'
 import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
 
 /** What a process of the test is told to do. */

@@ -91,7 +91,7 @@ describe('the tarball', () => {
         'dist/src/index.js',
         'dist/src/index.d.ts',
         'dist/apps/signalbox.js',
-        'dist/apps/mutex/mutex-service.js',
+        'dist/src/mutex-service/index.js',
       ]),
     )
     const expected =

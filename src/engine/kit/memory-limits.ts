@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
-import type { LimiterState } from '../../limits/rules/reserve.js'
+import type { LimiterState } from '../limits/reserve.js'
 
 /**
  * The pause between two sweeps: milliseconds, and so many more for each limiter, so that sweeps cost next to nothing.

@@ -1,8 +1,8 @@
 import { wallOf, type Clock } from '../../clock.js'
 import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import { reportOf, type KeptLimiter } from '../../limits/rules/report.js'
-import { reserve, type LimiterState, type Reserve } from '../../limits/rules/reserve.js'
+import { reportOf, type KeptLimiter } from '../limits/report.js'
+import { reserve, type LimiterState, type Reserve } from '../limits/reserve.js'
 import type { StoreState } from '../commit.js'
 import type {
   Awaitable,

@@ -1,8 +1,8 @@
 import type { Clock } from '../../clock.js'
 import { InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { KeptLimiter } from '../../limits/rules/report.js'
-import type { Reserve } from '../../limits/rules/reserve.js'
+import type { KeptLimiter } from '../../engine/limits/report.js'
+import type { Reserve } from '../../engine/limits/reserve.js'
 import type { Claim } from '../../engine/claim.js'
 import type {
   Engine,

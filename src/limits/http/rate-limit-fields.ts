@@ -1,5 +1,5 @@
 import { serializeList } from 'structured-headers'
-import type { LimitReport } from '../rules/window.js'
+import type { LimitReport } from '../../engine/limits/window.js'
 
 /** A header field of an answer. */
 export type Field = readonly [name: string, value: string]

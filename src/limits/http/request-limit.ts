@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { PROBLEM_TYPE, problemOf } from '../../http/problem.js'
 import { checkOptions } from '../../options.js'
 import type { Explanation } from '../limiter.js'
-import type { LimitReport } from '../rules/window.js'
+import type { LimitReport } from '../../engine/limits/window.js'
 import { policyName, rateLimitFields, seconds, type Field } from './rate-limit-fields.js'
 
 /** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */

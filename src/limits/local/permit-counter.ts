@@ -1,5 +1,5 @@
 import type { Counter, Rules, Taken } from '../counter.js'
-import type { LimitReport } from '../rules/window.js'
+import type { LimitReport } from '../../engine/limits/window.js'
 import type { Times } from './times.js'
 
 /** So many times a turn is put off because of a period that is over by then; the queue looks again anyway. */

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { SteadyClock } from './steady-clock.js'
-import type { Window } from '../rules/window.js'
+import type { Window } from '../../engine/limits/window.js'
 
 /** The clocks that a limiter and all its keys go by. */
 export class Times implements Clock {

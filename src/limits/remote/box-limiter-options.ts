@@ -1,6 +1,6 @@
 import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { idOf, implies, type WindowDefinition } from '../rules/definition.js'
+import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
   checkedOptions,
   rulesOf,
@@ -9,7 +9,7 @@ import {
   type CheckedOptions,
   type Limits,
 } from '../limit-options.js'
-import { FARTHEST } from '../rules/reserve.js'
+import { FARTHEST } from '../../engine/limits/reserve.js'
 import type { Rules } from '../counter.js'
 
 /** One limit, or several that hold together, for all processes that reach the same engine. */

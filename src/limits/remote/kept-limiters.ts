@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine/contract.js'
-import type { KeptLimit } from '../rules/report.js'
+import type { KeptLimit } from '../../engine/limits/report.js'
 import { limiterOf } from './limiter-id.js'
 
 /** A limiter that all processes share, or one of its keys, as `Box.limiters` shows it. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type { Awaitable, Reservation } from '../../engine/contract.js'
-import type { Reserve } from '../rules/reserve.js'
+import type { Reserve } from '../../engine/limits/reserve.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import type { HoldMeter } from './hold-meter.js'

@@ -1,5 +1,5 @@
-import type { Period } from '../rules/calendar-periods.js'
-import type { CalendarWindow } from '../rules/calendar-window.js'
+import type { Period } from '../../engine/limits/calendar-periods.js'
+import type { CalendarWindow } from '../../engine/limits/calendar-window.js'
 import type { RingReader } from './ring-reader.js'
 import { SharedWindow, type SharedUse } from './shared-window.js'
 import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'

@@ -1,7 +1,7 @@
 import type { RingReader } from './ring-reader.js'
 import { SharedSliding } from './shared-sliding.js'
 import type { SharedUse } from './shared-window.js'
-import { intervalOf } from '../rules/smooth-window.js'
+import { intervalOf } from '../../engine/limits/smooth-window.js'
 
 /**
  * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The

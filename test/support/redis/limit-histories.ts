@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { limitScript } from '../../../src/engines/redis/lua/limit-script.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
-import type { WindowDefinition } from '../../../src/limits/rules/definition.js'
+import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import {
   reserve,
   type LimiterState,
   type Reserve,
   type ReturnedPermits,
-} from '../../../src/limits/rules/reserve.js'
+} from '../../../src/engine/limits/reserve.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import type { RedisServer } from '../servers/redis.js'

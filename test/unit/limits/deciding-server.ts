@@ -1,5 +1,10 @@
 import type { VirtualClock } from '../../../src/clock.js'
-import { reserve, type LimiterState, type Reserve, type Reserved } from '../../../src/limits/rules/reserve.js'
+import {
+  reserve,
+  type LimiterState,
+  type Reserve,
+  type Reserved,
+} from '../../../src/engine/limits/reserve.js'
 
 /** An engine whose clock has nothing to do with that of its callers. */
 export class Server {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { WindowDefinition } from '../../../src/limits/rules/definition.js'
-import { reserve, type LimiterState, type Reserved } from '../../../src/limits/rules/reserve.js'
+import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
+import { reserve, type LimiterState, type Reserved } from '../../../src/engine/limits/reserve.js'
 
 const SECOND = 1000
 const MINUTE = 60_000

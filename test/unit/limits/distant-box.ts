@@ -2,7 +2,7 @@ import type { Clock, Timer, VirtualClock } from '../../../src/clock.js'
 import type { Reservation } from '../../../src/engine/contract.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
-import type { Reserve } from '../../../src/limits/rules/reserve.js'
+import type { Reserve } from '../../../src/engine/limits/reserve.js'
 import { lock, type Server } from './deciding-server.js'
 import type { NaiveCount } from './naive-count.js'
 

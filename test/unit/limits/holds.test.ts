@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { WindowDefinition } from '../../../src/limits/rules/definition.js'
+import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import { HoldMeter } from '../../../src/limits/remote/hold-meter.js'
-import { reserve, type LimiterState } from '../../../src/limits/rules/reserve.js'
+import { reserve, type LimiterState } from '../../../src/engine/limits/reserve.js'
 
 describe('the hold that a process asks for', () => {
   test('is a little more than the longest but one of what was measured, in whole milliseconds', () => {

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { EqualPeriods, ZoneDays } from '../../../src/limits/rules/calendar-periods.js'
-import { CalendarWindow } from '../../../src/limits/rules/calendar-window.js'
-import { addRoundedUp } from '../../../src/limits/rules/add-rounded-up.js'
-import { SlidingWindow } from '../../../src/limits/rules/sliding-window.js'
-import { SmoothWindow } from '../../../src/limits/rules/smooth-window.js'
-import type { Window } from '../../../src/limits/rules/window.js'
+import { EqualPeriods, ZoneDays } from '../../../src/engine/limits/calendar-periods.js'
+import { CalendarWindow } from '../../../src/engine/limits/calendar-window.js'
+import { addRoundedUp } from '../../../src/engine/limits/add-rounded-up.js'
+import { SlidingWindow } from '../../../src/engine/limits/sliding-window.js'
+import { SmoothWindow } from '../../../src/engine/limits/smooth-window.js'
+import type { Window } from '../../../src/engine/limits/window.js'
 import { NaiveCount } from './naive-count.js'
 
 const HOUR = 3_600_000

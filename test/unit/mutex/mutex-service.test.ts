@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mutexService, type MutexServiceOptions } from '../../../apps/mutex/mutex-service.js'
+import { mutexService, type MutexServiceOptions } from '../../../src/mutex-service/index.js'
 import { FencedRegister } from '../../../apps/mutex/fenced-register.js'
 import { InvalidArgumentError } from '../../../src/index.js'
 

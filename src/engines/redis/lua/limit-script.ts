@@ -1,11 +1,11 @@
-import { COARSE_GRAINS } from '../../../limits/rules/definition.js'
+import { COARSE_GRAINS } from '../../../engine/limits/definition.js'
 import { limitDecision } from './limit-decision.js'
 import { limitLook } from './limit-look.js'
 import { limitFastPath, limitHeadPath } from './limit-fast-paths.js'
 import { limitRules } from './limit-rules.js'
 
 /**
- * The port of `limits/rules/reserve.ts` and of the rules below it, held equal to them by a differential test. One call
+ * The port of `engine/limits/reserve.ts` and of the rules below it, held equal to them by a differential test. One call
  * decides for one limiter, at one moment of the server's clock.
  *
  * All that is known of a limiter is one string, which expires when it is as good as nothing: MessagePack, and before it
@@ -33,7 +33,7 @@ export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): strin
   return parts.join('').replaceAll('SAVE', SAVE.trim()).replaceAll('EXPIRY', expiry)
 }
 
-/** Describes a limiter and changes nothing. Its answer is that of `limits/rules/report.ts`. KEYS: the limiter. */
+/** Describes a limiter and changes nothing. Its answer is that of `engine/limits/report.ts`. KEYS: the limiter. */
 export function limitLookScript(): string {
   return [BEGIN.replace('CLOCK', SERVER.clock), WHOLE, limitRules, limitLook].join('')
 }

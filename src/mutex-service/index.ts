@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
-import { BusyError, ClosedError, InvalidArgumentError, open, TimedOutError, type Box } from 'signalbox'
+import { BusyError, ClosedError, InvalidArgumentError, open, TimedOutError, type Box } from '../index.js'
 import { Mutex } from './mutex.js'
 import { MutexTimeoutError } from './mutex-timeout-error.js'
 

@@ -1,4 +1,4 @@
-import { TimedOutError, type ErrorContext } from 'signalbox'
+import { TimedOutError, type ErrorContext } from '../index.js'
 
 /** The wait for a mutex is over, and another holder still has it. */
 export class MutexTimeoutError extends TimedOutError {

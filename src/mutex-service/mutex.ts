@@ -1,4 +1,4 @@
-import { LostError, type Box, type Grant } from 'signalbox'
+import { LostError, type Box, type Grant } from '../index.js'
 
 /** What a {@link Mutex} is made of. */
 export interface MutexParts {
