@@ -78,7 +78,8 @@ async function boundsAt(
   const start = at - length - offset
   if (start < 0) return undefined
   const first = await read(file, at - length, at - length + DIRECTORY_ENTRY.length, size)
-  return length === 0 || first.equals(DIRECTORY_ENTRY) ? { start, end } : undefined
+  // An archive without entries may be a part of a comment.
+  return first.equals(DIRECTORY_ENTRY) ? { start, end } : undefined
 }
 
 async function read(file: FileHandle, from: number, to: number, size: number): Promise<Buffer> {

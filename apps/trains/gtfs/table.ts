@@ -125,7 +125,8 @@ function refuseOtherText(start: Buffer, file: string): void {
   if (UTF16.includes(start.toString('hex', 0, 2)) || start.subarray(0, 4).includes(0)) {
     throw new InputError(`${file} is in UTF-16 or another wide encoding: save it in UTF-8`)
   }
-  if (!start.includes('\n') && /\r[^\r]/.test(start.toString('latin1'))) {
+  // An editor may have added a line feed at the end.
+  if (/^[^\n]*\r[^\r\n]/.test(start.toString('latin1'))) {
     throw new InputError(`${file} has CR alone as line ends: save it with LF or CRLF`)
   }
 }

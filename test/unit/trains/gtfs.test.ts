@@ -410,8 +410,12 @@ describe('an invalid feed', () => {
       await write(Buffer.from(wide).swap16())
       await expect(read(temporary)).rejects.toThrow('stops.txt is in UTF-16')
     }
-    await write(Buffer.from(text.replaceAll('\n', '\r')))
-    await expect(read(temporary)).rejects.toThrow('stops.txt has CR alone as line ends')
+    for (const end of ['', '\n', '\r\n']) {
+      await write(Buffer.from(text.replaceAll('\n', '\r') + end))
+      await expect(read(temporary)).rejects.toThrow('stops.txt has CR alone as line ends')
+    }
+    await write(Buffer.from(text.replaceAll('\n', '\r\r\n')))
+    await expect(read(temporary)).resolves.toBeDefined()
   })
 
   test('a zip archive is found between other bytes', async () => {
@@ -420,7 +424,12 @@ describe('an invalid feed', () => {
     const files = new Map<string, Buffer>()
     for (const name of await readdir(folder)) files.set(name, await readFile(join(folder, name)))
     const archive = zipArchive(files)
-    const others = [Buffer.alloc(0), Buffer.from('<html>PK\x05\x06'), Buffer.alloc(200_000, 'PK\x05\x06')]
+    const others = [
+      Buffer.alloc(0),
+      Buffer.from('<html>PK\x05\x06'),
+      Buffer.alloc(200_000, 'PK\x05\x06'),
+      zipArchive(new Map()),
+    ]
     for (const before of others) {
       for (const behind of others) {
         await writeFile(path, Buffer.concat([before, archive, behind]))
