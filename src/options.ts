@@ -51,6 +51,16 @@ function isZone(timeZone: string): boolean {
   }
 }
 
+const UTC = /^(?:etc\/)?(?:utc|uct|universal|zulu|gmt)$/i
+
+/** The one spelling of a time zone that was checked; empty for UTC. Processes that spell it differently mean the same. */
+export function spelledZone(timeZone: string): string {
+  if (UTC.test(timeZone)) return ''
+  const known = Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone
+  // Which of several names of a zone comes back depends on the version of Node.
+  return known.toLowerCase() === timeZone.toLowerCase() ? known : timeZone
+}
+
 /** @throws InvalidArgumentError when a switch is neither true, false nor absent. */
 export function flag(option: string, value: unknown, fallback: boolean): boolean {
   if (value === undefined) return fallback

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions, checkSignal, checkTimeZone } from '../options.js'
+import { checkOptions, checkSignal, checkTimeZone, spelledZone } from '../options.js'
 import { DAY } from '../engine/limits/calendar-periods.js'
 import { windowOf, type Limit } from '../engine/limits/definition.js'
 import type { Rules } from './counter.js'
@@ -170,7 +170,7 @@ function checkedLimit(options: LimitOptions, jitter: number): Limit {
     }
     if (timeZone !== undefined) checkTimeZone(timeZone)
   }
-  return { kind, limit, per, timeZone: timeZone ?? '' }
+  return { kind, limit, per, timeZone: timeZone === undefined ? '' : spelledZone(timeZone) }
 }
 
 /**

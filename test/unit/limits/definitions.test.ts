@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { checkedOptions } from '../../../src/limits/limit-options.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import { reserve, type LimiterState, type Reserved } from '../../../src/engine/limits/reserve.js'
 
@@ -196,4 +197,16 @@ describe('definitions of one name that differ or change', () => {
     scene.ask(140_000, 'b', [second], 0)
     expect(scene.state!.records).toHaveLength(1)
   })
+})
+
+test.each([
+  ['Europe/Vienna', 'europe/vienna', 'EUROPE/VIENNA'],
+  ['UTC', undefined, 'utc', 'Etc/UTC', 'GMT'],
+  // Some versions of Node know this zone by its older name.
+  ['Asia/Kolkata', 'Asia/Kolkata'],
+])('processes that spell the time zone %s differently name one limit', (...zones) => {
+  const named = zones.map(timeZone =>
+    checkedOptions({ limit: 1, per: '1d', window: 'calendar', timeZone }).limits.map(limit => limit.timeZone),
+  )
+  expect(new Set(named.flat()).size).toBe(1)
 })
