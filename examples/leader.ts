@@ -1,6 +1,6 @@
 /**
- * A scheduler of which several processes run, and one works. If the leader dies, the next one leads as soon as ZooKeeper
- * has ended the session of the dead one.
+ * A scheduler that runs as several processes, one of which works. If the leader dies, the next one leads as soon as
+ * ZooKeeper has ended the session of the dead one.
  *
  *     ZOOKEEPER_URL=zookeeper://localhost:2181 node leader.js
  */
@@ -19,14 +19,14 @@ try {
   await election.lead(
     async grant => {
       console.log(`${process.pid} leads, term ${grant.token}`)
-      // Both end the sleep: the loss of the lead, and the end of the program.
+      // Losing the lead ends the sleep, and so does stopping the program.
       const signal = AbortSignal.any([grant.signal, stop.signal])
       for (let round = 1; ; round++) {
         console.log(`${process.pid} does round ${round}`)
         await sleep(100, undefined, { signal })
       }
     },
-    // A process that lost the lead stands again.
+    // A process that lost the lead becomes a candidate again.
     { again: true, signal: stop.signal },
   )
 } catch (error) {

@@ -26,7 +26,7 @@ async function balance(account: string): Promise<number> {
 
 async function setBalance(account: string, value: number): Promise<void> {
   const path = join(folder!, account)
-  // A crash leaves the old file or the new one, not half of it.
+  // After a crash, the file is the old one or the new one, not half of it.
   await writeFile(`${path}.new`, String(value))
   await rename(`${path}.new`, path)
 }

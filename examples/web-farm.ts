@@ -1,6 +1,6 @@
 /**
- * A server that takes payments, of which several processes run: a mutex in Redis for each invoice, invoices in
- * PostgreSQL.
+ * A server that takes payments and runs as several processes, with a mutex in Redis for each invoice, and the invoices
+ * in PostgreSQL.
  *
  *     create table invoice (id text primary key, paid_by text, fence bigint not null default 0);
  *
@@ -26,8 +26,8 @@ async function pay(id: string): Promise<string> {
       )
       if (rows[0] === undefined) throw new Error(`there is no invoice ${id}`)
       if (rows[0].paid_by !== null) return rows[0].paid_by
-      // Here the card is charged. A process that stopped for longer than its lease comes back with an old token, and
-      // the update refuses it.
+      // Here the card is charged. A process that was stopped for longer than its lease has an old token, and the update
+      // rejects it.
       const sql = 'update invoice set paid_by = $2, fence = $3 where id = $1 and fence < $3'
       const { rowCount } = await db.query(sql, [id, PORT, String(grant.token)])
       if (rowCount === 0) throw new Error('a later holder wrote the invoice')
@@ -46,7 +46,7 @@ const server = createServer((request, response) => {
   pay(id).then(
     paidBy => response.end(`paid by ${paidBy}\n`),
     (error: unknown) => {
-      // Nothing was done for a caller that did not get the lock in time, so it may ask again.
+      // If the lock was not free in time, nothing was done, and the caller can retry.
       response.writeHead(error instanceof TimedOutError ? 503 : 500).end(`${String(error)}\n`)
     },
   )

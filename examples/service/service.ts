@@ -1,9 +1,9 @@
 /**
- * A service that runs as several processes: it takes payments, calls a partner that allows 20 calls a second, makes a
- * report once a slot, and has one leader. Locks and limits are in Redis, invoices in PostgreSQL.
+ * A service that runs as several processes: it takes payments, calls a partner that allows 20 calls a second, makes one
+ * report per slot, and has one leader. Locks and limits are in Redis, invoices in PostgreSQL.
  *
- * Settings are environment variables: `REDIS_URL`, `DATABASE_URL`, `PARTNER_URL`, and `PORT`, `REPORT_EVERY`, which
- * have defaults.
+ * Settings are environment variables: `REDIS_URL`, `DATABASE_URL`, `PARTNER_URL`, and, with defaults, `PORT` and
+ * `REPORT_EVERY`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type ErrorRequestHandler } from 'express'
@@ -18,16 +18,16 @@ if (!REDIS_URL || !DATABASE_URL || !PARTNER_URL)
 const charges = new URL('/charges', PARTNER_URL)
 
 const db = new pg.Pool({ connectionString: DATABASE_URL })
-// A server that restarts cuts idle connections; the pool makes others.
+// A server that restarts closes idle connections; the pool opens others.
 db.on('error', error => console.error(error.message))
 const box = await open(REDIS_URL, { label: 'payments', wait: '30s' })
 const stop = new AbortController()
 
 const partner = box.limiter('partner', { limit: 20, per: '1s', jitter: '100ms' })
-// The partner knows a charge by its key, so sending it again is safe.
+// The partner identifies a charge by its key, so a retry is safe.
 const callPartner = limitFetch(fetch, partner, { retries: 3, idempotent: true, wait: '5s' })
 
-/** Charges an invoice once, whichever processes are asked to, and how often. */
+/** Charges an invoice once, no matter which processes are asked to, and how often. */
 async function pay(invoice: string): Promise<void> {
   await box.mutex(`invoice:${invoice}`).run(
     async grant => {
@@ -41,7 +41,7 @@ async function pay(invoice: string): Promise<void> {
         signal: grant.signal,
       })
       if (!charged.ok) throw new Error(`the partner answered ${charged.status}`)
-      // A holder that was stopped for longer than its lease comes too late: a later one has a greater token.
+      // Rejects a holder that was stopped for longer than its lease: a later one has a greater token.
       const token = String(grant.token)
       const sql = 'update invoice set paid = true, fence = $2 where id = $1 and not paid and fence <= $2'
       const { rowCount } = await db.query(sql, [invoice, token])
@@ -51,23 +51,23 @@ async function pay(invoice: string): Promise<void> {
   )
 }
 
-/** The key is the slot, because a report whose answer was lost is made once more. */
+/** The slot is the key, because a report whose reply was lost is made again. */
 async function report(slot: string): Promise<void> {
   const sql =
     'insert into report (slot, paid) select $1, count(*) from invoice where paid on conflict do nothing'
   await db.query(sql, [slot])
 }
 
-/** Makes the report of each slot; all processes look, and one makes it. */
-async function reportAgainAndAgain(): Promise<void> {
+/** Makes the report of each slot; all processes check, and one makes it. */
+async function reportEachSlot(): Promise<void> {
   while (!stop.signal.aborted) {
     const options = { signal: stop.signal }
-    await box.oncePer('report', REPORT_EVERY, (_, slot) => report(slot), options).catch(complain)
+    await box.oncePer('report', REPORT_EVERY, (_, slot) => report(slot), options).catch(logError)
     await sleep(250, undefined, { signal: stop.signal }).catch(() => undefined)
   }
 }
 
-/** One process at a time says that it leads. After an outage of Redis or PostgreSQL, one leads on. */
+/** One process at a time records that it leads. After an outage of Redis or PostgreSQL, one leads again. */
 async function lead(): Promise<void> {
   await box.election('clerk').lead(
     async grant => {
@@ -77,16 +77,16 @@ async function lead(): Promise<void> {
         await sleep(100, undefined, { signal: over }).catch(() => undefined)
       }
     },
-    { again: complain, lease: '2s', signal: stop.signal },
+    { again: logError, lease: '2s', signal: stop.signal },
   )
 }
 
-function complain(error: unknown): void {
+function logError(error: unknown): void {
   if (!stop.signal.aborted) console.error(error instanceof Error ? error.message : error)
 }
 
 const problems: ErrorRequestHandler = (error, _request, response, next) => {
-  complain(error)
+  logError(error)
   const problem = problemOf(error)
   if (problem) response.writeHead(problem.status, problem.headers).end(JSON.stringify(problem.document))
   else next(error)
@@ -108,7 +108,7 @@ app.get('/ready', async (_request, response) => {
 app.use(problems)
 
 const server = app.listen(Number(PORT), () => console.log(`listens on ${PORT}`))
-const jobs = [reportAgainAndAgain(), lead().catch(complain)]
+const jobs = [reportEachSlot(), lead().catch(logError)]
 
 async function end(): Promise<void> {
   server.close()
