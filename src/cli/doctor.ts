@@ -22,7 +22,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('doctor')
     .description(
-      'look for what weakens a promise: whether the engine can be used, how it is set up, and how to mend it',
+      'look for what weakens a promise: whether the engine can be used, how it is set up, and how to fix it',
     )
     .addOption(engineOption())
     .option('--json', 'one JSON object')
@@ -61,9 +61,9 @@ function report({ facts, findings }: Diagnosis): string {
   return lines.map(line => `${line}\n`).join('')
 }
 
-function details({ promises, mend }: Finding): string[] {
+function details({ promises, fix }: Finding): string[] {
   const weakened = promises.map(promise => `${promise}, ${PROMISES[promise]}`).join('; ')
-  return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  mend it: ${printable(mend)}`]
+  return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  fix: ${printable(fix)}`]
 }
 
 /** The findings with the promises in words. */

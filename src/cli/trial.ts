@@ -68,11 +68,11 @@ export function refused(what: string, error: unknown): Finding {
     id: `no-${what}`,
     promises: [],
     how: `no ${what}: ${[...new Set(messages)].join(': ')}`,
-    mend: mendOf(messages),
+    fix: fixOf(messages),
   }
 }
 
-function mendOf(messages: readonly string[]): string {
+function fixOf(messages: readonly string[]): string {
   if (messages.some(message => SPOILED.test(message)))
     return `delete what another program has put there: the name ${NAME} is the doctor's own`
   return 'give this user the rights that the page of the engine names, or the server the room it lacks'
@@ -100,7 +100,7 @@ function slow(median: number): Finding {
     id: 'slow',
     promises: ['P3', 'P9'],
     how: `a round trip takes ${shown(median)}, so a short lease is over before its renewal has arrived`,
-    mend: `bring the engine nearer, or use leases of ${least} s and more`,
+    fix: `bring the engine nearer, or use leases of ${least} s and more`,
   }
 }
 

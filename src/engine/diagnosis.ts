@@ -1,19 +1,19 @@
 import type { PromiseId } from '../guarantees.js'
 
-/** A fact that weakens a promise, or keeps the engine from being used. */
+/** Something that weakens a promise, or prevents the engine from being used. */
 export interface Finding {
-  /** A short name that stays the same. */
+  /** A short name that does not change between versions. */
   readonly id: string
-  /** The weakened promises; none when the finding is only about whether the engine can be used. */
+  /** The weakened promises; empty if the finding is only about whether the engine can be used. */
   readonly promises: readonly PromiseId[]
-  /** The fact, and what can happen because of it. */
+  /** What was found, and what can happen because of it. */
   readonly how: string
-  readonly mend: string
+  readonly fix: string
 }
 
-/** What was examined and what was found. */
+/** The result of `diagnose`. */
 export interface Diagnosis {
-  /** Facts about the engine, for a person to read: versions, times, what could not be examined. */
+  /** Facts about the engine, for people: versions, clocks, what could not be examined. */
   readonly facts: readonly string[]
   readonly findings: readonly Finding[]
 }

@@ -30,7 +30,7 @@ async function found(url: string): Promise<Found> {
 interface Found {
   readonly ids: string[]
   readonly facts: string[]
-  readonly findings: readonly { readonly id: string; readonly how: string; readonly mend: string }[]
+  readonly findings: readonly { readonly id: string; readonly how: string; readonly fix: string }[]
 }
 
 function read({ status, stdout, stderr }: End): Found {
@@ -103,11 +103,11 @@ describe.concurrent('doctor of Redis', () => {
     await until('both have copied', async () =>
       /state=online.*state=online/s.test(String(await master.command('INFO', 'replication'))),
     )
-    const mends = async (url: string): Promise<readonly string[]> =>
-      (await found(url)).findings.map(({ mend }) => /^minReplicas=\d+/.exec(mend)?.[0] ?? mend)
-    expect(await mends(master.url)).toEqual(['minReplicas=2'])
-    expect(await mends(`${master.url}?minReplicas=1`)).toEqual(['minReplicas=2'])
-    expect(await mends(`${master.url}?minReplicas=2`)).toEqual([])
+    const fixes = async (url: string): Promise<readonly string[]> =>
+      (await found(url)).findings.map(({ fix }) => /^minReplicas=\d+/.exec(fix)?.[0] ?? fix)
+    expect(await fixes(master.url)).toEqual(['minReplicas=2'])
+    expect(await fixes(`${master.url}?minReplicas=1`)).toEqual(['minReplicas=2'])
+    expect(await fixes(`${master.url}?minReplicas=2`)).toEqual([])
   })
 
   test('finds missing rights, and names what it could not examine', async () => {
@@ -127,7 +127,7 @@ describe.concurrent('doctor of Redis', () => {
     )
     const { ids, facts } = await found(server.url.replace('//', '//reader:secret@'))
     expect(ids).toEqual(expect.arrayContaining(['no-locks', 'no-stores', 'no-limits']))
-    expect(facts.join('\n')).toMatch(/can't be looked at: INFO/)
+    expect(facts.join('\n')).toMatch(/could not be examined: INFO/)
     expect(facts.join('\n')).not.toContain('secret')
   })
 
@@ -179,7 +179,7 @@ describe.concurrent('doctor of Redis', () => {
     const [first, , last] = cluster.masters
     const node = await found(`redis://127.0.0.1:${first!.port}`)
     expect(node.ids).toEqual(['cluster-node'])
-    expect(node.findings[0]!.mend).toBe(`open redis+cluster://127.0.0.1:${first!.port}`)
+    expect(node.findings[0]!.fix).toBe(`open redis+cluster://127.0.0.1:${first!.port}`)
     await first!.command('CONFIG', 'SET', 'appendonly', 'no')
     await last!.command('CONFIG', 'SET', 'appendfsync', 'everysec')
     const { findings } = await found(cluster.url)
@@ -216,7 +216,7 @@ describe.concurrent('doctor of Redis', () => {
     await server.command('RPUSH', name!, 'spoiled')
     const { ids, findings } = await found(server.url)
     expect(ids).toEqual(['no-limits'])
-    expect(findings[0]!.mend).toMatch(/^delete what another program has put there/)
+    expect(findings[0]!.fix).toMatch(/^delete what another program has put there/)
   })
 
   test('names the weakened promise and the remedy in plain text', async () => {
@@ -226,7 +226,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(status).toBe(1)
     expect(stdout).toMatch(/^redis:.*: Redis \d+\..*\n/)
     expect(stdout).toMatch(
-      /\n {2}weakens P1, mutual exclusion; P13, commits are atomic and durable\n {2}mend it: appendonly yes/,
+      /\n {2}weakens P1, mutual exclusion; P13, commits are atomic and durable\n {2}fix: set appendonly yes/,
     )
   })
 })

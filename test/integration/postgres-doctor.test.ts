@@ -130,7 +130,7 @@ test('a database without the schema stays without it', async () => {
   await using place = new CommandPlace(urlOf(name))
   const { status, stdout } = await place.signalbox('doctor')
   expect(status).toBe(1)
-  expect(stdout).toContain('mend it: apply what `signalbox schema postgres` prints')
+  expect(stdout).toContain('fix: apply what `signalbox schema postgres` prints')
   expect(await found(urlOf(name))).toEqual(['no-schema'])
 })
 
@@ -201,7 +201,7 @@ test('autovacuum that is off for one table is found, whatever word for it was us
     await query(name, `alter table signalbox.data set (autovacuum_enabled = ${off})`)
     const { findings } = await diagnose(urlOf(name))
     expect(findings).toMatchObject([{ id: 'no-autovacuum' }])
-    await query(name, findings[0]!.mend)
+    await query(name, findings[0]!.fix)
     expect(await found(urlOf(name))).toEqual([])
   }
 })

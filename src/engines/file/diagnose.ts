@@ -26,15 +26,15 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       id: 'not-durable',
       promises: ['P13'],
       how: 'the URL says durable=false, so a power cut can lose the newest commits',
-      mend: 'leave durable=false out of the URL',
+      fix: 'remove durable=false from the URL',
     })
   }
   if (process.platform === 'linux' && IN_MEMORY.includes(type)) {
     findings.push({
       id: 'in-memory',
       promises: ['P13'],
-      how: `${folder} lies in memory, so nothing of it is there after a restart of the machine`,
-      mend: 'use a folder on a disk',
+      how: `${folder} is on a file system in memory, so a restart of the machine loses everything in it`,
+      fix: 'use a folder on a disk',
     })
   }
   if ((mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0) {
@@ -42,7 +42,7 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       id: 'writable-by-all',
       promises: ['P1', 'P13'],
       how: `every user of the machine can delete or replace what is in ${folder}, and with it all locks`,
-      mend: `chmod o-w ${folder}, and a group for its users`,
+      fix: `chmod o-w ${folder}, and give its users a group`,
     })
   }
   const open = (mode & OTHERS_ENTER) === 0 ? [] : await openToOthers(folder)
@@ -50,16 +50,16 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
     findings.push({
       id: 'open-to-all',
       promises: ['P9', 'P12'],
-      how: `every user of the machine can use ${open.join(', ')}: read what is in it, or stop all boxes with a lock on it`,
-      mend: `chmod o= ${folder}, or let the owner of the files open it, which limits them`,
+      how: `every user of the machine can open ${open.join(', ')}: they can read its contents, or block all boxes with a file lock`,
+      fix: `chmod o= ${folder}, or open a box as the owner of the files, which restricts them`,
     })
   }
   if (free < LEAST_FREE) {
     findings.push({
       id: 'disk-full',
       promises: [],
-      how: `only ${Math.floor(free / MEBIBYTE)} MiB are free on the disk of ${folder}; when it is full, all is refused`,
-      mend: 'make room',
+      how: `only ${Math.floor(free / MEBIBYTE)} MiB are free on the disk of ${folder}; when it is full, every operation fails`,
+      fix: 'free disk space',
     })
   }
   return { facts: [`${folder}: ${Math.floor(free / MEBIBYTE)} MiB free, Node ${process.version}`], findings }

@@ -8,7 +8,7 @@ import { hazelcastFacts, type HazelcastFacts } from './diagnosed-facts.js'
 import { hazelcastFindings } from './diagnosed-findings.js'
 
 /**
- * Diagnoses the cluster of a `hazelcast:` URL and the maps that it names.
+ * Diagnoses the cluster of a `hazelcast:` URL and the maps that the URL names.
  * @throws UnavailableError when no member answers.
  */
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
@@ -31,7 +31,7 @@ function factsOf(name: string, facts: HazelcastFacts): string[] {
   )
   return [
     `${name}: Hazelcast ${versions.join(', ')}${clockFact(facts)}`,
-    ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
-    `${name}: split-brain protection and eviction at random can't be seen from a client`,
+    ...refusals.map(refusal => `${name}: could not be examined: ${refusal}`),
+    `${name}: split-brain protection and random eviction can't be seen from a client`,
   ]
 }

@@ -10,7 +10,7 @@ import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** The messages of members that refused to show something. */
+  /** The errors of what could not be examined. */
   readonly refusals: readonly string[]
 }
 
@@ -25,20 +25,20 @@ interface MemberFacts {
 /** What a client can see of the configuration of a map. */
 export interface MapFacts {
   readonly name: string
-  /** How many members have a copy of a change when it is answered; undefined when the client does not show it. */
+  /** Number of members that have a backup of a change when it is confirmed; undefined if the client does not show it. */
   readonly backups: number | undefined
-  /** The life of an entry that is written without one: milliseconds, Infinity for ever. */
+  /** How long an entry lives if it is written without a TTL, in milliseconds; Infinity if it never expires. */
   readonly life: number
-  /** The policy by which entries are evicted when there are many; undefined when none is seen. */
+  /** The eviction policy; undefined if none is seen. */
   readonly eviction: string | undefined
 }
 
-/** How long a lock is held in order to count its copies: milliseconds. */
-const LIFE = 60_000
-/** The value of what a member does not keep. */
+/** How long a lock is held in order to count its backups, in milliseconds. */
+const PROBE_TTL = 60_000
+/** The value of a statistic that a member does not keep. */
 const NONE = -1
 
-/** Collects the facts of a cluster, by entries that it deletes again. */
+/** Collects the facts of a cluster, with entries that it deletes again. */
 export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
@@ -51,7 +51,7 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   }
   for (const map of [table, values] as IMap<string, unknown>[])
     await see(map.getName(), () => lookAtMap(client, map))
-  // Other programs would see an entry in their map. A lock has as many copies as an entry.
+  // Other programs would see an entry in their map. A lock has as many backups as an entry.
   await see(locks.getName(), () => lookAtLocks(client, locks))
   const time = await timeOf(table).catch(() => undefined)
   return {
@@ -63,7 +63,7 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   }
 }
 
-/** What a client knows of a member and the package does not document. */
+/** A property of a member that the package does not document. */
 interface Versioned {
   readonly version?: { readonly major: number; readonly minor: number; readonly patch: number }
 }
@@ -83,7 +83,7 @@ async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<Ma
     const backups = await backupsOf(client, () => map.set(key, 'probe'))
     const view = await answered(map.getEntryView(key), systemClock)
     const { creationTime, hits, lastAccessTime, ttl, maxIdle } = view
-    // A member keeps these where it counts statistics of entries, and else only for entries that it may evict.
+    // A member keeps these if it counts statistics of entries, or else only for entries that it may evict.
     const isCounted = creationTime.toNumber() !== NONE
     const eviction = hits.toNumber() !== NONE ? 'LFU' : lastAccessTime.toNumber() !== NONE ? 'LRU' : undefined
     return {
@@ -101,12 +101,12 @@ async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<Ma
 
 async function lookAtLocks(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
-  const backups = await backupsOf(client, () => map.tryLock(key, 0, LIFE))
+  const backups = await backupsOf(client, () => map.tryLock(key, 0, PROBE_TTL))
   await answered(map.unlock(key), systemClock)
   return { name: map.getName(), backups, life: Infinity, eviction: undefined }
 }
 
-/** Where a client reads how many copies a member has waited for, which the package does not document. */
+/** Internals of a client that count the backups that a member waited for; the package does not document them. */
 interface Inside {
   readonly invocationService?: {
     readonly backupAckToClientEnabled?: boolean
@@ -118,7 +118,7 @@ interface Response {
   getNumberOfBackupAcks?: () => number
 }
 
-/** How many copies the answer to a change waits for; undefined when the client does not show it. */
+/** Number of backups that the reply to a change waits for; undefined if the client does not show it. */
 async function backupsOf(client: Client, change: () => Promise<unknown>): Promise<number | undefined> {
   const service = (client as unknown as Inside).invocationService
   const process = service?.processResponse

@@ -5,12 +5,12 @@ import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'
 
 const LEAST_VERSION = 5
 
-/** What the facts of a cluster mean for the promises. */
+/** Returns what weakens the promises on a cluster. */
 export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
   const data = facts.members.filter(({ isLite }) => !isLite)
   return [
     ...versions(facts),
-    // With one member there can be no copies.
+    // One member alone has no backups.
     ...(data.length < 2 ? alone(data.length) : backups(facts)),
     ...ending(facts),
     ...eviction(facts),
@@ -18,8 +18,8 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       facts,
       ['P2', 'P11'],
       gap =>
-        `a member's clock is ${gap}: tokens begin at the wall clock when a cluster has lost its data, and ids ` +
-        'of changes are kept by it',
+        `a member's clock is ${gap}: tokens start at the wall clock after a cluster has lost its data, and ids ` +
+        'of commits expire by it',
     ),
   ]
 }
@@ -34,7 +34,7 @@ function versions({ members }: HazelcastFacts): Finding[] {
       how:
         `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, which Signalbox ` +
         'is not tested with',
-      mend: `use Hazelcast ${LEAST_VERSION}.0 or later`,
+      fix: `use Hazelcast ${LEAST_VERSION}.0 or later`,
     })
   const different = new Set(members.flatMap(({ version }) => version?.replace(/\.\d+$/, '') ?? []))
   if (different.size > 1)
@@ -44,7 +44,7 @@ function versions({ members }: HazelcastFacts): Finding[] {
       how:
         `members are of the versions ${[...different].join(' and ')}, and Community members of different versions ` +
         "may not understand each other's data",
-      mend: 'give all members the same version',
+      fix: 'run the same version on all members',
     })
   return findings
 }
@@ -55,9 +55,9 @@ function alone(members: number): Finding[] {
       id: 'single-member',
       promises: ['P1', 'P2', 'P13'],
       how:
-        `${members === 1 ? 'one member' : 'no member'} keeps data, so nothing has a copy: when it ends, all locks ` +
+        `${members === 1 ? 'only one member' : 'no member'} keeps data, so nothing has a backup: when it ends, all locks ` +
         'and values are lost, and tokens rise only with the wall clock',
-      mend: 'use three members or more, on machines of their own',
+      fix: 'use three or more members, each on its own machine',
     },
   ]
 }
@@ -69,8 +69,8 @@ function backups({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'no-backup',
       promises: ['P1', 'P2', 'P13'],
-      how: `a change in ${named(without)} has no copy when it is answered, so it is lost when one member ends`,
-      mend: 'set backup-count 1 or 2 for these maps; asynchronous backups do not replace it',
+      how: `a change in ${named(without)} has no backup when it is confirmed, so it is lost when one member ends`,
+      fix: 'set backup-count to 1 or 2 for these maps; asynchronous backups are not enough',
     },
   ]
 }
@@ -86,7 +86,7 @@ function ending({ maps }: HazelcastFacts): Finding[] {
       how:
         `entries of ${named(ends)} expire after ${shortDuration(least)}, values and the table of all locks among ` +
         'them',
-      mend: 'set time-to-live-seconds 0 and max-idle-seconds 0 for these maps',
+      fix: 'set time-to-live-seconds and max-idle-seconds to 0 for these maps',
     },
   ]
 }
@@ -101,7 +101,7 @@ function eviction({ maps }: HazelcastFacts): Finding[] {
       how:
         `a member with many entries evicts some of ${named(evicting)} (eviction-policy ` +
         `${evicting[0]!.eviction!}), values and the table of all locks among them`,
-      mend: 'set eviction-policy NONE for these maps',
+      fix: 'set eviction-policy to NONE for these maps',
     },
   ]
 }

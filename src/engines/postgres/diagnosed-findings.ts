@@ -37,7 +37,7 @@ function version({ version: text }: PostgresFacts): Finding[] {
       id: 'version',
       promises: [],
       how: `the server is PostgreSQL ${text}, on which no box can be opened`,
-      mend: `use PostgreSQL ${LEAST_SERVER} or later`,
+      fix: `use PostgreSQL ${LEAST_SERVER} or later`,
     },
   ]
 }
@@ -50,7 +50,7 @@ function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
         id: 'newer-schema',
         promises: [],
         how: `the schema ${name} was made by a newer version of Signalbox, and this one can't open a box on it`,
-        mend: 'use the newer version of Signalbox everywhere',
+        fix: 'use the newer version of Signalbox everywhere',
       },
     ]
   return [
@@ -61,7 +61,7 @@ function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
         schemaVersion === 0
           ? `the schema ${name} is not there`
           : `the schema ${name} is of version ${schemaVersion}, older than this version of Signalbox`,
-      mend: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
+      fix: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
     },
   ]
 }
@@ -73,7 +73,7 @@ function rights({ lacking }: PostgresFacts): Finding[] {
       id: 'missing-rights',
       promises: [],
       how: `the user lacks ${lacking.join(', ')}, so no box can be opened`,
-      mend: 'grant them, as `signalbox schema postgres` prints them at its end',
+      fix: 'grant them, as `signalbox schema postgres` prints them at its end',
     },
   ]
 }
@@ -85,7 +85,7 @@ function standby({ isStandby }: PostgresFacts): Finding[] {
       id: 'standby',
       promises: [],
       how: 'the server is a standby, which refuses to be written to',
-      mend: 'name the primary in the URL',
+      fix: 'name the primary in the URL',
     },
   ]
 }
@@ -97,21 +97,21 @@ function durability({ settings }: PostgresFacts): Finding[] {
       id: 'no-fsync',
       promises: ['P1', 'P2', 'P13'],
       how: 'fsync is off, so a power cut can lose values and damage the whole database',
-      mend: 'fsync = on, in postgresql.conf or with ALTER SYSTEM',
+      fix: 'fsync = on, in postgresql.conf or with ALTER SYSTEM',
     })
   if (settings.full_page_writes === 'off')
     findings.push({
       id: 'torn-pages',
       promises: ['P1', 'P2', 'P13'],
       how: 'full_page_writes is off, so a power cut can leave pages of the tables half written',
-      mend: 'full_page_writes = on, in postgresql.conf or with ALTER SYSTEM',
+      fix: 'full_page_writes = on, in postgresql.conf or with ALTER SYSTEM',
     })
   if (settings.synchronous_commit === 'off')
     findings.push({
       id: 'late-commit',
       promises: ['P13'],
       how: 'synchronous_commit is off, so a server that crashes loses values that were committed just before',
-      mend: 'synchronous_commit = on for this user and database; boxes turn it off by themselves for locks alone',
+      fix: 'synchronous_commit = on for this user and database; boxes turn it off by themselves for locks alone',
     })
   return findings
 }
@@ -125,7 +125,7 @@ function standbys({ settings, standbys: count }: PostgresFacts): Finding[] {
       id: 'asynchronous-standby',
       promises: ['P13'],
       how: `commits wait for none of the ${count} standbys, so one that is promoted may lack the newest values`,
-      mend: 'set synchronous_standby_names, and synchronous_commit to on or remote_apply for this user and database',
+      fix: 'set synchronous_standby_names, and synchronous_commit to on or remote_apply for this user and database',
     },
   ]
 }
@@ -137,7 +137,7 @@ function encoding({ encoding: name }: PostgresFacts): Finding[] {
       id: 'encoding',
       promises: [],
       how: `the database has the encoding ${name}, which can't hold all characters of keys and values`,
-      mend: "use a database that was created with encoding 'UTF8'",
+      fix: "use a database that was created with encoding 'UTF8'",
     },
   ]
 }
@@ -150,7 +150,7 @@ function vacuum({ settings, neverVacuumed, schema: name }: PostgresFacts): Findi
         id: 'no-autovacuum',
         promises: ['P12'],
         how: `autovacuum is off, ${how}`,
-        mend: 'autovacuum = on, in postgresql.conf or with ALTER SYSTEM',
+        fix: 'autovacuum = on, in postgresql.conf or with ALTER SYSTEM',
       },
     ]
   if (neverVacuumed.length === 0) return []
@@ -160,7 +160,7 @@ function vacuum({ settings, neverVacuumed, schema: name }: PostgresFacts): Findi
       id: 'no-autovacuum',
       promises: ['P12'],
       how: `autovacuum is off for ${tables.join(', ')}, ${how}`,
-      mend: tables.map(table => `alter table ${table} reset (autovacuum_enabled)`).join('; '),
+      fix: tables.map(table => `alter table ${table} reset (autovacuum_enabled)`).join('; '),
     },
   ]
 }
@@ -174,14 +174,14 @@ function transactions({ settings, openTransactions }: PostgresFacts): Finding[] 
       how:
         'idle_in_transaction_session_timeout is 0, so a process that stops in a transaction with a fence keeps its ' +
         'lock from others until its connection breaks',
-      mend: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may wait",
+      fix: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may wait",
     })
   if (openTransactions.length > 0)
     findings.push({
       id: 'open-transactions',
       promises: ['P12'],
       how: `transactions keep dead rows from being removed, which slows each operation: ${openTransactions.join('; ')}`,
-      mend: 'end them, and keep transactions short on this database',
+      fix: 'end them, and keep transactions short on this database',
     })
   return findings
 }
@@ -193,7 +193,7 @@ function messages({ hears, queueUsage }: PostgresFacts): Finding[] {
       id: 'deaf',
       promises: ['P5'],
       how: 'NOTIFY is not heard, as through a pooler in transaction mode, so waiters look ten times a second instead',
-      mend: 'name the server itself in the URL, or a pooler in session mode',
+      fix: 'name the server itself in the URL, or a pooler in session mode',
     })
   if (queueUsage > MUCH_QUEUED)
     findings.push({
@@ -202,7 +202,7 @@ function messages({ hears, queueUsage }: PostgresFacts): Finding[] {
       how:
         `the queue of NOTIFY is ${(queueUsage * 100).toFixed(0)} % full, because a session that listens stays in a ` +
         'transaction; when it is full, nothing can be told any more',
-      mend: 'end the session that the server names in its log, or that has the oldest transaction in pg_stat_activity',
+      fix: 'end the session that the server names in its log, or that has the oldest transaction in pg_stat_activity',
     })
   return findings
 }

@@ -14,25 +14,25 @@ import { redisFacts, type RedisFacts } from './diagnosed-facts.js'
 import { redisFindings } from './diagnosed-findings.js'
 
 /**
- * Looks at each Redis server that a URL means: one, the master of Sentinels, all masters of a cluster, all of a quorum.
+ * Diagnoses each Redis server of a URL: one, the master of Sentinels, all masters of a cluster, or all of a quorum.
  * @throws UnavailableError when a server can't be reached that is not one of a quorum.
  */
 export async function diagnoseRedis(url: string): Promise<Diagnosis> {
   const isQuorum = /^rediss?-quorum:/.test(url)
   const servers = isQuorum ? await lookAtMany(parseQuorumUrl(url).servers) : await lookAtOne(url)
-  return { facts: servers.flatMap(({ facts }) => facts), findings: toldOnce(servers) }
+  return { facts: servers.flatMap(({ facts }) => facts), findings: merged(servers) }
 }
 
-/** A server and what it says. */
+/** The diagnosis of one server. */
 interface Seen extends Diagnosis {
   readonly name: string
 }
 
-/** What is so of several servers is told once; which ones it is about is said where there are several. */
-function toldOnce(servers: readonly Seen[]): Finding[] {
+/** Merges equal findings of several servers into one, which names the servers. */
+function merged(servers: readonly Seen[]): Finding[] {
   const all = servers.flatMap(({ name, findings }) => findings.map(finding => ({ name, finding })))
-  const told = groupedBy(all, ({ finding: { id, how } }) => `${id} ${how}`)
-  return [...told.values()].map(same => {
+  const groups = groupedBy(all, ({ finding: { id, how } }) => `${id} ${how}`)
+  return [...groups.values()].map(same => {
     const { finding } = same[0]!
     const names = same.map(({ name }) => name)
     if (servers.length === 1 || names.every(name => finding.how.includes(name))) return finding
@@ -40,7 +40,7 @@ function toldOnce(servers: readonly Seen[]): Finding[] {
   })
 }
 
-/** Of a quorum some may be away. @throws when all are, and what is no outage */
+/** Some servers of a quorum may be unreachable. @throws when all are, and any error other than an outage. */
 async function lookAtMany(urls: readonly string[]): Promise<Seen[]> {
   let outages = 0
   const seen = urls.map(async url => {
@@ -58,8 +58,8 @@ function absent({ message }: UnavailableError): Finding {
   return {
     id: 'server-down',
     promises: [],
-    how: `${message}, so fewer others may fail`,
-    mend: 'start it, or take it out of the URL',
+    how: `${message}, so the quorum tolerates fewer further failures`,
+    fix: 'start it, or remove it from the URL',
   }
 }
 
@@ -95,15 +95,15 @@ function clusterNode(url: string): Finding {
     id: 'cluster-node',
     promises: [],
     how: 'the server is a node of a Redis Cluster, which refuses commands for several hash slots',
-    mend: `open ${url}`,
+    fix: `open ${url}`,
   }
 }
 
 function factsOf(server: RedisFacts): string[] {
   const { name, version, role, replicas, refusals } = server
   return [
-    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} ` +
+    `${name}: Redis ${version ?? '(unknown version)'}, ${role ?? 'role unknown'}, ${replicas} ` +
       `replicas${clockFact(server)}`,
-    ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
+    ...refusals.map(refusal => `${name}: could not be examined: ${refusal}`),
   ]
 }

@@ -5,16 +5,16 @@ import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 /** Sends a command to one server. */
 export type Send = (args: readonly string[]) => Promise<Reply>
 
-/** What a server says of itself. What it does not let us see is undefined. */
+/** What a server reports about itself; undefined is what it does not let this user see. */
 export interface RedisFacts extends ClockFacts {
-  /** Where it is. */
+  /** Its address. */
   readonly name: string
   readonly version: string | undefined
   readonly role: string | undefined
   readonly replicas: number
-  /** `CONFIG GET` by name; what INFO tells, too, where that is refused. */
+  /** The reply to `CONFIG GET`, by name; fields of INFO where `CONFIG GET` is refused. */
   readonly settings: ReadonlyMap<string, string>
-  /** What it refused to tell, in its own words. */
+  /** The error messages of commands that it refused. */
   readonly refusals: readonly string[]
 }
 
@@ -22,7 +22,7 @@ const SETTINGS = ['appendonly', 'appendfsync', 'save', 'maxmemory', 'maxmemory-p
 
 /**
  * Asks a server for all that matters.
- * @param name where it is, unless it is one of a cluster, which knows that itself.
+ * @param name its address; a node of a cluster reports its own.
  */
 export async function redisFacts(send: Send, name: string, isOfCluster: boolean): Promise<RedisFacts> {
   const refusals: string[] = []
@@ -59,7 +59,7 @@ export async function redisFacts(send: Send, name: string, isOfCluster: boolean)
   }
 }
 
-/** Of the nodes that a node of a cluster knows it marks itself: `ID HOST:PORT@PORT myself,master ...`. */
+/** Finds the node that is marked as `myself`: `ID HOST:PORT@PORT myself,master ...`. */
 function ownAddress(nodes: Reply | undefined): string | undefined {
   return typeof nodes === 'string' ? /^\S+ ([^\s@]+)\S* myself\b/m.exec(nodes)?.[1] : undefined
 }

@@ -5,7 +5,7 @@ import type { RedisFacts } from './diagnosed-facts.js'
 const LEAST_VERSION = 7
 
 /**
- * What the facts about one server say of the promises.
+ * Returns what weakens the promises on one server.
  * @param minReplicas what the URL asks for.
  */
 export function redisFindings(facts: RedisFacts, minReplicas: number): Finding[] {
@@ -18,7 +18,7 @@ export function redisFindings(facts: RedisFacts, minReplicas: number): Finding[]
     ...clockFindings(
       facts,
       ['P2', 'P11'],
-      gap => `the server's clock is ${gap}, and leases jump when it is set right`,
+      gap => `the server's clock is ${gap}, and leases expire early or late when it is corrected`,
     ),
   ]
 }
@@ -29,8 +29,8 @@ function version({ version: text }: RedisFacts): Finding[] {
     {
       id: 'version',
       promises: ['P1', 'P13'],
-      how: `the server is Redis ${text}, whose scripts can't promise what they do in ${LEAST_VERSION}.0`,
-      mend: `use Redis ${LEAST_VERSION}.0 or later`,
+      how: `the server is Redis ${text}, whose scripts lack guarantees that Redis ${LEAST_VERSION}.0 gives`,
+      fix: `use Redis ${LEAST_VERSION}.0 or later`,
     },
   ]
 }
@@ -41,8 +41,8 @@ function role({ role: name }: RedisFacts): Finding[] {
     {
       id: 'replica',
       promises: [],
-      how: 'the server is a replica, which refuses to be written to',
-      mend: 'name the master, or redis+sentinel: with the Sentinels, which know it',
+      how: 'the server is a replica, which refuses writes',
+      fix: 'name the master in the URL, or use redis+sentinel: with the Sentinels, which know it',
     },
   ]
 }
@@ -50,26 +50,28 @@ function role({ role: name }: RedisFacts): Finding[] {
 function persistence({ settings }: RedisFacts): Finding[] {
   const [appendonly, save] = [settings.get('appendonly'), settings.get('save')]
   if (appendonly === 'no' && save !== undefined) {
-    const lost = save === '' ? 'all that it had' : 'all that came after its last snapshot'
+    const lost = save === '' ? 'all its data' : 'all writes after its last snapshot'
     return [
       {
         id: save === '' ? 'no-persistence' : 'snapshots-only',
         promises: ['P1', 'P13'],
-        how: `a server that crashes loses ${lost}: values, and locks that are given to others while their holders work`,
-        mend: 'appendonly yes and appendfsync always, in redis.conf or with CONFIG SET',
+        how: `a server that crashes loses ${lost}: values, and locks, which it then grants to others while their holders still work`,
+        fix: 'set appendonly yes and appendfsync always, in redis.conf or with CONFIG SET',
       },
     ]
   }
   const appendfsync = settings.get('appendfsync')
   if (appendonly !== 'yes' || appendfsync === undefined || appendfsync === 'always') return []
   const lost =
-    appendfsync === 'everysec' ? 'what came in the last seconds' : 'what the system had not written yet'
+    appendfsync === 'everysec'
+      ? 'the writes of the last seconds'
+      : 'the writes that the system had not flushed yet'
   return [
     {
       id: 'late-fsync',
       promises: ['P1', 'P13'],
       how: `appendfsync is ${appendfsync}, so a power cut loses ${lost}`,
-      mend: 'appendfsync always, in redis.conf or with CONFIG SET',
+      fix: 'set appendfsync always, in redis.conf or with CONFIG SET',
     },
   ]
 }
@@ -82,9 +84,9 @@ function eviction({ settings }: RedisFacts): Finding[] {
       id: 'eviction',
       promises: ['P1', 'P13'],
       how:
-        `a server that has no memory left evicts keys (maxmemory-policy ${policy}), also those of locks that are ` +
+        `a server that reaches maxmemory evicts keys (maxmemory-policy ${policy}), including those of locks that are ` +
         'held',
-      mend: 'maxmemory-policy noeviction, in redis.conf or with CONFIG SET, or a server of its own for locks',
+      fix: 'set maxmemory-policy noeviction, in redis.conf or with CONFIG SET, or use a separate server for locks',
     },
   ]
 }
@@ -97,9 +99,9 @@ function replication({ replicas, role: name }: RedisFacts, minReplicas: number):
         id: 'asynchronous-replicas',
         promises: ['P1', 'P13'],
         how:
-          `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so one that becomes master may ` +
+          `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so a replica that becomes master may ` +
           'lack the newest grants and commits',
-        mend: `minReplicas=${replicas} in the URL: as great as their number, because any of them may become master`,
+        fix: `set minReplicas=${replicas} in the URL: the number of replicas, because any of them may become master`,
       },
     ]
   }
@@ -108,8 +110,8 @@ function replication({ replicas, role: name }: RedisFacts, minReplicas: number):
     {
       id: 'too-few-replicas',
       promises: [],
-      how: `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so nothing is ever certain`,
-      mend: 'start replicas, or lower minReplicas in the URL',
+      how: `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so no write can be confirmed`,
+      fix: 'start more replicas, or lower minReplicas in the URL',
     },
   ]
 }

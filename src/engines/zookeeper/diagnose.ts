@@ -11,10 +11,10 @@ import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
 const LEAST_VERSION = [3, 6] as const
 /** Milliseconds. */
-const PATIENCE = 3000
+const TIMEOUT = 3000
 
 /**
- * Looks at the servers of a `zookeeper:` or `zookeeper+tls:` URL.
+ * Diagnoses the servers of a `zookeeper:` or `zookeeper+tls:` URL.
  * @throws UnavailableError when none can be reached.
  */
 export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
@@ -30,7 +30,7 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
     facts: [
       ...servers.flatMap(({ facts }) => facts),
       `${place.name}: ${clock ? `the leader${clockFact(clock)}` : 'no clock could be read'}; ` +
-        "whether all is on a disk before it is answered (forceSync, dataLogDir) can't be seen from a client",
+        "whether a change is on disk before it is confirmed (forceSync, dataLogDir) can't be seen from a client",
     ],
     findings: [
       ...servers.flatMap(({ findings }) => findings),
@@ -40,8 +40,8 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
             clock,
             ['P11'],
             gap =>
-              `the leader's clock is ${gap}, and by it ids of transactions are kept and ` +
-              'what is deleted is dropped for good',
+              `the leader's clock is ${gap}, and it decides when ids of transactions expire and ` +
+              'when deleted values are removed for good',
           )
         : []),
     ],
@@ -49,8 +49,8 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
 }
 
 /**
- * The leader's clock, by a node that goes with the session; undefined where this user may make none, or the folder is
- * not there yet.
+ * Reads the leader's clock with an ephemeral node; undefined if this user may not create one, or the folder does not
+ * exist yet.
  */
 async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | undefined> {
   const begun = systemClock.now()
@@ -62,7 +62,7 @@ async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | 
     const uncertainty = systemClock.now() - begun
     return { ahead: stat.ctime - (before + uncertainty / 2), uncertainty }
   } catch {
-    // The trial tells of rights that lack.
+    // The trial reports missing rights.
     return undefined
   }
 }
@@ -76,15 +76,15 @@ async function lookAtServer(host: string, port: number, isSecure: boolean): Prom
     const finding: Finding = {
       id: 'server-down',
       promises: [],
-      how: `${name} does not answer (${(error as Error).message}), so fewer others may fail`,
-      mend: 'start it, or take it out of the URL',
+      how: `${name} does not answer (${(error as Error).message}), so the ensemble tolerates fewer further failures`,
+      fix: 'start it, or remove it from the URL',
     }
     return { facts: [], findings: [finding] }
   }
   const [, version, major, minor] = /version: ((\d+)\.(\d+)[.\d]*)/.exec(answer) ?? []
   const mode = /^Mode: (\w+)/m.exec(answer)?.[1]
   if (version === undefined)
-    return { facts: [`${name}: can't be looked at: ${answer.trim().slice(0, 80)}`], findings: [] }
+    return { facts: [`${name}: could not be examined: ${answer.trim().slice(0, 80)}`], findings: [] }
   return {
     facts: [`${name}: ZooKeeper ${version}, ${mode ?? 'not serving'}`],
     findings: [...versionFindings(name, version, Number(major), Number(minor)), ...modeFindings(name, mode)],
@@ -98,8 +98,8 @@ function versionFindings(name: string, version: string, major: number, minor: nu
     {
       id: 'version',
       promises: ['P5', 'P8'],
-      how: `${name} is ZooKeeper ${version}, which lacks what nodes and watches are made of`,
-      mend: `use ZooKeeper ${leastMajor}.${leastMinor} or later`,
+      how: `${name} is ZooKeeper ${version}, which lacks features that locks and watches need`,
+      fix: `use ZooKeeper ${leastMajor}.${leastMinor} or later`,
     },
   ]
 }
@@ -110,39 +110,39 @@ function modeFindings(name: string, mode: string | undefined): Finding[] {
     {
       id: 'single-server',
       promises: ['P2', 'P13'],
-      how: `${name} is alone: with its disk all values are lost, and tokens begin anew`,
-      mend: 'use an ensemble of three servers or five',
+      how: `${name} is standalone: if its disk fails, all values are lost, and tokens start again`,
+      fix: 'use an ensemble of three or five servers',
     },
   ]
 }
 
-function sessionFindings(wanted: number, agreed: number): Finding[] {
-  if (agreed === wanted) return []
+function sessionFindings(requested: number, agreed: number): Finding[] {
+  if (agreed === requested) return []
   const what =
-    agreed > wanted ? 'what a dead process held is free' : 'a process that stands still loses its locks'
+    agreed > requested ? 'the locks of a dead process are free' : 'a stalled process loses its locks'
   return [
     {
       id: 'session-timeout',
-      promises: [agreed > wanted ? 'P9' : 'P3'],
+      promises: [agreed > requested ? 'P9' : 'P3'],
       how:
-        `the servers make ${shortDuration(agreed)} of a session time-out of ${shortDuration(wanted)}: ` +
-        `so long until ${what}`,
-      mend: 'set minSessionTimeout and maxSessionTimeout of the servers, or sessionTimeout in the URL',
+        `the servers changed a session timeout of ${shortDuration(requested)} to ${shortDuration(agreed)}, ` +
+        `after which ${what}`,
+      fix: 'change minSessionTimeout and maxSessionTimeout of the servers, or sessionTimeout in the URL',
     },
   ]
 }
 
-/** What a server answers to a word of four letters. */
+/** Sends a four-letter word to a server and returns its reply. */
 function say(host: string, port: number, isSecure: boolean, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
-    // The server hangs up when it has answered; ending our side first would make relays hang up before.
+    // The server closes the connection after its reply; if we ended our side first, relays would close it before.
     const ask = (): unknown => socket.write(word)
     const socket = isSecure
       ? connectTls({ host, port, servername: isIP(host) === 0 ? host : '' }, ask)
       : connect(port, host, ask)
     socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
-    socket.setTimeout(PATIENCE, () => socket.destroy(new Error(`it says nothing for ${PATIENCE} ms`)))
+    socket.setTimeout(TIMEOUT, () => socket.destroy(new Error(`it did not answer within ${TIMEOUT} ms`)))
     socket.on('error', reject).on('close', () => resolve(answer))
   })
 }
