@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
 
-/** A program with a command line of its own that is a subcommand of `signalbox`, too. */
+/** A program with its own command line that is also a subcommand of `signalbox`. */
 export interface Application {
   readonly name: string
   readonly description: string
-  /** What its command line takes, for the completion of shells. */
+  /** Its options, for shell completion. */
   readonly command: () => Promise<Command>
-  /** Carries out a command line, without the name, and gives its exit status. */
+  /** Runs a command line, without the name, and returns its exit status. */
   readonly run: (args: string[]) => Promise<number>
 }
 
-/** Adds an application, which reads its own command line and writes where it always does. */
+/** Adds an application, which parses its own command line and writes to the process's streams. */
 export function addApplication(program: Command, { name, description, run }: Application): void {
   program
     .command(name)
@@ -20,7 +20,7 @@ export function addApplication(program: Command, { name, description, run }: App
     .passThroughOptions()
     .helpOption(false)
     .action(async (args: string[]) => {
-      // It has a status of its own, and has closed all that it used. Standard input may stay open for ever.
+      // It has closed everything that it used, but standard input may stay open forever.
       process.exit(await run(args))
     })
 }

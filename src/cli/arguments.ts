@@ -2,69 +2,70 @@ import { InvalidArgumentError as Refusal } from 'commander'
 import { milliseconds, type Duration } from '../duration.js'
 import { checkKey } from '../options.js'
 
-/** A duration of the command line, as `5s`. @throws commander's error, which names the option. */
+/** Parses a duration such as `5s`. @throws commander's error, which names the option. */
 export function duration(text: string): number {
   try {
     return milliseconds('It', text, { least: 0, most: Infinity })
   } catch {
-    throw new Refusal('It takes a time with its unit, as 250ms, 5s, 2m, 1h or 1d.')
+    throw new Refusal('It must be a time with a unit, such as 250ms, 5s, 2m, 1h or 1d.')
   }
 }
 
-/** Permits of all there are, as `1/4`. @throws commander's error, which names the option. */
+/** Parses permits of a maximum, such as `1/4`. @throws commander's error, which names the option. */
 export function permitsOf(text: string): { permits: number; max: number } {
   const [, permits, max] = /^(\d{1,10})\/(\d{1,10})$/.exec(text) ?? []
-  if (max === undefined) throw new Refusal('It takes how many of how many permits, as 1/4.')
+  if (max === undefined) throw new Refusal('It must be a number of permits of a maximum, such as 1/4.')
   return { permits: Number(permits), max: Number(max) }
 }
 
-/** So many in such a time, as `20/s` or `500/15m`. @throws commander's error, which names the option. */
+/** Parses a rate such as `20/s` or `500/15m`. @throws commander's error, which names the option. */
 export function rateOf(text: string): { limit: number; per: Duration } {
   const [, limit, count, unit] = /^(\d{1,10})\/(\d+(?:\.\d+)?)?(ms|s|m|h|d)$/.exec(text) ?? []
-  if (unit === undefined) throw new Refusal('It takes so many in such a time, as 20/s or 500/15m.')
+  if (unit === undefined) throw new Refusal('It must be a rate such as 20/s or 500/15m.')
   return { limit: Number(limit), per: duration(`${count ?? 1}${unit}`) }
 }
 
-/** A number from 1. @throws commander's error, which names the option. */
+/** Parses a whole number from 1. @throws commander's error, which names the option. */
 export function countOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Refusal('It takes a whole number from 1.')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Refusal('It must be a whole number from 1.')
   return Number(text)
 }
 
-/** The name of a variable of the environment. @throws commander's error, which names the option. */
+/** Checks the name of an environment variable. @throws commander's error, which names the option. */
 export function variableOf(text: string): string {
-  if (!/^[A-Za-z_]\w*$/.test(text)) throw new Refusal('It takes the name of a variable, as TOKEN.')
+  if (!/^[A-Za-z_]\w*$/.test(text))
+    throw new Refusal('It must be the name of an environment variable, such as TOKEN.')
   return text
 }
 
 /**
- * A text that says something: an unset variable of a script does not. @throws commander's error, which names the
+ * Checks that a text is not blank, as it is if a script's variable is unset. @throws commander's error, which names the
  * option.
  */
 export function textOf(text: string): string {
-  if (text.trim() === '') throw new Refusal('It takes a text that is not empty.')
+  if (text.trim() === '') throw new Refusal('It must not be empty.')
   return text
 }
 
-/** A version of a value. @throws commander's error, which names the argument. */
+/** Parses the version of a value. @throws commander's error, which names the argument. */
 export function versionOf(text: string): number {
   const number = /^\d{1,16}$/.test(text) ? Number(text) : NaN
   if (!Number.isSafeInteger(number))
-    throw new Refusal('It takes a version as get shows it, or 0 for a new key.')
+    throw new Refusal('It must be a version as get shows it, or 0 for a new key.')
   return number
 }
 
-/** A name that engines store, such as a key. @throws commander's error, which names the option or argument. */
+/** Checks a name that engines store, such as a key. @throws commander's error, which names the option or argument. */
 export function keyOf(text: string): string {
   try {
     checkKey('It', text)
   } catch {
-    throw new Refusal('It takes a text of 1 to 1024 characters.')
+    throw new Refusal('It must be a text of 1 to 1024 characters.')
   }
   return text
 }
 
-/** Adds a key to those that the option brought before. @throws commander's error, which names the option. */
+/** Adds a key to those of earlier uses of the option. @throws commander's error, which names the option. */
 export function keysOf(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, keyOf(text)]
 }

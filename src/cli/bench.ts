@@ -51,7 +51,7 @@ export function addBench(program: Command, stdout: Terminal['stdout']): void {
       const figures = await withBox(
         engine,
         box => interrupt.during(signal => measureAll(box, time, signal)),
-        { makes: true, label: 'signalbox bench' },
+        { creates: true, label: 'signalbox bench' },
       )
       stdout.write(json ? figures.map(line => `${printableJson(line)}\n`).join('') : table(figures))
     })

@@ -1,23 +1,23 @@
 import type { LockReport, Party } from '../index.js'
 import { conflict } from '../engine/index.js'
 
-/** A waiter and a session that it waits for, because of a key. */
+/** A waiter, and a session that it waits for on a key. */
 export interface Wait {
   readonly key: string
   readonly waiter: Party
   readonly blocker: Party
-  /** Whether the blocker holds the key, or stands next before the waiter in its queue. */
+  /** Whether the blocker holds the key. If not, it is the waiter directly ahead in the queue. */
   readonly holds: boolean
 }
 
-/** All pairs of a waiter and a session it waits for: the holders that block it, and the waiter next before it. */
+/** Returns all pairs of a waiter and what it waits for: the holders that block it, and the waiter directly ahead. */
 export function waitsOf(reports: readonly LockReport[]): Wait[] {
   return reports.flatMap(({ key, holders, waiters }) =>
-    waiters.flatMap((waiter, place): Wait[] => {
-      const before = waiters[place - 1]
+    waiters.flatMap((waiter, index): Wait[] => {
+      const before = waiters[index - 1]
       return [
         ...holders
-          .filter(holder => keepsOut(holder, waiter, holders))
+          .filter(holder => blocks(holder, waiter, holders))
           .map(blocker => ({ key, waiter, blocker, holds: true })),
         ...(before ? [{ key, waiter, blocker: before, holds: false }] : []),
       ]
@@ -25,10 +25,10 @@ export function waitsOf(reports: readonly LockReport[]): Wait[] {
   )
 }
 
-function keepsOut(holder: Party, waiter: Party, holders: readonly Party[]): boolean {
+function blocks(holder: Party, waiter: Party, holders: readonly Party[]): boolean {
   const { claim } = waiter
   if (claim.mode !== 'permits' || holder.claim.mode !== 'permits') return conflict(holder.claim, claim)
-  // Of several holders none may be too many alone.
+  // One holder alone may leave enough permits, but all of them together not.
   const held = holders.reduce((sum, other) => sum + permitsOf(other), 0)
   return held + claim.permits > claim.max
 }
@@ -38,10 +38,10 @@ function permitsOf({ claim }: Party): number {
 }
 
 /**
- * Circles of sessions that wait for each other. A session may have several tasks, so a circle *may* be a deadlock: one
- * that stays is.
+ * Finds cycles of sessions that wait for each other. A session may have several tasks, so a cycle *may* be a deadlock:
+ * a cycle that persists is one.
  */
-export function circlesOf(waits: readonly Wait[]): string[][] {
+export function cyclesOf(waits: readonly Wait[]): string[][] {
   const next = new Map<string, Set<string>>()
   for (const { waiter, blocker } of waits) {
     if (waiter.session === blocker.session) continue
@@ -49,29 +49,29 @@ export function circlesOf(waits: readonly Wait[]): string[][] {
     if (others) others.add(blocker.session)
     else next.set(waiter.session, new Set([blocker.session]))
   }
-  const circles: string[][] = []
+  const cycles: string[][] = []
   const done = new Set<string>()
   for (const start of next.keys()) {
-    const circle = done.has(start) ? undefined : circleFrom(start, next, done)
-    if (circle) circles.push(circle)
+    const cycle = done.has(start) ? undefined : cycleFrom(start, next, done)
+    if (cycle) cycles.push(cycle)
   }
-  return circles
+  return cycles
 }
 
-/** The first circle that is met on the way from one session, which is looked at once. */
-function circleFrom(
+/** Returns the first cycle on a path from one session, which is visited once. */
+function cycleFrom(
   start: string,
   next: ReadonlyMap<string, ReadonlySet<string>>,
   done: Set<string>,
 ): string[] | undefined {
   const path = [start]
-  const ways = [[...(next.get(start) ?? [])]]
+  const branches = [[...(next.get(start) ?? [])]]
   done.add(start)
   while (path.length > 0) {
-    const session = ways.at(-1)!.pop()
+    const session = branches.at(-1)!.pop()
     if (session === undefined) {
       path.pop()
-      ways.pop()
+      branches.pop()
       continue
     }
     const at = path.indexOf(session)
@@ -79,7 +79,7 @@ function circleFrom(
     if (done.has(session)) continue
     done.add(session)
     path.push(session)
-    ways.push([...(next.get(session) ?? [])])
+    branches.push([...(next.get(session) ?? [])])
   }
   return undefined
 }

@@ -3,7 +3,7 @@ import { keyOf, versionOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { givenValue } from './given-value.js'
+import { readValue } from './read-value.js'
 import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
@@ -17,22 +17,22 @@ export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
   program
     .command('cas')
     .description(
-      'write a value into a store if it still has a version (compare and set), and show the new one',
+      'write a value into a store if its version is still the given one (compare and set), and print the new version',
     )
     .argument('<store>', 'the name of the store', keyOf)
     .argument('<key>', 'the key', keyOf)
-    .argument('<version>', 'the version that get --json showed; 0 for a key that is not there', versionOf)
-    .argument('<value>', 'JSON, or - for what stands on standard input')
+    .argument('<version>', 'the version that get --json showed; 0 for an absent key', versionOf)
+    .argument('<value>', 'JSON, or - to read it from standard input')
     .addOption(engineOption())
-    .option('--json', 'a line of JSON')
+    .option('--json', 'print a line of JSON')
     .action(
       async (store: string, key: string, expected: number, text: string, { engine, json }: CasOptions) => {
-        const value = await givenValue(text, stdin)
+        const value = await readValue(text, stdin)
         const version = await withBox(engine, box => box.store(store).compareAndSet(key, expected, value), {
-          makes: true,
+          creates: true,
         })
         if (version === undefined)
-          throw new CommandError(`${key} in ${store} has not version ${expected}`, EXIT.failed)
+          throw new CommandError(`${key} in ${store} does not have version ${expected}`, EXIT.failed)
         stdout.write(json ? `${printableJson({ store, key, version })}\n` : `${version}\n`)
       },
     )

@@ -5,22 +5,22 @@ import { systemClock, type Timer } from '../clock.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
-/** Signals that are handed on to the command. */
+/** Signals that are forwarded to the command. */
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
-/** A command that is run for the user: it has this process's standard streams, and its signals. */
+/** A command that is run for the user, with this process's standard streams and its signals. */
 export class Child {
   readonly #process: ChildProcess
   /**
-   * Whether the command has a group of its own, so that signals reach all that it starts. At a terminal it has not: it
-   * would be cut off from the keyboard, and Ctrl-Z would stop this process alone.
+   * Whether the command has its own process group, so that signals reach everything it starts. At a terminal it has not:
+   * it could not read the keyboard, and Ctrl-Z would stop this process alone.
    */
   readonly #ownGroup: boolean
-  // Looking at `process.stdin` would open it, and what is typed belongs to the command.
+  // Accessing `process.stdin` would open it, and the input belongs to the command.
   readonly #atKeyboard = isatty(0)
   readonly #grace: number
   readonly #forward = (name: NodeJS.Signals): void => {
-    // What the keyboard sends reaches the command without us.
+    // The terminal sends these to the command itself.
     if (this.#atKeyboard && (name === 'SIGINT' || name === 'SIGQUIT')) return
     this.#send(name)
   }
@@ -30,14 +30,14 @@ export class Child {
 
   /**
    * Starts the command.
-   * @param environment what is added to this process's own.
-   * @param grace how long it may take to end once it is told to: milliseconds.
+   * @param environment variables to add to those of this process.
+   * @param grace how long it may take to end after SIGTERM, in milliseconds.
    */
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, grace: number) {
     this.#grace = grace
     this.#ownGroup = !this.#atKeyboard
     const [file = '', ...args] = command
-    // Before it starts, so that there is no moment at which a signal would end this process alone.
+    // Before it starts, so that a signal never ends this process alone.
     for (const name of FORWARDED) process.on(name, this.#forward)
     this.#process = spawn(file, args, {
       stdio: 'inherit',
@@ -47,7 +47,7 @@ export class Child {
     this.ended = new Promise<number>((resolve, reject) => {
       this.#process.on('error', error => reject(cannotStart(file, error)))
       this.#process.on('exit', (status, signal) => {
-        // What it has started must not outlive a loss either.
+        // The processes it started must not outlive a loss either.
         if (this.#force && this.#ownGroup) this.#send('SIGKILL')
         resolve(status ?? EXIT.signal + constants.signals[signal ?? 'SIGKILL'])
       })
@@ -57,7 +57,7 @@ export class Child {
     })
   }
 
-  /** Tells the command to end, and ends it by force when the grace is over. */
+  /** Sends SIGTERM, and SIGKILL when the grace period is over. */
   terminate(): void {
     if (this.#force) return
     this.#send('SIGTERM')
@@ -78,6 +78,6 @@ export class Child {
 
 function cannotStart(file: string, { code, message }: NodeJS.ErrnoException): CommandError {
   return code === 'ENOENT'
-    ? new CommandError(`there is no command ${file}`, EXIT.notFound)
-    : new CommandError(`${file} can't be started: ${message}`, EXIT.notStarted)
+    ? new CommandError(`command not found: ${file}`, EXIT.notFound)
+    : new CommandError(`can't start ${file}: ${message}`, EXIT.notStarted)
 }

@@ -1,10 +1,10 @@
 import { printable } from './printable.js'
 
 /**
- * Lines of cells as printable text in columns, two blanks apart.
- * @param toTheRight which columns are aligned to the right, by number from 0.
+ * Renders lines of cells as printable text in columns, separated by two spaces.
+ * @param rightAligned indexes of the columns that are aligned to the right.
  */
-export function columns(texts: readonly (readonly string[])[], toTheRight: readonly number[]): string {
+export function columns(texts: readonly (readonly string[])[], rightAligned: readonly number[]): string {
   const lines = texts.map(cells => cells.map(printable))
   const widths = (lines[0] ?? []).map((_, column) =>
     lines.reduce((widest, line) => Math.max(widest, line[column]!.length), 0),
@@ -12,7 +12,7 @@ export function columns(texts: readonly (readonly string[])[], toTheRight: reado
   return lines
     .map(line => {
       const cells = line.map((cell, column) =>
-        toTheRight.includes(column) ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!),
+        rightAligned.includes(column) ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!),
       )
       return `${cells.join('  ').trimEnd()}\n`
     })

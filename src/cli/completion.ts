@@ -13,14 +13,14 @@ export function addCompletion(
 ): void {
   program
     .command('completion')
-    .description('print what makes a shell complete the commands and options of signalbox')
+    .description('print a script with which a shell completes the commands and options of signalbox')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .action(async (shell: Shell) => {
       stdout.write(SCRIPTS[shell](await wordsOf(program, applications)))
     })
 }
 
-/** A word that can be completed, and what it does. */
+/** A word that can be completed. */
 interface Word {
   readonly name: string
   readonly description: string
@@ -48,14 +48,14 @@ function optionWord({ long, short, description }: Option): Word {
   return { name: long ?? short ?? '', description: firstSentence(description) }
 }
 
-/** Without what the shells' own syntax would take for its own. */
+/** Removes characters that are syntax in one of the shells. */
 function firstSentence(text: string): string {
   return text.split(/[:;,.] /)[0]!.replaceAll(/['"`[\]\\$:]/g, '')
 }
 
 const SCRIPTS: Record<Shell, (entries: readonly Entry[]) => string> = { bash, zsh, fish }
 
-/** Behind `--` a command of the user's is completed as the shell does by itself. */
+/** After `--`, the shell completes the user's command itself. */
 function bash(entries: readonly Entry[]): string {
   return `# bash completion of signalbox: source <(signalbox completion bash)
 _signalbox() {

@@ -9,7 +9,7 @@ import { printable, printableJson } from './printable.js'
 import { PROMISES } from './promises.js'
 import type { Terminal } from './terminal.js'
 
-/** With these findings no box is opened: opening would create the schema, or is refused at a node of a cluster. */
+/** Findings with which no box is opened: that would create the schema, or fail at a node of a cluster. */
 const NOT_OPENED: readonly string[] = ['no-schema', 'cluster-node']
 
 interface DoctorOptions {
@@ -22,10 +22,10 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('doctor')
     .description(
-      'look for what weakens a promise: whether the engine can be used, how it is set up, and how to fix it',
+      'check whether the engine can be used and whether its settings weaken a promise, and show how to fix it',
     )
     .addOption(engineOption())
-    .option('--json', 'one JSON object')
+    .option('--json', 'print one JSON object')
     .action(async ({ engine, json }: DoctorOptions) => {
       const url = await placeOf(engine, false)
       const diagnosis = await examine(url)
@@ -34,12 +34,12 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
     })
 }
 
-/** @throws what the engine does when it can't be reached. */
+/** @throws the engine's error if it can't be reached. */
 async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
   if (seen.findings.some(({ id }) => NOT_OPENED.includes(id))) return seen
   const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
-    // It was there just now.
+    // The engine answered just now, so this is a finding about it.
     if (!(error instanceof UnavailableError)) throw error
     return { facts: [], findings: [refused('entry', error)] }
   })
@@ -56,7 +56,7 @@ function report({ facts, findings }: Diagnosis): string {
     ...facts.map(printable),
     ...findings.flatMap(finding => ['', `${finding.id}: ${printable(finding.how)}`, ...details(finding)]),
     '',
-    findings.length === 0 ? 'Nothing found.' : `${findings.length} found.`,
+    findings.length === 0 ? 'No problems found.' : `${findings.length} found.`,
   ]
   return lines.map(line => `${line}\n`).join('')
 }
@@ -66,7 +66,7 @@ function details({ promises, fix }: Finding): string[] {
   return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  fix: ${printable(fix)}`]
 }
 
-/** The findings with the promises in words. */
+/** Adds the descriptions of the promises to the findings. */
 function plain({ facts, findings }: Diagnosis): object {
   return {
     facts,

@@ -5,61 +5,62 @@ import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { withoutSecrets } from '../secrets.js'
 
-/** The option by which every subcommand is told where the locks are. */
+/** The option of every subcommand that says where the locks are. */
 export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
 
-/** How a box is opened for a command. */
+/** How to open a box for a command. */
 interface Use {
-  /** Whether a missing folder is created. For a command that only looks it is an error, because it is mistyped then. */
-  readonly makes?: boolean
-  /** What others see beside what this command holds. */
+  /** Whether to create a missing folder. For a command that only reads, a missing folder is an error: a typo. */
+  readonly creates?: boolean
+  /** The label that others see next to the locks of this command. */
   readonly label?: string
 }
 
 /**
  * Calls `task` with a box on the engine that was named, and closes it.
- * @param url what `--engine` or the environment says, if anything.
- * @throws CommandError when no other process can have anything there; what `open` and the task throw.
+ * @param url the value of `--engine` or of the environment variable, if any.
+ * @throws CommandError if the engine can't be shared between processes; what `open` and the task throw.
  */
 export async function withBox<T>(
   url: string | undefined,
   task: (box: Box) => Promise<T>,
-  { makes = false, label = 'signalbox command' }: Use = {},
+  { creates = false, label = 'signalbox command' }: Use = {},
 ): Promise<T> {
-  await using box = await open(await placeOf(url, makes), { label })
+  await using box = await open(await placeOf(url, creates), { label })
   return await task(box)
 }
 
 /**
- * The URL that was named.
- * @param makes see {@link Use}.
- * @throws CommandError when there is none, or no other process can have anything there.
+ * Checks the URL of the engine.
+ * @param creates see {@link Use}.
+ * @throws CommandError if there is none, or the engine can't be shared between processes.
  */
-export async function placeOf(url: string | undefined, makes: boolean): Promise<string> {
+export async function placeOf(url: string | undefined, creates: boolean): Promise<string> {
   if (url === undefined || url === '') {
-    throw new CommandError('say where the locks are: --engine URL, or SIGNALBOX_URL', EXIT.usage)
+    throw new CommandError('missing engine: pass --engine URL or set SIGNALBOX_URL', EXIT.usage)
   }
   if (url.startsWith('memory:')) {
     throw new CommandError(
-      'the locks of memory: live inside one process, and no other one can see them',
+      "memory: can't be used here: its locks are visible inside one process only",
       EXIT.usage,
     )
   }
-  if (!makes && url.startsWith('file:')) await refuseToMakeOne(url)
+  if (!creates && url.startsWith('file:')) await refuseToCreate(url)
   return url
 }
 
-/** Opening a folder makes it. */
-async function refuseToMakeOne(url: string): Promise<void> {
+/** Fails if the database is missing, because opening a box would create it. */
+async function refuseToCreate(url: string): Promise<void> {
   const { databaseOf } = await import('../engines/file/open.js')
   const database = databaseOf(url)
   try {
     await access(database)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const reason = code === 'ENOENT' ? `nothing was ever locked there, there is no ${database}` : message
-    throw new CommandError(`${withoutSecrets(url)} can't be looked at: ${reason}`, EXIT.failed)
+    const reason =
+      code === 'ENOENT' ? `${database} does not exist, so nothing was ever locked there` : message
+    throw new CommandError(`can't read ${withoutSecrets(url)}: ${reason}`, EXIT.failed)
   }
 }

@@ -3,11 +3,11 @@ import { EXIT } from './exit-status.js'
 import { printable } from './printable.js'
 import { withoutSecrets } from '../secrets.js'
 
-/** What was asked for can't be done; the message is all that the user needs to know. */
+/** A failure whose message is all that the user needs. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
 
-  /** @param status the exit status that it stands for. */
+  /** @param status the exit status for it. */
   constructor(
     message: string,
     readonly status: number,
@@ -16,7 +16,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The command line is carried out, with a status that needs no words. */
+/** Ends the command with a status and without a message. */
 export class EndedWith extends CommandError {
   constructor(status: number) {
     super(`ended with status ${status}`, status)
@@ -32,14 +32,14 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   LOST: EXIT.lost,
 }
 
-/** The exit status that an error stands for. */
+/** Returns the exit status for an error. */
 export function statusOf(error: unknown): number {
   if (error instanceof CommandError) return error.status
   return (error instanceof SignalboxError && STATUSES[error.code]) || EXIT.failed
 }
 
-/** An error as the one line that is printed, with its causes as far as they tell more. */
-export function complaint(error: unknown): string {
+/** Renders an error as one line, with those of its causes that add something. */
+export function errorLine(error: unknown): string {
   const messages: string[] = []
   for (let at = error; at instanceof Error; at = at.cause) {
     const { message } = at

@@ -15,14 +15,14 @@ interface GetOptions {
 export function addGet(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('get')
-    .description('show a value of a store, as JSON')
+    .description('print a value of a store as JSON')
     .argument('<store>', 'the name of the store', keyOf)
     .argument('<key>', 'the key', keyOf)
     .addOption(engineOption())
-    .option('--json', 'a line of JSON with the version beside the value')
+    .option('--json', 'print a line of JSON with the value and its version')
     .action(async (store: string, key: string, { engine, json }: GetOptions) => {
       const entry = await withBox(engine, box => box.store(store).get(key))
-      if (!entry) throw new CommandError(`there is no ${key} in ${store}`, EXIT.failed)
+      if (!entry) throw new CommandError(`${store} has no key ${key}`, EXIT.failed)
       const { value, version } = entry
       stdout.write(`${printableJson(json ? { store, key, version, value } : value)}\n`)
     })

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Party } from '../index.js'
-import { circlesOf, waitsOf, type Wait } from './blocking.js'
+import { cyclesOf, waitsOf, type Wait } from './blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { reportsOf } from './ls.js'
@@ -17,8 +17,8 @@ interface GraphOptions {
 export function addGraph(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('graph')
-    .description('show which waiter waits for which session, and cycles of waiters')
-    .argument('[prefix]', 'only keys that begin with this')
+    .description('show which waiter waits for which session, and cycles among them')
+    .argument('[prefix]', 'only keys that start with this')
     .addOption(engineOption())
     .option('--json', 'one JSON object instead of a table')
     .action(async (prefix: string | undefined, { engine, json }: GraphOptions) => {
@@ -27,11 +27,11 @@ export function addGraph(program: Command, stdout: Terminal['stdout']): void {
     })
 }
 
-const HEAD = ['WAITER', 'HOST', 'PID', 'SINCE', 'KEY', 'STATE', 'BLOCKER', 'HOST', 'PID', 'SINCE']
-/** Numbers and durations. */
-const TO_THE_RIGHT = [2, 3, 8, 9]
+const HEAD = ['WAITER', 'HOST', 'PID', 'AGE', 'KEY', 'STATE', 'BLOCKER', 'HOST', 'PID', 'AGE']
+/** Columns of numbers and durations. */
+const RIGHT_ALIGNED = [2, 3, 8, 9]
 
-/** A line for each waiter and session that it waits for, and one for each cycle. */
+/** Renders a line for each pair of a waiter and a session that it waits for, and one for each cycle. */
 export function graphTable(waits: readonly Wait[]): string {
   const lines = waits.map(({ key, waiter, blocker, holds }) => [
     ...who(waiter),
@@ -39,17 +39,17 @@ export function graphTable(waits: readonly Wait[]): string {
     holds ? 'held by' : 'behind',
     ...who(blocker),
   ])
-  const circles = circlesOf(waits).map(
-    circle => `circle, perhaps a deadlock: ${printable([...circle, circle[0]!].join(' -> '))}\n`,
+  const cycles = cyclesOf(waits).map(
+    cycle => `cycle, possibly a deadlock: ${printable([...cycle, cycle[0]!].join(' -> '))}\n`,
   )
-  return columns([HEAD, ...lines], TO_THE_RIGHT) + circles.join('')
+  return columns([HEAD, ...lines], RIGHT_ALIGNED) + cycles.join('')
 }
 
 function who({ label, session, host, pid, age }: Party): string[] {
   return [label ?? session, host, String(pid), shortDuration(age)]
 }
 
-/** The same by session, as one line of JSON. */
+/** Renders the same as one line of JSON. */
 function graphJson(waits: readonly Wait[]): string {
   const plain = waits.map(({ key, waiter, blocker, holds }) => ({
     key,
@@ -57,7 +57,7 @@ function graphJson(waits: readonly Wait[]): string {
     blocker: node(blocker),
     holds,
   }))
-  return `${printableJson({ waits: plain, circles: circlesOf(waits) })}\n`
+  return `${printableJson({ waits: plain, cycles: cyclesOf(waits) })}\n`
 }
 
 function node({ session, host, pid, label, age }: Party): object {

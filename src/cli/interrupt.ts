@@ -2,10 +2,10 @@ import { constants } from 'node:os'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
 
-/** What ends a program from outside. */
+/** Signals that ask a program to end. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** Being asked to end, while there is something to be given back first. */
+/** Turns a signal that ends the program into an abort, so that locks are released first. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController()
   readonly #listener = (name: NodeJS.Signals): void => this.#controller.abort(new Interrupted(name))
@@ -20,7 +20,7 @@ export class Interrupt implements Disposable {
   }
 
   /**
-   * Gives what the task gave, or throws an {@link Interrupted} when that failed because of the signal.
+   * Returns the task's result, or throws an {@link Interrupted} if the task failed after the signal.
    * @throws what the task throws.
    */
   async during<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -32,13 +32,13 @@ export class Interrupt implements Disposable {
     }
   }
 
-  /** Lets the signals do again what they do by themselves. */
+  /** Restores the default effect of the signals. */
   [Symbol.dispose](): void {
     for (const name of ENDING) process.off(name, this.#listener)
   }
 }
 
-/** The program was asked to end by a signal. */
+/** A signal asked the program to end. */
 class Interrupted extends EndedWith {
   constructor(signal: NodeJS.Signals) {
     super(EXIT.signal + constants.signals[signal])

@@ -5,13 +5,13 @@ import { LostError } from '../errors.js'
 import { pause } from '../pause.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
-import { CommandError, complaint, EndedWith } from './failure.js'
+import { CommandError, errorLine, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import type { Terminal } from './terminal.js'
-import { teller, work } from './work.js'
+import { reporter, work } from './work.js'
 import { addWorkOptions, labelOf, refuseCommandAsName, type WorkFlags } from './work-options.js'
 
-/** After its command has ended it stands again: milliseconds. One that ends at once must not be started without end. */
+/** Pause between the end of the command and the next candidacy, in milliseconds, so that it never restarts in a tight loop. */
 const PAUSE = 1000
 
 /** Adds `signalbox lead`. */
@@ -19,19 +19,19 @@ export function addLead(program: Command, { stderr }: Terminal): void {
   const lead = program
     .command('lead')
     .description(
-      'keep one copy of a command running in a fleet: start it wherever this is run, and one leads',
+      'keep one copy of a command running in a fleet: run this on every host, and the elected leader runs the command',
     )
     .usage('NAME [options] -- COMMAND...')
     .argument('<name>', 'the name of the election', keyOf)
     .argument('<command...>', 'the command and its arguments')
   addWorkOptions(lead).action(async (name: string, command: readonly string[], options: WorkFlags) => {
     refuseCommandAsName(lead, command)
-    const tell = teller(stderr, options.json === true)
+    const report = reporter(stderr, options.json === true)
     const again = (error: unknown): boolean => {
-      // A command that can't be started here does not start at the next try.
+      // If the command can't be started here, trying again does not help.
       if (error instanceof CommandError) return false
-      // The loss of a command that ran has been told.
-      if (!(error instanceof LostError && error.taskEnded)) stderr.write(complaint(error))
+      // If the command ran, its loss has been reported already.
+      if (!(error instanceof LostError && error.taskEnded)) stderr.write(errorLine(error))
       return true
     }
     using interrupt = new Interrupt()
@@ -43,8 +43,8 @@ export function addLead(program: Command, { stderr }: Terminal): void {
             const ended = await box.election(name).lead(
               grant => {
                 signal.throwIfAborted()
-                tell('granted', { name, token: String(grant.token) })
-                return work(command, grant, options, tell)
+                report('granted', { name, token: String(grant.token) })
+                return work(command, grant, options, report)
               },
               { lease: options.lease, signal, again },
             )
@@ -53,7 +53,7 @@ export function addLead(program: Command, { stderr }: Terminal): void {
             signal.throwIfAborted()
           }
         }),
-      { makes: true, label: labelOf(command) },
+      { creates: true, label: labelOf(command) },
     )
     if (status !== EXIT.fine) throw new EndedWith(status)
   })

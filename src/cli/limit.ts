@@ -11,7 +11,7 @@ import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import { linesOf } from './lines.js'
 import type { Terminal } from './terminal.js'
-import { teller } from './work.js'
+import { reporter } from './work.js'
 import { labelOf, refuseCommandAsName } from './work-options.js'
 
 interface LimitOptions {
@@ -26,25 +26,23 @@ interface LimitOptions {
 export function addLimit(program: Command, terminal: Terminal): void {
   const limit = program
     .command('limit')
-    .description('run a command no oftener than at a rate that all processes share, or let lines through')
+    .description('run a command, or copy lines, at a rate that all processes share')
     .usage('NAME --rate N/TIME [options] (-- COMMAND... | --per-line)')
     .argument('<name>', 'the name of the limit', keyOf)
     .argument('[command...]', 'the command and its arguments')
     .addOption(
-      new Option('--rate <n/time>', 'at most so many in any such time, as 20/s')
+      new Option('--rate <n/time>', 'maximum rate, such as 20/s or 500/15m')
         .argParser(rateOf)
         .makeOptionMandatory(),
     )
-    .addOption(
-      new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
-    )
-    .option('--per-line', 'copy standard input to standard output, a permit for each line')
+    .addOption(new Option('--wait <time>', 'how long to wait (default: no limit)').argParser(duration))
+    .option('--per-line', 'copy standard input to standard output, with one permit for each line')
     .addOption(engineOption())
-    .option('--json', 'tell on standard error what happens, in lines of JSON')
+    .option('--json', 'report events on standard error, in lines of JSON')
   limit.action(async (name: string, command: readonly string[], options: LimitOptions) => {
     refuseCommandAsName(limit, command)
     if (command.length > 0 === (options.perLine ?? false)) {
-      throw new CommandError('limit takes either a command behind -- or --per-line', EXIT.usage)
+      throw new CommandError('limit takes either a command after -- or --per-line', EXIT.usage)
     }
     const label = command.length > 0 ? labelOf(command) : undefined
     const status = await withBox(
@@ -53,13 +51,13 @@ export function addLimit(program: Command, terminal: Terminal): void {
         command.length > 0
           ? runLimited(box, name, command, options, terminal)
           : filter(box, name, options, terminal),
-      { makes: true, ...(label !== undefined && { label }) },
+      { creates: true, ...(label !== undefined && { label }) },
     )
     if (status !== EXIT.fine) throw new EndedWith(status)
   })
 }
 
-/** Waits for a permit, runs the command and gives its status. */
+/** Waits for a permit, runs the command and returns its status. */
 async function runLimited(
   box: Box,
   name: string,
@@ -67,19 +65,19 @@ async function runLimited(
   { rate, wait, json = false }: LimitOptions,
   { stderr }: Terminal,
 ): Promise<number> {
-  const tell = teller(stderr, json)
+  const report = reporter(stderr, json)
   await using limiter = box.limiter(name, rate)
   using interrupt = new Interrupt()
   const started = systemClock.now()
   await interrupt.during(signal => limiter.acquire(1, { wait, signal }))
-  tell('granted', { name, waited: Math.round(systemClock.now() - started) })
-  // No lock hangs on it: what it may take to end is its own affair.
+  report('granted', { name, waited: Math.round(systemClock.now() - started) })
+  // No lock depends on it, so it is never stopped.
   const status = await new Child(command, {}, 0).ended
-  tell('ended', { status })
+  report('ended', { status })
   return status
 }
 
-/** Lets the lines of standard input through at the rate. */
+/** Copies the lines of standard input at the rate. */
 async function filter(
   box: Box,
   name: string,
@@ -102,7 +100,7 @@ async function filter(
       if (!unread.aborted) throw error
     } finally {
       stdin.destroy()
-      teller(stderr, json)('ended', { name, lines })
+      reporter(stderr, json)('ended', { name, lines })
     }
   })
   return EXIT.fine
@@ -113,6 +111,6 @@ async function permit(limiter: BoxLimiter, wait: number | undefined, signal: Abo
     await limiter.acquire(1, { wait, signal })
   } catch (error) {
     if (!(error instanceof TimedOutError || error instanceof BusyError)) throw error
-    throw new CommandError(`a line would have to wait too long: ${error.message}`, EXIT.busy)
+    throw new CommandError(`a line exceeded --wait: ${error.message}`, EXIT.busy)
   }
 }

@@ -3,7 +3,7 @@ import { shortDuration } from '../duration.js'
 import { columns } from './columns.js'
 import { printableJson } from './printable.js'
 
-/** The limiters whose names begin with `prefix`. @throws as `Box.limiters` */
+/** Collects the limiters whose names start with `prefix`. @throws as `Box.limiters` */
 export async function limitersOf(box: Box, prefix?: string): Promise<LimiterReport[]> {
   const all: LimiterReport[] = []
   for await (const report of box.limiters(prefix)) all.push(report)
@@ -11,10 +11,10 @@ export async function limitersOf(box: Box, prefix?: string): Promise<LimiterRepo
 }
 
 const HEAD = ['LIMITER', 'KEY', 'LIMIT', 'USED', 'FREE', 'RESET', 'PAUSED', 'WAITING']
-/** Numbers and durations. */
-const TO_THE_RIGHT = [3, 4, 5, 6]
+/** Columns of numbers and durations. */
+const RIGHT_ALIGNED = [3, 4, 5, 6]
 
-/** Limiters as a table, with a line for each limit; empty without limiters. */
+/** Renders limiters as a table, with a line for each limit; empty without limiters. */
 export function limiterTable(reports: readonly LimiterReport[]): string {
   if (reports.length === 0) return ''
   const lines = reports.flatMap(({ name, key = '', limits, pausedFor, waiting }) => {
@@ -27,10 +27,10 @@ export function limiterTable(reports: readonly LimiterReport[]): string {
       return [...named, `${limit} per ${shortDuration(per)}${kind}`, ...counts, ...rest]
     })
   })
-  return columns([HEAD, ...lines], TO_THE_RIGHT)
+  return columns([HEAD, ...lines], RIGHT_ALIGNED)
 }
 
-/** A limiter as a line of JSON. Durations are whole milliseconds. */
+/** Renders a limiter as a line of JSON. Durations are whole milliseconds. */
 export function limiterLine({ name: limiter, key, limits, pausedFor, waiting }: LimiterReport): string {
   const whole = limits.map(limit => ({ ...limit, resetIn: Math.round(limit.resetIn) }))
   return `${printableJson({ limiter, key, limits: whole, pausedFor: Math.round(pausedFor), waiting })}\n`

@@ -4,8 +4,8 @@ import { onAbort } from '../abort-task.js'
 const LINE_FEED = 10
 
 /**
- * The lines of a stream, byte for byte, each with the line feed that ends it. The last one may have none.
- * @throws what the stream fails with, and the signal's reason.
+ * Yields the lines of a stream, byte for byte, each with its line feed. The last one may have none.
+ * @throws the stream's error, and the signal's reason.
  */
 export async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
   signal.throwIfAborted()

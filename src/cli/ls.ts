@@ -16,10 +16,10 @@ interface LsOptions {
 export function addLs(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('ls')
-    .description('list the holders and waiters of all keys at one moment, and the limiters in use')
-    .argument('[prefix]', 'only keys and limiters that begin with this')
+    .description('list the holders and waiters of all keys, and the limiters in use')
+    .argument('[prefix]', 'only keys and limiters that start with this')
     .addOption(engineOption())
-    .option('--json', 'a line of JSON for each key and each limiter instead of tables')
+    .option('--json', 'print a line of JSON for each key and each limiter')
     .action(async (prefix: string | undefined, { engine, json }: LsOptions) => {
       const [reports, limiters] = await withBox(engine, box =>
         Promise.all([reportsOf(box, prefix), limitersOf(box, prefix)]),
@@ -29,24 +29,24 @@ export function addLs(program: Command, stdout: Terminal['stdout']): void {
     })
 }
 
-/** The keys in use that begin with `prefix`, as they are in one moment. @throws as `Box.inspect` */
+/** Collects the keys in use that start with `prefix`, at one moment. @throws as `Box.inspect` */
 export async function reportsOf(box: Box, prefix?: string, options?: InspectOptions): Promise<LockReport[]> {
   const all: LockReport[] = []
   for await (const report of box.inspect(prefix, options)) all.push(report)
   return all
 }
 
-const HEAD = ['KEY', 'STATE', 'CLAIM', 'TOKEN', 'SINCE', 'LEASE', 'LABEL', 'HOST', 'PID', 'SESSION']
-/** Numbers and durations. */
-const TO_THE_RIGHT = [3, 4, 5, 8]
+const HEAD = ['KEY', 'STATE', 'CLAIM', 'TOKEN', 'AGE', 'LEASE', 'LABEL', 'HOST', 'PID', 'SESSION']
+/** Columns of numbers and durations. */
+const RIGHT_ALIGNED = [3, 4, 5, 8]
 
-/** Holders and waiters as a table, a line each; those of a key in the order in which they will be served. */
+/** Renders holders and waiters as a table; those of a key in the order in which they are served. */
 export function table(reports: readonly LockReport[]): string {
   const lines = reports.flatMap(({ key, holders, waiters }) => [
     ...holders.map(party => line(key, 'held', party)),
     ...waiters.map((party, index) => line(key, `waits ${index + 1}`, party)),
   ])
-  return columns([HEAD, ...lines], TO_THE_RIGHT)
+  return columns([HEAD, ...lines], RIGHT_ALIGNED)
 }
 
 function line(key: string, state: string, party: Party): string[] {
@@ -65,12 +65,12 @@ function line(key: string, state: string, party: Party): string[] {
   ]
 }
 
-/** How a claim is shown. */
+/** Renders a claim. */
 function claimText(claim: Claim): string {
   return claim.mode === 'permits' ? `${claim.permits} of ${claim.max}` : claim.mode
 }
 
-/** A report as JSON, which has no whole numbers as great as a token: they are text. */
+/** Renders a report as JSON. Tokens are text, because they exceed the safe integers of JSON parsers. */
 export function jsonLine({ key, holders, waiters }: LockReport): string {
   return `${printableJson({ key, holders: holders.map(plain), waiters: waiters.map(plain) })}\n`
 }

@@ -1,25 +1,25 @@
 /**
- * What ends a line, moves the cursor, hides itself or turns the reading direction: control and format characters, but
- * for the two that join the parts of a letter or an emoji.
+ * Characters that end a line, move the cursor, are invisible or change the reading direction: control and format
+ * characters, except the two that join the parts of a letter or an emoji.
  */
 const UNPRINTABLE = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /**
- * Text of other people in a form that can neither break a line nor change how a terminal goes on: what can't be printed
- * is shown as its escape.
+ * Escapes text from others, so that it can neither break a line nor change the state of a terminal: unprintable
+ * characters become escape sequences.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, character => ESCAPES[character] ?? escaped(character))
 }
 
-/** A value as JSON in which text of other people is printable. */
+/** Renders a value as JSON in which text from others is printable. */
 export function printableJson(value: unknown): string {
   return JSON.stringify(value).replace(UNPRINTABLE, escaped)
 }
 
-/** As JavaScript and JSON write it. */
+/** Escapes a character as JavaScript and JSON do. */
 function escaped(character: string): string {
   return Array.from(
     { length: character.length },

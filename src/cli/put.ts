@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
-import { givenValue } from './given-value.js'
+import { readValue } from './read-value.js'
 import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
@@ -14,15 +14,15 @@ interface PutOptions {
 export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdin' | 'stdout'>): void {
   program
     .command('put')
-    .description('write a value into a store, whatever is there, and show its version')
+    .description('write a value into a store unconditionally, and print its version')
     .argument('<store>', 'the name of the store', keyOf)
     .argument('<key>', 'the key', keyOf)
-    .argument('<value>', 'JSON, or - for what stands on standard input')
+    .argument('<value>', 'JSON, or - to read it from standard input')
     .addOption(engineOption())
-    .option('--json', 'a line of JSON')
+    .option('--json', 'print a line of JSON')
     .action(async (store: string, key: string, text: string, { engine, json }: PutOptions) => {
-      const value = await givenValue(text, stdin)
-      const version = await withBox(engine, box => box.store(store).put(key, value), { makes: true })
+      const value = await readValue(text, stdin)
+      const version = await withBox(engine, box => box.store(store).put(key, value), { creates: true })
       stdout.write(json ? `${printableJson({ store, key, version })}\n` : `${version}\n`)
     })
 }

@@ -16,11 +16,11 @@ interface ReleaseOptions {
 export function addRelease(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('release')
-    .description('take a grant away from its holder, which finds it lost')
-    .argument('<key>', 'one of the keys that the grant holds; all of them are released', keyOf)
+    .description('release a lock by force: its holder is notified that it lost the lock')
+    .argument('<key>', 'one of the keys of the grant; all of its keys are released', keyOf)
     .requiredOption('--token <number>', 'the token of the grant, as `ls` shows it', token)
     .addOption(engineOption())
-    .option('--json', 'a line of JSON')
+    .option('--json', 'print a line of JSON')
     .action(async (key: string, { engine, json, token }: ReleaseOptions) => {
       const released = await withBox(engine, box => box.forceRelease(key, token))
       if (!released) throw new CommandError(`${key} has no holder with token ${token}`, EXIT.failed)
@@ -36,7 +36,7 @@ const GREATEST_TOKEN = 2n ** 63n - 1n
 function token(text: string): bigint {
   const number = /^\d{1,19}$/.test(text) ? BigInt(text) : -1n
   if (number < 0n || number > GREATEST_TOKEN) {
-    throw new InvalidArgumentError('A token is a whole number such as 1773761422222221312.')
+    throw new InvalidArgumentError('It must be a token such as 1773761422222221312.')
   }
   return number
 }

@@ -19,7 +19,7 @@ export function addResume(program: Command, stdout: Terminal['stdout']): void {
     .argument('<name>', 'the name of the limiter, as `ls` shows it', keyOf)
     .argument('[key]', 'only this key', keyOf)
     .addOption(engineOption())
-    .option('--json', 'a line of JSON')
+    .option('--json', 'print a line of JSON')
     .action(async (name: string, key: string | undefined, { engine, json }: ResumeOptions) => {
       const resumed = await withBox(engine, box => box.resumeLimiter(name, key))
       const what = key === undefined ? `limiter ${name}` : `key ${key} of limiter ${name}`

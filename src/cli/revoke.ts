@@ -16,12 +16,12 @@ export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('revoke')
     .description(
-      'take away all that a session holds and waits for, without waiting for its lease: for processes that are known ' +
-        'to be dead. One that lives finds its grants lost',
+      'release everything that a session holds and cancel its waiters, without waiting for its lease to expire: for ' +
+        'processes that are known to be dead. A live process is notified that it lost its locks',
     )
     .argument('<session>', 'the session, as `ls` shows it', keyOf)
     .addOption(engineOption())
-    .option('--json', 'a line of JSON')
+    .option('--json', 'print a line of JSON')
     .action(async (session: string, { engine, json }: RevokeOptions) => {
       const revoked = await withBox(engine, box => box.revoke(session))
       if (revoked === 0) {

@@ -10,8 +10,8 @@ import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import type { Terminal } from './terminal.js'
-import { tellingWaits } from './waits.js'
-import { failureOf, teller, work, type Surroundings } from './work.js'
+import { reportingWaits } from './waits.js'
+import { failureOf, reporter, work, type Surroundings } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
 interface RunOptions extends WorkFlags {
@@ -32,63 +32,61 @@ interface RunSurroundings extends Surroundings {
 export function addRun(program: Command, { stderr }: Terminal): void {
   const run = program
     .command('run')
-    .description('run a command under locks; its status is that of the command')
+    .description('run a command while holding locks, and exit with its status')
     .usage('--lock NAME [options] -- COMMAND...')
     .argument('<command...>', 'the command and its arguments')
     .addOption(
-      new Option('--lock <name>', 'a lock to hold; several are held together')
+      new Option('--lock <name>', 'a lock to hold; repeat it to hold several together')
         .argParser(keysOf)
         .makeOptionMandatory(),
     )
-    .option('--shared', 'together with others that run shared')
+    .option('--shared', 'hold the lock together with others that use --shared')
     .addOption(
-      new Option('--permits <n/m>', 'together with others, as far as there are permits')
+      new Option('--permits <n/m>', 'hold N of M permits, together with others')
         .argParser(permitsOf)
         .conflicts('shared'),
     )
-    .addOption(
-      new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
-    )
-    .option('--skip-if-busy', 'do nothing, and say that all is well, when the lock is held elsewhere')
+    .addOption(new Option('--wait <time>', 'how long to wait (default: no limit)').argParser(duration))
+    .option('--skip-if-busy', 'do nothing and exit with status 0 if the lock is held by another process')
     .addOption(
       new Option(
         '--hold-at-least <time>',
-        'keep the lock that long, also when the command is faster',
+        'keep the lock at least this long, even if the command is faster',
       ).argParser(duration),
     )
     .addOption(
       new Option(
         '--once-per <slot>',
-        'do nothing when it was done for this slot: 1h or 1d is that of the wall clock in UTC, any other text a name',
+        'do nothing if the command has succeeded for this slot: 1h or 1d is the hour or day in UTC, other text is a name',
       ).argParser(textOf),
     )
   addWorkOptions(run).action(async (command: readonly string[], options: RunOptions) => {
-    // Refuses what is wrong before anything is opened.
+    // Rejects an invalid slot before anything is opened.
     if (options.oncePer !== undefined) await slotAt('--once-per', options.oncePer, Date.now())
-    const tell = teller(stderr, options.json === true)
+    const report = reporter(stderr, options.json === true)
     using interrupt = new Interrupt()
     const status = await withBox(
       options.engine,
-      box => runUnder(box, command, options, { tell, interrupt: interrupt.signal, stderr }),
-      { makes: true, label: labelOf(command) },
+      box => runUnder(box, command, options, { report, interrupt: interrupt.signal, stderr }),
+      { creates: true, label: labelOf(command) },
     )
     if (status !== EXIT.fine) throw new EndedWith(status)
   })
 }
 
-/** Runs the command under its locks and gives its status. */
+/** Runs the command while holding its locks, and returns its status. */
 async function runUnder(
   box: Box,
   command: readonly string[],
   options: RunOptions,
   surroundings: RunSurroundings,
 ): Promise<number> {
-  const { tell } = surroundings
+  const { report } = surroundings
   const started = systemClock.now()
   const grant = await acquire(box, options, surroundings)
   if (!grant) return EXIT.fine
   const granted = systemClock.now()
-  tell('granted', { keys: grant.keys, token: String(grant.token), waited: Math.round(granted - started) })
+  report('granted', { keys: grant.keys, token: String(grant.token), waited: Math.round(granted - started) })
   let least = 0
   try {
     const status = await runOnce(box, command, grant, options, surroundings)
@@ -99,62 +97,62 @@ async function runUnder(
   }
 }
 
-/** The grant; undefined when the lock is held elsewhere and that is fine. */
+/** Acquires the locks; undefined with `--skip-if-busy` if they are held by another process. */
 async function acquire(
   box: Box,
   { lock, shared = false, permits, wait, lease, skipIfBusy = false }: RunOptions,
-  { tell, interrupt, stderr }: RunSurroundings,
+  { report, interrupt, stderr }: RunSurroundings,
 ): Promise<Grant | undefined> {
   const claims = lock.map((key): Claim =>
     permits ? { key, mode: 'permits', ...permits } : { key, mode: shared ? 'shared' : 'exclusive' },
   )
   try {
     const terms = { wait: wait ?? (skipIfBusy ? 0 : undefined), lease, signal: interrupt }
-    return await tellingWaits(box, lock, stderr, () => box.lock(...claims).acquire(terms))
+    return await reportingWaits(box, lock, stderr, () => box.lock(...claims).acquire(terms))
   } catch (error) {
     interrupt.throwIfAborted()
     if (!skipIfBusy || !(error instanceof BusyError || error instanceof TimedOutError)) throw error
-    tell('skipped', { reason: 'busy' })
+    report('skipped', { reason: 'busy' })
     return undefined
   }
 }
 
 /**
- * Runs the command and gives its status; undefined when that was done for the slot. A run that failed does not count as
- * done.
+ * Runs the command and returns its status; undefined if it has succeeded for the slot before. A run that failed does not
+ * count.
  */
 async function runOnce(
   box: Box,
   command: readonly string[],
   grant: Grant,
   { oncePer, lock, fenceEnv, grace }: RunOptions,
-  { tell, interrupt }: Surroundings,
+  { report, interrupt }: Surroundings,
 ): Promise<number | undefined> {
-  if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, tell)
+  if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, report)
   const run = await box.runs().present(lock, '--once-per', oncePer)
   const { slot } = run
   if (run.isDone) {
-    tell('skipped', { reason: 'done', slot })
+    report('skipped', { reason: 'done', slot })
     return undefined
   }
   interrupt.throwIfAborted()
-  const status = await work(command, grant, { fenceEnv, grace }, tell)
+  const status = await work(command, grant, { fenceEnv, grace }, report)
   if (status === EXIT.fine) {
-    // The command has run: its status must not say that it has not.
-    await run.done().catch((error: unknown) => tell('unrecorded', failureOf(error, { slot })))
+    // The command has run, so its status must be reported.
+    await run.done().catch((error: unknown) => report('unrecorded', failureOf(error, { slot })))
   }
   return status
 }
 
-/** Keeps the grant for so many milliseconds, and gives it back. */
-async function hold(grant: Grant, left: number, { tell, interrupt }: Surroundings): Promise<void> {
+/** Keeps the grant for `left` milliseconds, and releases it. */
+async function hold(grant: Grant, left: number, { report, interrupt }: Surroundings): Promise<void> {
   await pause(left, systemClock, AbortSignal.any([interrupt, grant.signal]))
   try {
     await grant.release()
   } catch (error) {
-    // The command has run, and the lease ends what could not be given back.
-    if (!(error instanceof LostError)) tell('unreleased', failureOf(error))
-    // A loss has been told while the command ran; afterwards it matters only to a user who wanted the time kept.
+    // The command has run, and a lock that can't be released expires with its lease.
+    if (!(error instanceof LostError)) report('unreleased', failureOf(error))
+    // A loss while the command ran has been reported; later it matters only to `--hold-at-least`.
     else if (left > 0) throw new CommandError(error.message, EXIT.lost)
   }
 }

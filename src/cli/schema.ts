@@ -10,8 +10,8 @@ export function addSchema(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('schema')
     .description(
-      'print the SQL that makes the schema of an engine, for boxes whose user may not make it. It does no harm when ' +
-        'it is applied again. Comments at its end show the rights that such a user needs',
+      'print the SQL that creates the schema of an engine, for boxes whose user may not create it. It can be applied ' +
+        'repeatedly. Comments at its end show the privileges that such a user needs',
     )
     .addArgument(new Argument('<engine>', 'the engine').choices(['postgres']))
     .option('--schema <name>', 'the name of the schema, as in the URL', 'signalbox')

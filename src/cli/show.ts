@@ -16,10 +16,10 @@ interface ShowOptions {
 export function addShow(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('show')
-    .description('show the holders and waiters of one key, and the limiter of that name')
+    .description('show the holders and waiters of a key, and the limiter of that name')
     .argument('<key>', 'the key, or the name of a limiter', keyOf)
     .addOption(engineOption())
-    .option('--json', 'lines of JSON instead of tables')
+    .option('--json', 'print lines of JSON')
     .action(async (key: string, { engine, json }: ShowOptions) => {
       const [locks, named] = await withBox(engine, box =>
         Promise.all([reportsOf(box, key), limitersOf(box, key)]),

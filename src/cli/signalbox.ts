@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
-import { complaint, EndedWith, statusOf } from './failure.js'
+import { errorLine, EndedWith, statusOf } from './failure.js'
 import { addApplication, type Application } from './application.js'
 import { addBench } from './bench.js'
 import { addCas } from './cas.js'
@@ -26,7 +26,7 @@ import type { Terminal } from './terminal.js'
 const { version } = createRequire(import.meta.url)('signalbox/package.json') as { version: string }
 
 /**
- * Carries out a command line, without `node` and the script, and gives its exit status. Every complaint is one line on
+ * Runs a command line, without `node` and the script, and returns its exit status. Every error is one line on
  * `stderr`.
  * @param applications further subcommands.
  */
@@ -39,9 +39,9 @@ export async function signalbox(
     await program(terminal, applications).parseAsync(args, { from: 'user' })
     return EXIT.fine
   } catch (error) {
-    // Commander has said already what is wrong, or has printed the help that was asked for.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
-    if (!(error instanceof EndedWith)) terminal.stderr.write(complaint(error))
+    if (!(error instanceof EndedWith)) terminal.stderr.write(errorLine(error))
     return statusOf(error)
   }
 }
@@ -59,7 +59,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
     .configureOutput({
       writeOut: text => void stdout.write(text),
       writeErr: text => void stderr.write(text),
-      outputError: (text, write) => write(complaint(new Error(sentence(text)))),
+      outputError: (text, write) => write(errorLine(new Error(sentence(text)))),
     })
   addRun(command, terminal)
   addLead(command, terminal)
@@ -83,7 +83,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   return command
 }
 
-/** A complaint of commander's without what begins it and with its suggestion on the same line. */
+/** A errorLine of commander's without what begins it and with its suggestion on the same line. */
 function sentence(text: string): string {
   return text
     .replace(/^error: /, '')

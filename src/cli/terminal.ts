@@ -1,23 +1,23 @@
 import type { Readable } from 'node:stream'
 
-/** What a command reads and where it writes: the process, or what a test puts in its place. */
+/** The streams of a command: those of the process, or those of a test. */
 export interface Terminal {
   readonly stdin: Readable
-  /** For results, and nothing else. */
+  /** For results only. */
   readonly stdout: Output
-  /** For complaints. */
+  /** For errors. */
   readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
-  /** Aborts when the results have no reader any more, as after `head`. */
+  /** Aborts when the reader of the results has closed the pipe, as `head` does. */
   readonly unread: AbortSignal
 }
 
-/** Where results go. */
+/** A stream for results. */
 export interface Output {
-  /** Whether a person looks at it. */
+  /** Whether it is a terminal. */
   readonly isTTY?: boolean
-  /** How many characters fit a line, and how many lines the screen; undefined where it is none. */
+  /** Width and height of the terminal in characters; undefined if it is not a terminal. */
   readonly columns?: number | undefined
   readonly rows?: number | undefined
-  /** Calls back when it is written, with an error when it could not be. */
+  /** Calls back when the text is written, with an error if that failed. */
   write(text: string | Uint8Array, written?: (error?: Error | null) => void): unknown
 }

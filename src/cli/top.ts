@@ -26,13 +26,13 @@ export function addTop(program: Command, { stdout, unread }: Terminal): void {
   program
     .command('top')
     .description(
-      'watch who holds keys up: those with most waiters first. Without a terminal it shows that once',
+      'watch holders and waiters, the keys with most waiters first. Without a terminal it prints once',
     )
-    .argument('[prefix]', 'only keys that begin with this')
+    .argument('[prefix]', 'only keys that start with this')
     .addOption(engineOption())
-    .addOption(new Option('--every <time>', 'how often to look').argParser(duration).default(1000, '1s'))
-    .addOption(new Option('--count <number>', 'how often to look altogether').argParser(countOf))
-    .option('--json', 'a line of JSON for each key instead of a table')
+    .addOption(new Option('--every <time>', 'refresh interval').argParser(duration).default(1000, '1s'))
+    .addOption(new Option('--count <number>', 'number of refreshes').argParser(countOf))
+    .option('--json', 'print a line of JSON for each key')
     .action(async (prefix: string | undefined, { engine, json, every, count }: TopOptions) => {
       const isScreen = stdout.isTTY === true && process.env['TERM'] !== 'dumb' && !json
       const most = count ?? (isScreen ? Infinity : 1)
@@ -51,7 +51,7 @@ export function addTop(program: Command, { stdout, unread }: Terminal): void {
     })
 }
 
-/** As much of the overview as the screen takes. */
+/** Cuts the overview to the size of the screen. */
 function screen(reports: readonly LockReport[], { columns: width = 80, rows = 24 }: Output): string {
   const lines = overview(reports)
     .slice(0, rows - 1)
@@ -61,12 +61,12 @@ function screen(reports: readonly LockReport[], { columns: width = 80, rows = 24
   return CLEAR + lines.join('')
 }
 
-const HEAD = ['KEY', 'WAITING', 'HOLDER', 'HOST', 'PID', 'SINCE', 'LEASE', 'NEXT', 'HOST', 'PID', 'SINCE']
-/** Numbers and durations. */
-const TO_THE_RIGHT = [1, 4, 5, 6, 9, 10]
+const HEAD = ['KEY', 'WAITING', 'HOLDER', 'HOST', 'PID', 'AGE', 'LEASE', 'NEXT', 'HOST', 'PID', 'AGE']
+/** Columns of numbers and durations. */
+const RIGHT_ALIGNED = [1, 4, 5, 6, 9, 10]
 
 /**
- * How many hold and wait, then a line for each key with its first holder and who is next; the most waited for first.
+ * Renders the totals, then a line for each key with its first holder and first waiter; the keys with most waiters first.
  */
 export function overview(reports: readonly LockReport[]): string[] {
   const sorted = [...reports].sort((a, b) => b.waiters.length - a.waiters.length || (a.key < b.key ? -1 : 1))
@@ -79,11 +79,11 @@ export function overview(reports: readonly LockReport[]): string[] {
     report.holders[0] ? shortDuration(report.holders[0].expiresIn) : '',
     ...who(report.waiters[0], 0),
   ])
-  const table = columns([HEAD, ...rows], TO_THE_RIGHT).match(/.*\n/g) ?? []
-  return [`${reports.length} keys in use, ${holders} hold, ${waiters} wait\n`, ...table]
+  const table = columns([HEAD, ...rows], RIGHT_ALIGNED).match(/.*\n/g) ?? []
+  return [`keys in use: ${reports.length}, holders: ${holders}, waiters: ${waiters}\n`, ...table]
 }
 
-/** @param others how many more hold the key beside this one. */
+/** @param others the number of other holders of the key. */
 function who(party: Party | undefined, others: number): string[] {
   if (!party) return ['', '', '', '']
   const { label, session, host, pid, age } = party

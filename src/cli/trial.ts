@@ -5,37 +5,37 @@ import { InvalidArgumentError } from '../errors.js'
 import { shortDuration } from '../duration.js'
 
 /**
- * The store and the limit that a trial uses; nothing of it stays. Trials that run at once do not disturb each other
+ * The store and the limit that a trial uses; it removes what it wrote. Concurrent trials do not disturb each other
  * there.
  */
 const NAME = 'signalbox-doctor'
-/** How engines tell that another program has written in the place of what is theirs. */
+/** Messages of engines that found data of another program in place of theirs. */
 const SPOILED = /another program|is no JSON/
 const ROUND_TRIPS = 15
-/** Milliseconds. A lease is renewed when a third of it is over, and the shortest that are of use are some 500 ms. */
+/** Milliseconds. A lease is renewed after a third of it, and useful leases last at least 500 ms. */
 const SLOW = 100
 
-/** Uses an engine as everybody does: whether it lets this user, and how long it takes. */
+/** Uses an engine as an application does: checks this user's rights, and measures the round trip. */
 export async function trial(box: Box): Promise<Diagnosis> {
   const findings: Finding[] = []
   const facts: string[] = []
   const works = new Set<string>()
-  // A lock of its own: another doctor, or one that was killed just now, may hold one.
+  // Its own lock, because another doctor, or one that was killed just now, may hold a shared one.
   const mutex = box.mutex(`${NAME}-${randomUUID()}`)
   for (const [what, use] of uses(box, mutex)) {
     try {
       await use()
       works.add(what)
     } catch (error) {
-      // An engine that has no such thing says so in its guarantees.
-      if (error instanceof InvalidArgumentError) facts.push(`no ${what} here`)
+      // The engine does not support it, as its guarantees say.
+      if (error instanceof InvalidArgumentError) facts.push(`this engine has no ${what}`)
       else findings.push(refused(what, error))
     }
   }
   if (!works.has('locks')) return { facts, findings }
   const times = await roundTrips(works.has('stores') ? () => read(box) : () => mutex.tryAcquire())
   const [median, longest] = [times[Math.floor(times.length / 2)]!, times.at(-1)!]
-  facts.push(`a round trip takes ${shown(median)}, the longest of ${times.length} took ${shown(longest)}`)
+  facts.push(`a round trip takes ${shown(median)} (median), ${shown(longest)} (longest of ${times.length})`)
   if (median > SLOW) findings.push(slow(median))
   return { facts, findings }
 }
@@ -60,25 +60,25 @@ function uses(box: Box, mutex: Lock): [string, () => Promise<unknown>][] {
   ]
 }
 
-/** Something can't be used, and why. */
+/** Returns the finding that something can't be used. */
 export function refused(what: string, error: unknown): Finding {
   const messages: string[] = []
   for (let at = error; at instanceof Error; at = at.cause) messages.push(at.message)
   return {
     id: `no-${what}`,
     promises: [],
-    how: `no ${what}: ${[...new Set(messages)].join(': ')}`,
+    how: `${what} can't be used: ${[...new Set(messages)].join(': ')}`,
     fix: fixOf(messages),
   }
 }
 
 function fixOf(messages: readonly string[]): string {
   if (messages.some(message => SPOILED.test(message)))
-    return `delete what another program has put there: the name ${NAME} is the doctor's own`
-  return 'give this user the rights that the page of the engine names, or the server the room it lacks'
+    return `delete what another program wrote there: the name ${NAME} is reserved for the doctor`
+  return "grant this user the rights that the engine's page lists, or free memory or disk space on the server"
 }
 
-/** How long it took to ask for something small: milliseconds, the shortest first. */
+/** Measures small requests: durations in milliseconds, in ascending order. */
 async function roundTrips(ask: () => Promise<Grant | undefined>): Promise<number[]> {
   const times: number[] = []
   for (let index = 0; index < ROUND_TRIPS; index++) {
@@ -99,8 +99,8 @@ function slow(median: number): Finding {
   return {
     id: 'slow',
     promises: ['P3', 'P9'],
-    how: `a round trip takes ${shown(median)}, so a short lease is over before its renewal has arrived`,
-    fix: `bring the engine nearer, or use leases of ${least} s and more`,
+    how: `a round trip takes ${shown(median)}, so a short lease can expire before its renewal arrives`,
+    fix: `move the engine closer, or use leases of at least ${least} s`,
   }
 }
 

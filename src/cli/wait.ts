@@ -16,18 +16,18 @@ interface WaitOptions {
 export function addWait(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('wait')
-    .description('wait until a key is free, in its queue: behind all present waiters, and before later ones')
-    .argument('<key>', 'the key; that of an election is election:NAME', keyOf)
-    .addOption(
-      new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
+    .description(
+      'wait in the queue of a key until it is free: behind all present waiters, and ahead of later ones',
     )
+    .argument('<key>', 'the key; that of an election is election:NAME', keyOf)
+    .addOption(new Option('--wait <time>', 'how long to wait (default: no limit)').argParser(duration))
     .addOption(engineOption())
-    .option('--json', 'a line of JSON when it is free: the key, and how many milliseconds that took')
+    .option('--json', 'print a line of JSON when it is free, with the key and the wait in milliseconds')
     .action(async (key: string, { engine, wait, json }: WaitOptions) => {
       const started = systemClock.now()
       await withBox(engine, async box => {
         using interrupt = new Interrupt()
-        // Shared, so that several of these commands don't block each other.
+        // Shared, so that several such commands don't block each other.
         await interrupt.during(signal =>
           box.lock({ key, mode: 'shared' }).run(() => undefined, { wait, signal }),
         )

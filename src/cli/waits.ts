@@ -7,13 +7,13 @@ import { reportsOf } from './ls.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
-/** A wait that is shorter is not told: milliseconds. */
-const PATIENCE = 1000
-/** How often the holder is looked at after that: milliseconds. */
-const LOOK = 5000
+/** Shorter waits are not reported, in milliseconds. */
+const REPORT_AFTER = 1000
+/** Interval at which the holder is looked up after that, in milliseconds. */
+const LOOK_UP_INTERVAL = 5000
 
-/** Tells a person which holder keeps a task waiting, and tells it again when that is another one. */
-export async function tellingWaits<T>(
+/** Reports on a terminal which holder a task waits for, and again when that changes. */
+export async function reportingWaits<T>(
   box: Box,
   keys: readonly string[],
   stderr: Terminal['stderr'],
@@ -21,7 +21,7 @@ export async function tellingWaits<T>(
 ): Promise<T> {
   if (stderr.isTTY !== true) return task()
   const over = new AbortController()
-  void tell(box, keys, stderr, over.signal)
+  void report(box, keys, stderr, over.signal)
   try {
     return await task()
   } finally {
@@ -29,27 +29,27 @@ export async function tellingWaits<T>(
   }
 }
 
-async function tell(
+async function report(
   box: Box,
   keys: readonly string[],
   stderr: Terminal['stderr'],
   over: AbortSignal,
 ): Promise<void> {
-  let told: Party['token']
-  await pause(PATIENCE, systemClock, over)
+  let reported: Party['token']
+  await pause(REPORT_AFTER, systemClock, over)
   while (!over.aborted) {
-    // The task itself tells of an engine that can't be asked.
+    // If the engine can't be reached, the task itself reports it.
     const found = await blockerOf(box, keys).catch(() => undefined)
     if (over.aborted) return
-    if (found && found.blocker.token !== told) {
-      told = found.blocker.token
+    if (found && found.blocker.token !== reported) {
+      reported = found.blocker.token
       stderr.write(`signalbox: waiting for ${printable(found.key)}, ${heldBy(found.blocker)}\n`)
     }
-    await pause(LOOK, systemClock, over)
+    await pause(LOOK_UP_INTERVAL, systemClock, over)
   }
 }
 
-/** A holder that keeps this box from one of the keys. */
+/** Finds a holder that blocks this box on one of the keys. */
 async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | undefined> {
   const reports = await Promise.all(keys.map(key => reportsOf(box, key, { exact: true })))
   return waitsOf(reports.flat()).find(({ waiter, holds }) => holds && waiter.session === box.session)

@@ -3,7 +3,7 @@ import { duration, variableOf } from './arguments.js'
 import { engineOption } from './engine.js'
 import { withoutSecrets } from '../secrets.js'
 
-/** What `run` and `lead` are told alike. */
+/** Options that `run` and `lead` share. */
 export interface WorkFlags {
   engine?: string
   lease?: number
@@ -12,29 +12,31 @@ export interface WorkFlags {
   json?: boolean
 }
 
-/** Adds the options that `run` and `lead` have alike. */
+/** Adds the options that `run` and `lead` share. */
 export function addWorkOptions(command: Command): Command {
   return command
     .addOption(
-      new Option('--lease <time>', 'how long the lock outlives silence (default: 30s)').argParser(duration),
+      new Option('--lease <time>', 'how long the lock is held without a renewal (default: 30s)').argParser(
+        duration,
+      ),
     )
     .addOption(
-      new Option('--fence-env <variable>', 'the variable in which the command finds the token')
+      new Option('--fence-env <variable>', 'environment variable that passes the token to the command')
         .argParser(variableOf)
         .default('SIGNALBOX_TOKEN'),
     )
     .addOption(
-      new Option('--grace <time>', 'from SIGTERM to SIGKILL when the lock is lost')
+      new Option('--grace <time>', 'time from SIGTERM to SIGKILL when the lock is lost')
         .argParser(duration)
         .default(10_000, '10s'),
     )
     .addOption(engineOption())
-    .option('--json', 'tell on standard error what happens, in lines of JSON')
+    .option('--json', 'report events on standard error, in lines of JSON')
 }
 
 /**
- * Complains of a missing name: without one the parser takes the first word of the command for it.
- * @param words those of the command without what was taken for the name.
+ * Rejects a missing name: without one, the parser takes the first word of the command for it.
+ * @param words the command without the word that was taken for the name.
  */
 export function refuseCommandAsName(command: Command, words: readonly string[]): void {
   const { rawArgs } = command.parent as Command & { rawArgs: readonly string[] }
@@ -45,7 +47,7 @@ export function refuseCommandAsName(command: Command, words: readonly string[]):
 
 const LONGEST_LABEL = 100
 
-/** What others see beside the lock. Arguments may be secrets, so it is the name of the command alone. */
+/** The label that others see next to the lock: the name of the command without its arguments, which may be secrets. */
 export function labelOf(command: readonly string[]): string {
   return `signalbox: ${withoutSecrets(command[0]!).slice(0, LONGEST_LABEL)}`
 }

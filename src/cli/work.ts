@@ -5,24 +5,24 @@ import { EXIT } from './exit-status.js'
 import { printableJson } from './printable.js'
 import type { Terminal } from './terminal.js'
 
-/** How a command is run under a grant. */
+/** How to run a command while a grant is held. */
 export interface WorkOptions {
-  /** The variable that tells it its token. */
+  /** The environment variable that passes its token. */
   readonly fenceEnv: string
-  /** How long it may take to end after the loss of the grant: milliseconds. */
+  /** How long it may take to end after the loss of the grant, in milliseconds. */
   readonly grace: number
 }
 
 /**
- * Runs a command while the grant holds; once that is lost, it is told to end, and ended by force after the grace. Gives
- * its exit status.
- * @throws CommandError when it can't be started; LostError when the grant is lost already.
+ * Runs a command while the grant is held. If the grant is lost, sends SIGTERM, and SIGKILL after the grace period. Returns
+ * the exit status.
+ * @throws CommandError if it can't be started; LostError if the grant is already lost.
  */
 export async function work(
   command: readonly string[],
   grant: Grant,
   { fenceEnv, grace }: WorkOptions,
-  tell: Tell,
+  report: Report,
 ): Promise<number> {
   grant.assertHeld()
   const child = new Child(command, { [fenceEnv]: String(grant.token) }, grace)
@@ -30,28 +30,28 @@ export async function work(
   let lost = false
   const end = (): void => {
     lost = true
-    tell('lost', { message: (signal.reason as Error).message })
+    report('lost', { message: (signal.reason as Error).message })
     child.terminate()
   }
   if (signal.aborted) end()
   const letGo = onAbort(signal, end)
   try {
     const status = await child.ended
-    tell('ended', { status })
+    report('ended', { status })
     return lost ? EXIT.lost : status
   } finally {
     letGo()
   }
 }
 
-/** Tells what happens to a command: its own output keeps the standard output. */
-export type Tell = (
+/** Reports what happens to a command, on standard error: standard output belongs to the command. */
+export type Report = (
   event: 'granted' | 'skipped' | 'lost' | 'ended' | 'unreleased' | 'unrecorded',
   details: Readonly<Record<string, unknown>>,
 ) => void
 
-/** With `--json` all is told, in lines of JSON; else only what a person has to know. All of it on standard error. */
-export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
+/** Reports every event as a line of JSON with `--json`, else only failures. */
+export function reporter(stderr: Terminal['stderr'], json: boolean): Report {
   return (event, details) => {
     if (json) stderr.write(`${printableJson({ event, ...details })}\n`)
     else if (event in AFTERMATH) {
@@ -62,21 +62,21 @@ export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
   }
 }
 
-/** What follows from what a person is told. */
+/** The consequence of an event, for a person. */
 const AFTERMATH = {
-  lost: 'the command is ended',
-  unreleased: 'the command has run, and its locks end with their lease',
-  unrecorded: 'the command has run, and may run once more for its slot',
+  lost: 'stopping the command',
+  unreleased: 'the command has run; its locks expire with their lease',
+  unrecorded: 'the command has run, and may run again for its slot',
 } as const
 
-/** What is told of something that failed once the command had run. */
+/** Details of a failure after the command had run. */
 export function failureOf(error: unknown, more: object = {}): Readonly<Record<string, unknown>> {
   return { message: error instanceof Error ? error.message : String(error), ...more }
 }
 
-/** What goes on around a command. */
+/** The surroundings of a command. */
 export interface Surroundings {
-  readonly tell: Tell
-  /** Aborts when this process is told to end. While the command runs it is told, too. */
+  readonly report: Report
+  /** Aborts when a signal asks this process to end. While the command runs, it gets the signal too. */
   readonly interrupt: AbortSignal
 }

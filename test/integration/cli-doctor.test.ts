@@ -104,7 +104,7 @@ describe.concurrent('doctor of Redis', () => {
       /state=online.*state=online/s.test(String(await master.command('INFO', 'replication'))),
     )
     const fixes = async (url: string): Promise<readonly string[]> =>
-      (await found(url)).findings.map(({ fix }) => /^minReplicas=\d+/.exec(fix)?.[0] ?? fix)
+      (await found(url)).findings.map(({ fix }) => /minReplicas=\d+/.exec(fix)?.[0] ?? fix)
     expect(await fixes(master.url)).toEqual(['minReplicas=2'])
     expect(await fixes(`${master.url}?minReplicas=1`)).toEqual(['minReplicas=2'])
     expect(await fixes(`${master.url}?minReplicas=2`)).toEqual([])
@@ -216,7 +216,7 @@ describe.concurrent('doctor of Redis', () => {
     await server.command('RPUSH', name!, 'spoiled')
     const { ids, findings } = await found(server.url)
     expect(ids).toEqual(['no-limits'])
-    expect(findings[0]!.fix).toMatch(/^delete what another program has put there/)
+    expect(findings[0]!.fix).toMatch(/^delete what another program wrote there/)
   })
 
   test('names the weakened promise and the remedy in plain text', async () => {

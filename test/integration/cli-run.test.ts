@@ -64,7 +64,7 @@ describe.concurrent('run', () => {
       place.signalbox('run', '--lock', 'b', '--', 'no-such-command'),
       place.signalbox('run', '--lock', 'c', '--', '/tmp'),
     ])
-    expect(missing).toMatchObject({ status: 127, stderr: 'signalbox: there is no command no-such-command\n' })
+    expect(missing).toMatchObject({ status: 127, stderr: 'signalbox: command not found: no-such-command\n' })
     expect(folder.status).toBe(126)
   })
 
@@ -219,8 +219,8 @@ describe.concurrent('run', () => {
       await server.kill()
       writeFileSync(join(place.folder, 'go'), '')
       const { status, stderr } = await running.ended
-      expect(stderr).toContain('the command has run, and its locks end with their lease')
-      if (options.length > 0) expect(stderr).toContain('may run once more for its slot')
+      expect(stderr).toContain('the command has run; its locks expire with their lease')
+      if (options.length > 0) expect(stderr).toContain('may run again for its slot')
       expect(status).toBe(0)
     },
   )

@@ -43,19 +43,19 @@ describe.concurrent('show, graph and top', () => {
 
     const lines = graph.stdout.trim().split('\n')
     expect(lines.slice(1, 3).map(line => line.split(/ {2,}/)[0])).toEqual(['second', 'first'])
-    expect(lines[3]).toMatch(/^circle, perhaps a deadlock: /)
+    expect(lines[3]).toMatch(/^cycle, possibly a deadlock: /)
     expect(lines).toHaveLength(4)
     expect(JSON.parse(graphJson.stdout)).toMatchObject({
       waits: [
         { key: 'a', waiter: { session: second.session }, blocker: { session: first.session }, holds: true },
       ],
-      circles: [],
+      cycles: [],
     })
 
-    expect(top.stdout).toMatch(/^3 keys in use, 3 hold, 2 wait\nKEY .*\na .*first.*second.*\nb .*\nab .*\n$/)
+    expect(top.stdout).toMatch(/^keys in use: 3, holders: 3, waiters: 2\nKEY .*\na .*first.*second.*\nb .*\nab .*\n$/)
     expect(top.stdout).not.toContain('\u001b')
     expect(JSON.parse(topJson.stdout)).toMatchObject({ key: 'ab' })
-    expect(twice.stdout.match(/^1 keys in use/gm)).toHaveLength(2)
+    expect(twice.stdout.match(/^keys in use: 1,/gm)).toHaveLength(2)
     stop.abort()
     await Promise.all(waiting)
   })
@@ -113,7 +113,7 @@ describe.concurrent('show, graph and top', () => {
     const read = await place.bash(
       '"$NODE" "$SIGNALBOX" top --every 10ms --count 1000000 | head -n 1; echo "${PIPESTATUS[0]}"',
     )
-    expect(read).toEqual({ status: 0, stdout: '1 keys in use, 1 hold, 0 wait\n0\n', stderr: '' })
+    expect(read).toEqual({ status: 0, stdout: 'keys in use: 1, holders: 1, waiters: 0\n0\n', stderr: '' })
   })
 })
 
@@ -159,7 +159,7 @@ describe.concurrent('get, put and cas', () => {
     expect(Number(changed.stdout)).toBeGreaterThan(Number(version))
     expect(await place.signalbox('cas', 'prices', 'bread', version, '3')).toMatchObject({
       status: 1,
-      stderr: `signalbox: bread in prices has not version ${version}\n`,
+      stderr: `signalbox: bread in prices does not have version ${version}\n`,
     })
     expect((await place.signalbox('get', 'prices', 'bread')).stdout).toBe('[1,2]\n')
   })

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { labelOf } from '../../src/cli/work-options.js'
-import { complaint } from '../../src/cli/failure.js'
+import { errorLine } from '../../src/cli/failure.js'
 import { placeOf } from '../../src/cli/engine.js'
 import { plainError } from '../../src/engines/redis/clients/reply.js'
 import { diagnose, open } from '../../src/index.js'
@@ -52,7 +52,7 @@ function urlsWith(password: string, host: string): string[] {
 
 /** All that a person or a log could see of an error. */
 function seenOf(error: unknown): string {
-  const all = [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error), complaint(error)]
+  const all = [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error), errorLine(error)]
   for (let at = error; at instanceof Error; at = at.cause) all.push(at.message, String(at.stack))
   return all.join('\n')
 }

@@ -17,5 +17,5 @@ test('durations, permits, rates, versions and counts are read, and what is none 
     [countOf, ['', '0', '1.5', '-1']],
   ]
   for (const [read, texts] of refused) for (const text of texts) expect(() => read(text), text).toThrow()
-  expect(() => duration('5')).toThrow('It takes a time with its unit, as 250ms, 5s, 2m, 1h or 1d.')
+  expect(() => duration('5')).toThrow('It must be a time with a unit, such as 250ms, 5s, 2m, 1h or 1d.')
 })

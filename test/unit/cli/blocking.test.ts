@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { circlesOf, waitsOf } from '../../../src/cli/blocking.js'
+import { cyclesOf, waitsOf } from '../../../src/cli/blocking.js'
 import { graphTable } from '../../../src/cli/graph.js'
 import { overview } from '../../../src/cli/top.js'
 import type { Claim, LockReport, Party } from '../../../src/index.js'
@@ -40,29 +40,29 @@ test('readers do not wait for readers that hold, and permits only when there are
   expect(pairs([{ key: 'k', holders, waiters: [party('c', permits(1))] }])).toEqual([])
 })
 
-test('circles are found, each once, and chains are none', () => {
+test('cycles are found, each once, and chains are not cycles', () => {
   const chain = [exclusive('1', 'a', 'b'), exclusive('2', 'b', 'c'), exclusive('3', 'a', 'c')]
-  expect(circlesOf(waitsOf(chain))).toEqual([])
-  const circle = [...chain, exclusive('4', 'c', 'a'), exclusive('5', 'd', 'a')]
-  const [found, ...others] = circlesOf(waitsOf(circle))
+  expect(cyclesOf(waitsOf(chain))).toEqual([])
+  const cycle = [...chain, exclusive('4', 'c', 'a'), exclusive('5', 'd', 'a')]
+  const [found, ...others] = cyclesOf(waitsOf(cycle))
   expect(others).toEqual([])
   expect(found).toContain('a')
   expect(found).toContain('c')
   // A session that waits for itself may have two tasks that know nothing of each other.
-  expect(circlesOf(waitsOf([exclusive('1', 'a', 'a')]))).toEqual([])
+  expect(cyclesOf(waitsOf([exclusive('1', 'a', 'a')]))).toEqual([])
   expect(graphTable(waitsOf([exclusive('1', 'a', 'b'), exclusive('2', 'b', 'a')]))).toMatch(
-    /\ncircle, perhaps a deadlock: (a -> b -> a|b -> a -> b)\n$/,
+    /\ncycle, possibly a deadlock: (a -> b -> a|b -> a -> b)\n$/,
   )
 })
 
-test('the overview begins with the key that most wait for, and shows control characters', () => {
+test('the overview starts with the key that most wait for, and shows control characters', () => {
   const reports = [
     exclusive('quiet', 'a'),
     exclusive('busy', 'a', 'b', 'c'),
     exclusive('a\u001b[2J', 'a', 'b'),
   ]
   const lines = overview(reports)
-  expect(lines[0]).toBe('3 keys in use, 3 hold, 3 wait\n')
+  expect(lines[0]).toBe('keys in use: 3, holders: 3, waiters: 3\n')
   expect(lines.slice(2).map(line => line.split(/ {2,}/).slice(0, 2))).toEqual([
     ['busy', expect.stringMatching(/^ *2$/)],
     ['a\\u001b[2J', expect.stringMatching(/^ *1$/)],

@@ -25,17 +25,17 @@ const reports: readonly LockReport[] = [
 
 test('the table has a line for each holder and each waiter, in their order', () => {
   expect(table(reports).split('\n')).toEqual([
-    'KEY         STATE    CLAIM                    TOKEN  SINCE  LEASE  LABEL     HOST  PID  SESSION',
-    'invoice:42  held     exclusive  1773761422222221312   1.2s  28.0s  billing   host    7  abc',
-    'invoice:42  waits 1  exclusive                        12ms  28.0s            host    7  def',
-    'invoice:42  waits 2  exclusive                        12ms  28.0s            host    7  ghi',
-    'gpu\\n       held     2 of 4     1773761422222221312   1.2s  28.0s  a\\u001bb  host    7  abc',
+    'KEY         STATE    CLAIM                    TOKEN   AGE  LEASE  LABEL     HOST  PID  SESSION',
+    'invoice:42  held     exclusive  1773761422222221312  1.2s  28.0s  billing   host    7  abc',
+    'invoice:42  waits 1  exclusive                       12ms  28.0s            host    7  def',
+    'invoice:42  waits 2  exclusive                       12ms  28.0s            host    7  ghi',
+    'gpu\\n       held     2 of 4     1773761422222221312  1.2s  28.0s  a\\u001bb  host    7  abc',
     '',
   ])
 })
 
 test('without any locks the table is its head', () => {
-  expect(table([])).toBe('KEY  STATE  CLAIM  TOKEN  SINCE  LEASE  LABEL  HOST  PID  SESSION\n')
+  expect(table([])).toBe('KEY  STATE  CLAIM  TOKEN  AGE  LEASE  LABEL  HOST  PID  SESSION\n')
 })
 
 test('as JSON a token is text, exact to its last digit', () => {

@@ -30,10 +30,10 @@ function emptyFolder(): string {
 const file = 'file:./locks'
 test.each([
   [['lss'], "unknown command 'lss' (Did you mean ls?)"],
-  [['ls'], 'say where the locks are: --engine URL, or SIGNALBOX_URL'],
-  [['ls', '--engine', ''], 'say where the locks are'],
-  [['ls', '--engine', 'memory:'], 'live inside one process'],
-  [['ls', '--engine', 'memory:name'], 'live inside one process'],
+  [['ls'], 'missing engine: pass --engine URL or set SIGNALBOX_URL'],
+  [['ls', '--engine', ''], 'missing engine'],
+  [['ls', '--engine', 'memory:'], 'visible inside one process only'],
+  [['ls', '--engine', 'memory:name'], 'visible inside one process only'],
   [['ls', '--engine', 'locks'], 'open takes a URL'],
   [['ls', '--engine', 'gopher:x'], 'open takes a URL'],
   [['ls', '--engine', 'file:./locks?x=1'], 'has no parameter "x"'],
@@ -41,17 +41,17 @@ test.each([
   [['ls', '--engine', file, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
   [['release', '--engine', file, '--token', '1'], "missing required argument 'key'"],
   [['release', '--engine', file, 'key'], "'--token <number>' not specified"],
-  [['release', '--engine', file, 'key', '--token', '1.5'], 'A token is a whole number'],
-  [['release', '--engine', file, 'key', '--token', '-1'], 'A token is a whole number'],
-  [['release', '--engine', file, 'key', '--token', ''], 'A token is a whole number'],
-  [['release', '--engine', file, 'key', '--token', '9223372036854775808'], 'A token is a whole number'],
+  [['release', '--engine', file, 'key', '--token', '1.5'], 'It must be a token such as'],
+  [['release', '--engine', file, 'key', '--token', '-1'], 'It must be a token such as'],
+  [['release', '--engine', file, 'key', '--token', ''], 'It must be a token such as'],
+  [['release', '--engine', file, 'key', '--token', '9223372036854775808'], 'It must be a token such as'],
   [['revoke', '--engine', file], "missing required argument 'session'"],
-  [['run', '--engine', file, '--lock', 'a', '--once-per', '', '--', 'true'], 'a text that is not empty'],
-  [['run', '--engine', file, '--lock', 'a', '--fence-env', 'A=B', '--', 'true'], 'the name of a variable'],
+  [['run', '--engine', file, '--lock', 'a', '--once-per', '', '--', 'true'], 'It must not be empty'],
+  [['run', '--engine', file, '--lock', 'a', '--fence-env', 'A=B', '--', 'true'], 'name of an environment variable'],
   [['lead', '--', 'echo', 'hi'], "missing required argument 'name'"],
   [['lead', '--engine', file, '--', 'echo'], "missing required argument 'command'"],
   [['limit', '--rate', '1/s', '--', 'echo', 'hi'], "missing required argument 'name'"],
-  [['lead', '--engine', file, '--fence-env', '', 'a', '--', 'true'], 'the name of a variable'],
+  [['lead', '--engine', file, '--fence-env', '', 'a', '--', 'true'], 'name of an environment variable'],
 ])('refuses %j with one line and status 2', async (args, reason) => {
   expect(await signalbox(args, terminal)).toBe(2)
   expect(stderr).toMatch(/^signalbox: [^\n]+\n$/)
@@ -85,7 +85,7 @@ test.each<[string, (value: string) => string[], string[]?]>([
   ["'key'", (value: string) => ['cas', 's', value, '0', '1'], ['']],
   ["'key'", (value: string) => ['get', 's', value], ['']],
   ["'version'", (value: string) => ['cas', 's', 'k', value, '1'], ['', ' ', 'true', 'NaN', '5 ', ' 5s']],
-  ['the value takes JSON', (value: string) => ['put', 's', 'k', value], ['', ' ', 'NaN', ' 5s']],
+  ['the value must be JSON', (value: string) => ['put', 's', 'k', value], ['', ' ', 'NaN', ' 5s']],
   ["'key'", (value: string) => ['show', value], ['']],
   ["'key'", (value: string) => ['wait', value], ['']],
 ])('refuses values that a variable may hold for %s, before a folder is made', async (named, args, values) => {
@@ -106,7 +106,7 @@ test('a folder without locks is an error, and stays as it was', async () => {
       stderr = ''
       expect(await signalbox([...args, '--engine', `file:${path}`], terminal)).toBe(1)
       expect(stderr).toBe(
-        `signalbox: file:${path} can't be looked at: nothing was ever locked there, there is no ${path}/signalbox.db\n`,
+        `signalbox: can't read file:${path}: ${path}/signalbox.db does not exist, so nothing was ever locked there\n`,
       )
     }
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { columns } from '../../../src/cli/columns.js'
-import { complaint, CommandError, statusOf } from '../../../src/cli/failure.js'
+import { errorLine, CommandError, statusOf } from '../../../src/cli/failure.js'
 import { waitsOf } from '../../../src/cli/blocking.js'
 import { graphTable } from '../../../src/cli/graph.js'
 import { jsonLine, table } from '../../../src/cli/ls.js'
@@ -91,10 +91,10 @@ test.each([
 test('an error is one line with its causes, and no stack', () => {
   const cause = new Error('EACCES: not allowed\nat all', { cause: new Error('not allowed') })
   const error = new UnavailableError("there can't be a socket; see the cause", { cause })
-  expect(complaint(error)).toBe(
+  expect(errorLine(error)).toBe(
     "signalbox: there can't be a socket; see the cause: EACCES: not allowed\\nat all\n",
   )
-  expect(complaint(new Error('alone', { cause: 'a text' }))).toBe('signalbox: alone\n')
+  expect(errorLine(new Error('alone', { cause: 'a text' }))).toBe('signalbox: alone\n')
 })
 
 test('a mistake of the user has another status than a failure', () => {

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { tellingWaits } from '../../../src/cli/waits.js'
+import { reportingWaits } from '../../../src/cli/waits.js'
 import { open } from '../../../src/index.js'
 
 test('a person at a terminal is told which holder keeps a command waiting, a script is not', async () => {
@@ -12,7 +12,7 @@ test('a person at a terminal is told which holder keeps a command waiting, a scr
   const told: string[] = []
   const waiting = [true, false].map(isTTY => {
     const stderr = { isTTY, write: (text: string) => told.push(`${isTTY ? '' : 'script: '}${text}`) }
-    return tellingWaits(box, ['free', 'nightly'], stderr, () => box.mutex('free', 'nightly').acquire())
+    return reportingWaits(box, ['free', 'nightly'], stderr, () => box.mutex('free', 'nightly').acquire())
   })
   await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 5000 })
   expect(told[0]).toMatch(
