@@ -234,7 +234,7 @@ export class Box implements AsyncDisposable {
     const engine = this.#engine
     if (!engine.reserve) {
       throw new InvalidArgumentError(
-        `${engine.name} has no clock of its own that a limit could go by: open a box on files, PostgreSQL or one Redis server for its limits, or give each process its part with limiter() of signalbox/limits`,
+        `${engine.name} has no shared clock to measure a limit by: open a box on files, PostgreSQL or one Redis server for limits, or give each process its share with limiter() of signalbox/limits`,
         { engine: engine.name },
       )
     }
@@ -257,7 +257,8 @@ export class Box implements AsyncDisposable {
    * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async *inspect(prefix = '', options: InspectOptions = {}): AsyncGenerator<LockReport, void, void> {
-    if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
+    if (typeof prefix !== 'string')
+      throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)
     checkOptions(options, ['exact'])
     const exact = flag('exact', options.exact, false)
     if (exact) checkKey('prefix', prefix)
@@ -281,7 +282,8 @@ export class Box implements AsyncDisposable {
    * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async *limiters(prefix = ''): AsyncGenerator<LimiterReport, void, void> {
-    if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
+    if (typeof prefix !== 'string')
+      throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)
     yield* await keptLimiters(this.#engine, prefix)
   }
 
@@ -306,7 +308,8 @@ export class Box implements AsyncDisposable {
    */
   async forceRelease(key: string, token: bigint): Promise<boolean> {
     checkKey('key', key)
-    if (typeof token !== 'bigint') throw new InvalidArgumentError(`token takes a bigint, not ${shown(token)}`)
+    if (typeof token !== 'bigint')
+      throw new InvalidArgumentError(`token must be a bigint, not ${shown(token)}`)
     const number = numberOf(token)
     const lease = this.#session.keeper.inUse().get(grantName(key, number))
     if (lease) {

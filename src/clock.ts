@@ -191,7 +191,7 @@ export class VirtualClock implements Clock {
    */
   advance(duration: number): void {
     if (!Number.isFinite(duration) || duration < 0) {
-      throw new InvalidArgumentError(`duration takes milliseconds from 0 on, not ${shown(duration)}`)
+      throw new InvalidArgumentError(`duration must be milliseconds, 0 or more, not ${shown(duration)}`)
     }
     const until = this.#now + duration
     for (let timer = this.#next(); timer && timer.at <= until; timer = this.#next()) {

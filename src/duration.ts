@@ -20,12 +20,12 @@ export function milliseconds(option: string, value: unknown, bounds: DurationBou
   const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
   if (Number.isNaN(parsed)) {
     throw new InvalidArgumentError(
-      `${option} takes milliseconds or a text like '5s' (ms, s, m, h, d), not ${shown(value)}`,
+      `${option} must be milliseconds or a string like '5s' (ms, s, m, h, d), not ${shown(value)}`,
     )
   }
   if (parsed < bounds.least || parsed > bounds.most) {
     throw new InvalidArgumentError(
-      `${option} takes ${bounds.least} ms to ${bounds.most === Infinity ? 'no limit' : `${bounds.most} ms`}, not ${shown(value)}`,
+      `${option} must be ${bounds.most === Infinity ? `at least ${bounds.least} ms` : `from ${bounds.least} ms to ${bounds.most} ms`}, not ${shown(value)}`,
     )
   }
   return parsed

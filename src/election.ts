@@ -106,7 +106,7 @@ class MutexElection implements Election {
       return this.#lead(task, options)
     const { again = false, ...term } = options
     if (typeof again !== 'boolean' && typeof again !== 'function') {
-      const refused = new InvalidArgumentError(`again takes true, false or a function, not ${shown(again)}`)
+      const refused = new InvalidArgumentError(`again must be true, false or a function, not ${shown(again)}`)
       throw aboutTask(refused, false)
     }
     const { signal } = term
@@ -181,7 +181,7 @@ class MutexElection implements Election {
     let began = false
     try {
       if (typeof task !== 'function')
-        throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
+        throw new InvalidArgumentError(`the task of lead must be a function, not ${shown(task)}`)
       return await this.#mutex.run(async grant => {
         await this.#announce(grant, options?.label)
         began = true

@@ -89,7 +89,7 @@ const MISTAKEN: readonly RegExp[] = [
 export async function slotAt(option: string, slots: Slots, now: number): Promise<Slot> {
   if (typeof slots === 'object' && slots !== null) return period(slots.cron, await lastOf(slots, now))
   if (typeof slots !== 'string' || slots === '') {
-    throw new InvalidArgumentError(`${option} takes a text or { cron }, not ${shown(slots)}`)
+    throw new InvalidArgumentError(`${option} must be a string or { cron }, not ${shown(slots)}`)
   }
   if (!isDuration(slots)) return { name: checkedName(option, slots) }
   const length = milliseconds(option, slots, PERIOD_BOUNDS)
@@ -100,7 +100,7 @@ function checkedName(option: string, name: string): string {
   checkKey(option, name)
   if (!MISTAKEN.some(pattern => pattern.test(name))) return name
   throw new InvalidArgumentError(
-    `${option} takes a duration like '1d' (ms, s, m, h, d), in code { cron }, or a name that is like neither, not ${shown(name)}`,
+    `${option} must be a duration like '1d' (ms, s, m, h, d), { cron } in code, or a name that looks like neither, not ${shown(name)}`,
   )
 }
 
@@ -122,11 +122,11 @@ async function lastOf(slots: CronSlots, now: number): Promise<number> {
     new CronPattern(cron)
     last = new Cron(cron, { timezone: timeZone, paused: true }).previousRuns(1, before)[0]
   } catch (error) {
-    throw new InvalidArgumentError(`cron takes a pattern like '0 3 * * *', not ${shown(cron)}`, {
+    throw new InvalidArgumentError(`cron must be a pattern like '0 3 * * *', not ${shown(cron)}`, {
       cause: error,
     })
   }
-  if (!last) throw new InvalidArgumentError(`the pattern ${shown(cron)} has no time in the past`)
+  if (!last) throw new InvalidArgumentError(`cron must have a time in the past, unlike ${shown(cron)}`)
   return last.getTime()
 }
 
@@ -222,7 +222,7 @@ export async function oncePer<T>(
   let began: boolean | undefined = false
   try {
     if (typeof task !== 'function')
-      throw new InvalidArgumentError(`oncePer takes a function, not ${shown(task)}`)
+      throw new InvalidArgumentError(`the task of oncePer must be a function, not ${shown(task)}`)
     // Refuses what is wrong before it waits.
     await slotAt('slots', slots, Date.now())
     return await lock.run(async grant => {

@@ -82,7 +82,7 @@ async function inTime(opening: Promise<Box>, left: number, engine: string): Prom
       tooLate => tooLate.close(),
       () => undefined,
     )
-    throw new UnavailableError(`${engine} did not open in the time that wait allows`, { engine })
+    throw new UnavailableError(`timed out opening a box on ${engine}: wait is over`, { engine })
   } finally {
     over.abort()
   }

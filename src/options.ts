@@ -10,7 +10,7 @@ export const LONGEST_KEY = 1024
 export function checkKey(option: string, key: unknown): asserts key is string {
   if (typeof key !== 'string' || key.length === 0 || key.length > LONGEST_KEY || UNFIT.test(key)) {
     throw new InvalidArgumentError(
-      `${option} takes text of 1 to ${LONGEST_KEY} characters, well-formed and without NUL, not ${shown(key)}`,
+      `${option} must be a string of 1 to ${LONGEST_KEY} characters of well-formed Unicode without NUL, not ${shown(key)}`,
     )
   }
 }
@@ -21,18 +21,18 @@ const UNFIT = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00
 /** @throws InvalidArgumentError when a signal is neither an AbortSignal nor absent. */
 export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidArgumentError(`signal takes an AbortSignal, not ${shown(signal)}`)
+    throw new InvalidArgumentError(`signal must be an AbortSignal, not ${shown(signal)}`)
   }
 }
 
 /** @throws InvalidArgumentError when the options are no object or one has a name that is not known. */
 export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
   if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError(`options take an object, not ${shown(options)}`)
+    throw new InvalidArgumentError(`options must be an object, not ${shown(options)}`)
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      throw new InvalidArgumentError(`there is no option ${shown(name)}; known are ${known.join(', ')}`)
+      throw new InvalidArgumentError(`unknown option ${shown(name)}; it must be one of ${known.join(', ')}`)
     }
   }
 }
@@ -40,7 +40,7 @@ export function checkOptions(options: unknown, known: readonly string[]): assert
 /** @throws InvalidArgumentError when the runtime does not know the time zone. */
 export function checkTimeZone(timeZone: unknown): asserts timeZone is string {
   if (typeof timeZone === 'string' && isZone(timeZone)) return
-  throw new InvalidArgumentError(`timeZone takes a name like 'Europe/Berlin', not ${shown(timeZone)}`)
+  throw new InvalidArgumentError(`timeZone must be a name like 'Europe/Berlin', not ${shown(timeZone)}`)
 }
 
 function isZone(timeZone: string): boolean {
@@ -65,6 +65,6 @@ export function spelledZone(timeZone: string): string {
 export function flag(option: string, value: unknown, fallback: boolean): boolean {
   if (value === undefined) return fallback
   if (typeof value !== 'boolean')
-    throw new InvalidArgumentError(`${option} takes true or false, not ${shown(value)}`)
+    throw new InvalidArgumentError(`${option} must be true or false, not ${shown(value)}`)
   return value
 }

@@ -22,7 +22,7 @@ export function checkUnreserved(option: string, key: unknown): void {
   const taken = [ELECTION, LIMITER].find(start => key.startsWith(start))
   if (taken !== undefined) {
     throw new InvalidArgumentError(
-      `${option} takes a text that does not begin with '${taken}', which names the locks of ${taken.slice(0, -1)}s, not ${shown(key)}`,
+      `${option} must be a string that does not start with '${taken}', which is reserved for the locks of ${taken.slice(0, -1)}s, not ${shown(key)}`,
     )
   }
 }

@@ -155,7 +155,7 @@ async function refuseWhatCannotBe({ engine, peer, server }: Settings, draws: boo
       'memory: lives inside one process, which has no others to be killed; it is tested by simulation instead',
     )
   if (peer !== undefined && !engine.startsWith('redis://'))
-    throw new InvalidArgumentError(`--peer ${peer} takes an --engine redis://HOST:PORT, not ${engine}`)
+    throw new InvalidArgumentError(`--peer ${peer} needs --engine redis://HOST:PORT, not ${engine}`)
   if (server !== undefined && engine.startsWith('file:'))
     throw new InvalidArgumentError('--server: files have no server')
   if (peer !== undefined) await needs(`--peer ${peer}`, PACKAGES[peer])

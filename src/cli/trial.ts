@@ -10,7 +10,7 @@ import { shortDuration } from '../duration.js'
  */
 const NAME = 'signalbox-doctor'
 /** Messages of engines that found data of another program in place of theirs. */
-const SPOILED = /another program|is no JSON/
+const SPOILED = /another program|not valid JSON/
 const ROUND_TRIPS = 15
 /** Milliseconds. A lease is renewed after a third of it, and useful leases last at least 500 ms. */
 const SLOW = 100

@@ -58,5 +58,5 @@ async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | unde
 function heldBy({ label, host, pid, age, session }: Party): string {
   if (session === '') return 'held by a client of another library'
   const place = printable(label === undefined ? host : `${label} on ${host}`)
-  return `held by ${place} (pid ${pid}), which asked for it ${shortDuration(age)} ago`
+  return `held by ${place}, pid ${pid}, requested ${shortDuration(age)} ago`
 }

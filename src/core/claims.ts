@@ -15,16 +15,16 @@ const MOST_PERMITS = 2 ** 31 - 1
 
 /**
  * Checks claims and brings them into their one order.
- * @throws InvalidArgumentError when there is no claim, a key is invalid or has two modes, or permits are out of range.
+ * @throws InvalidArgumentError when there is no claim, a key is invalid or has two different claims, or permits are out of range.
  */
 export function claimSet(claims: readonly Claim[]): ClaimSet {
   if (claims.length === 1) return toSet([checked(claims[0]!)])
-  if (claims.length === 0) throw new InvalidArgumentError('a lock takes at least one key, not none')
+  if (claims.length === 0) throw new InvalidArgumentError('a lock needs at least one key')
   const byKey = new Map<string, Claim>()
   for (const claim of claims.map(checked)) {
     const earlier = byKey.get(claim.key)
     if (earlier && text(earlier) !== text(claim)) {
-      throw new InvalidArgumentError(`key ${shown(claim.key)} is claimed twice, in two different ways`)
+      throw new InvalidArgumentError(`key ${shown(claim.key)} has two different claims`)
     }
     byKey.set(claim.key, claim)
   }
@@ -53,7 +53,7 @@ function text(claim: Claim): string {
 /** A copy, so that the caller can't change it afterwards. */
 function checked(claim: Claim): Claim {
   if (typeof claim !== 'object' || claim === null) {
-    throw new InvalidArgumentError(`a claim takes an object with key and mode, not ${shown(claim)}`)
+    throw new InvalidArgumentError(`a claim must be an object with key and mode, not ${shown(claim)}`)
   }
   const { key, mode } = claim
   checkKey('key', key)
@@ -68,13 +68,13 @@ function checked(claim: Claim): Claim {
       return { key, mode, permits, max }
     }
     default:
-      throw new InvalidArgumentError(`mode takes 'exclusive', 'shared' or 'permits', not ${shown(mode)}`)
+      throw new InvalidArgumentError(`mode must be 'exclusive', 'shared' or 'permits', not ${shown(mode)}`)
   }
 }
 
 function checkPermits(option: string, value: unknown, most: number): void {
   if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > most) {
-    throw new InvalidArgumentError(`${option} takes a whole number from 1 to ${most}, not ${shown(value)}`)
+    throw new InvalidArgumentError(`${option} must be a whole number from 1 to ${most}, not ${shown(value)}`)
   }
 }
 

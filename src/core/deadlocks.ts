@@ -39,8 +39,8 @@ class Frame {
 const storage = new AsyncLocalStorage<Frame>()
 
 /**
- * Tracks which task holds what, as far as it was acquired by `run`. So it finds a task that waits for itself, directly
- * or round a circle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no
+ * Tracks what each task holds by `run`. So it finds a task that waits for itself, directly
+ * or through a cycle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no
  * task, because another task may release it. Permits that several tasks hold are not followed, because the release of
  * any of them may end the wait.
  */
@@ -112,7 +112,7 @@ export class DeadlockDetector {
     const { title } = queue.set
     if (own.some(frame => conflicting(frame, queue.set))) {
       throw new DeadlockError(
-        `this task already holds a key of ${title} and would wait for itself; see the option reentrant`,
+        `waiting for ${title} would deadlock: this task already holds one of its keys; see the option reentrant`,
         queue.context(),
       )
     }
@@ -125,10 +125,7 @@ export class DeadlockDetector {
     }
     for (const { set, order } of waitsFor) {
       if (own.some(frame => conflicting(frame, set))) {
-        throw new DeadlockError(
-          `waiting for ${title} would close a circle of tasks that wait for each other`,
-          queue.context(),
-        )
+        throw new DeadlockError(`waiting for ${title} would deadlock with another task`, queue.context())
       }
       for (const frame of this.#active.keys()) {
         if (!own.includes(frame) && frame.holds && conflicting(frame, set))

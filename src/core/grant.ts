@@ -43,7 +43,7 @@ export interface Grant extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A grant that can be downgraded, to admit readers beside it. */
+/** A grant that can be downgraded, to admit readers too. */
 export interface WriteGrant extends Grant {
   /**
    * Turns the write grant into a read grant, with no other writer between. Waiting readers are admitted.
@@ -110,7 +110,7 @@ export class LocalGrant implements WriteGrant {
 
   get signal(): AbortSignal {
     if (!this.#controller) {
-      // Made on demand: most callers never use the signal, and a controller costs microseconds.
+      // Created on demand: most callers never use the signal, and a controller costs microseconds.
       const controller = (this.#controller = new AbortController())
       // Many parts of a task may listen to its one signal.
       setMaxListeners(0, controller.signal)
@@ -141,7 +141,7 @@ export class LocalGrant implements WriteGrant {
     return !this.released && !this.#owner.keeper.isLost(this.lease)
   }
 
-  /** Whether its deadline has passed, whatever else has ended it. */
+  /** Whether its deadline has passed, even if something else has ended it. */
   get isOver(): boolean {
     return this.#owner.keeper.left(this.lease) === 0
   }
@@ -172,6 +172,6 @@ export class LocalGrant implements WriteGrant {
 
   #gone(): LostError {
     const { title } = this.lease.set
-    return new LostError(`${title} was released by this grant before`, this.#owner.context())
+    return new LostError(`this grant of ${title} was already released`, this.#owner.context())
   }
 }

@@ -12,7 +12,7 @@ const TOGETHER = 1 / 20
 const RETRY_AFTER = 1 / 12
 /** Milliseconds. */
 const SHORTEST_RETRY = 10
-/** At most so many leases are spares, or were and are in use again. */
+/** Maximum number of leases that are spares, or were and are in use again. */
 const MOST_SPARES = 64
 
 /**
@@ -78,8 +78,8 @@ export class LeaseKeeper {
     if (!lease.loss) {
       const now = this.#clock.now()
       // fault: a passed deadline is found by a timer only
-      if (now >= lease.deadline) this.lose(lease, `its lease of ${lease.duration} ms is over`)
-      else if (now >= this.#certainUntil()) this.lose(lease, 'the session may have ended')
+      if (now >= lease.deadline) this.lose(lease, `its lease of ${lease.duration} ms has expired`)
+      else if (now >= this.#certainUntil()) this.lose(lease, 'its session may have expired')
     }
     return lease.loss !== undefined
   }
@@ -89,14 +89,14 @@ export class LeaseKeeper {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
-  /** Marks a lease as lost and tells its user and its owner. A spare is only given back. */
+  /** Marks a lease as lost and notifies its user and its owner. A spare is only given back. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
     if (lease.giveBackSpare) return lease.giveBackSpare()
     const isKnown = this.#leases.has(lease.request.id)
     this.remove(lease)
     const { title } = lease.set
-    lease.loss = new LostError(`${title} is not held any more: ${why}`, {
+    lease.loss = new LostError(`${title} is no longer held: ${why}`, {
       key: title,
       engine: this.#engine.name,
       ...(cause && { cause }),
@@ -105,13 +105,13 @@ export class LeaseKeeper {
     if (isKnown) lease.owner.leaseLost(lease)
   }
 
-  /** The engine says that this grant was taken away. @param cause what ended it, if it was not taken away */
+  /** The engine reports that this grant was taken away. @param cause what ended it, if it was not taken away */
   takenAway(id: string, cause?: Error): void {
     const lease = this.#leases.get(id)
-    if (lease) this.lose(lease, cause?.message ?? 'it was taken away', cause)
+    if (lease) this.lose(lease, cause?.message ?? 'it was released by force', cause)
   }
 
-  /** The engine says that a request waits for this grant. A spare is given back. */
+  /** The engine reports that a request waits for this grant. A spare is given back. */
   wanted(id: string): void {
     const lease = this.#leases.get(id)
     if (!lease) return
@@ -148,7 +148,7 @@ export class LeaseKeeper {
     const certainUntil = this.#certainUntil()
     let next = Infinity
     for (const lease of [...this.#leases.values()]) {
-      // A callback that was told of a loss in this loop may have given other leases back.
+      // A callback that was notified of a loss in this loop may have given other leases back.
       if (!this.#leases.has(lease.request.id)) continue
       if (now >= Math.min(lease.deadline, certainUntil)) {
         this.isLost(lease)
@@ -176,7 +176,7 @@ export class LeaseKeeper {
       lease.renewing = false
       // The lease may have got a new number meanwhile, or may have been given back.
       if (!this.#leases.has(request.id) || lease.number !== number) return
-      if (!renewed) return this.lose(lease, 'the engine has ended it')
+      if (!renewed) return this.lose(lease, 'the engine has revoked it')
       // fault: a renewal counts from its answer
       lease.deadline = Math.max(lease.deadline, sentAt + duration)
       this.schedule(lease)

@@ -3,7 +3,7 @@ import type { LostError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
 import type { AcquireRequest } from './lock-options.js'
 
-/** A lease goes through at most so many turns, or so many milliseconds, until the engine is asked for other waiters. */
+/** Maximum turns of a lease, and milliseconds, until the engine is asked whether others wait. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
 /** The last turn that the token has room for. */
@@ -15,14 +15,14 @@ const ENOUGH_LEASE = 1 / 2
 export class Lease {
   /** Set once, when the lease is lost, because the engine said so or because the deadline passed. */
   loss: LostError | undefined
-  /** Tells its present user of its loss. */
+  /** Notifies its present user of its loss. */
   onLost: (() => void) | undefined
   /** When the keeper looks at it next: clock time. */
   due = 0
   renewing = false
   /** Whether the engine has said that no other request waits for it, and has not said `wanted` since. */
   isAlone = false
-  /** Set once it was downgraded to read: others may hold the key beside it, so it is not handed on as a write grant. */
+  /** Set once it was downgraded to read: others may hold the key too, so it is not handed on as a write grant. */
   downgraded = false
   /** Set once it was bound to a transaction: only the engine knows when that ends, so it is not handed on here. */
   isBound = false
@@ -34,7 +34,7 @@ export class Lease {
   isTakenAway = false
   /** Set while it is a spare, which no caller uses: gives it back. */
   giveBackSpare: (() => void) | undefined
-  /** When the engine was last heard, and the turn that came then. */
+  /** When the engine last answered, and the turn that came then. */
   #turnsSince = 0
   #firstTurn = 0
 
@@ -44,7 +44,7 @@ export class Lease {
    * @param duration how long it lasts without a renewal: milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
-   * @param owner hands it out, and is told when it is lost.
+   * @param owner hands it out, and is notified when it is lost.
    */
   constructor(
     public request: LockRequest,
@@ -56,7 +56,7 @@ export class Lease {
     readonly owner: LeaseOwner,
   ) {}
 
-  /** Counts turns anew from this one, because the engine was heard just now. @param now clock time. */
+  /** Counts turns anew from this one, because the engine answered just now. @param now clock time. */
   countTurnsFrom(turn: number, now: number): void {
     this.#firstTurn = turn
     this.#turnsSince = now

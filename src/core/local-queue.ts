@@ -68,7 +68,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #leases = 0
   /** The newest of all that it has had. */
   #latest: Lease | undefined
-  /** How many of them were downgraded, and so admit others beside them. */
+  /** How many of them were downgraded, and so admit other holders. */
   #downgraded = 0
   /** A lease that its last user released and that is kept for the next local caller. */
   #spare: Lease | undefined
@@ -110,7 +110,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#waiters.first?.request.read
   }
 
-  /** The lower of two waiting queues' orders sent its request first; Infinity when this one has sent none. */
+  /** Of two waiting queues, the one with the lower order sent its request first; Infinity if this one has sent none. */
   get order(): number {
     return this.#pending?.order ?? Infinity
   }
@@ -243,7 +243,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.isBound = true
     const { request, number } = lease
     if (await engine.fence({ request, number }, transaction)) return
-    this.keeper.lose(lease, 'the engine has ended it')
+    this.keeper.lose(lease, 'the engine has revoked it')
     throw lease.loss!
   }
 
@@ -266,14 +266,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       if (error instanceof UnavailableError) lease.request = request
       throw error
     }
-    if (!done) this.keeper.lose(lease, 'the engine has ended it')
+    if (!done) this.keeper.lose(lease, 'the engine has revoked it')
     if (lease.loss) throw lease.loss
     // A turn no longer reaches the writers that wait in this queue.
     this.#pump()
   }
 
   /**
-   * Keeps a released lease for the next local caller. The engine tells as soon as another request wants it, and only
+   * Keeps a released lease for the next local caller. The engine reports as soon as another request waits for it, and only
    * then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
    */
   #keepSpare({ lease }: LocalGrant): void {
@@ -306,7 +306,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#session.giveBack({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
   }
 
-  /** Whether no other request waits for the lease, and the engine tells of one before it decides it. */
+  /** Whether no other request waits for the lease, and the engine reports one before it decides it. */
   #tellsWanted(lease: Lease): boolean {
     return this.#session.engine.tellsWanted && lease.isAlone
   }
@@ -571,7 +571,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#leave(waiter, this.errors.timedOut(waiter.request.wait, this.#holder()))
   }
 
-  /** The holder that keeps the waiters waiting, as far as it is known here. */
+  /** The holder that the waiters wait for, as far as it is known here. */
   #holder(): Holder | undefined {
     if (this.#pending) return this.#pending.holder()
     const { member } = this.#session

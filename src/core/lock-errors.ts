@@ -34,9 +34,9 @@ export class LockErrors {
 
   /** @param wait milliseconds. @param holder the one that is known to hold it, if any. */
   timedOut(wait: number, holder?: Holder): TimedOutError {
-    const holds = holder ? `; ${holding(holder)}` : ''
+    const holds = holder ? ` (${holding(holder)})` : ''
     return new TimedOutError(
-      `${this.#title} was not to be had within ${wait} ms${holds}`,
+      `timed out after ${wait} ms waiting for ${this.#title}${holds}`,
       this.context,
       holder,
     )
@@ -50,20 +50,20 @@ export class LockErrors {
   }
 
   lostBeforeRelease(): LostError {
-    return new LostError(`${this.#title} was lost before it was released`, this.context)
+    return new LostError(`${this.#title} was lost before its release`, this.context)
   }
 
-  /** The engine has no transactions of callers'. */
+  /** The engine can't bind a grant to a caller's transaction. */
   noFence(): InvalidArgumentError {
     return new InvalidArgumentError(
-      `${this.#engine} has no transactions that a grant could be bound to; a resource can compare tokens instead`,
+      `${this.#engine} can't bind a grant to a transaction; let the resource compare fencing tokens instead`,
       this.context,
     )
   }
 
   notExclusive(): InvalidArgumentError {
     return new InvalidArgumentError(
-      `${this.#title} has no exclusive key that could be bound to a transaction`,
+      `${this.#title} has no exclusive key to bind to a transaction`,
       this.context,
     )
   }
@@ -75,27 +75,27 @@ export class LockErrors {
     )
   }
 
-  /** The key is in use with another number of permits. */
+  /** The key is in use with a different number of permits. */
   mismatch(key: string, max: number): InvalidArgumentError {
     return new InvalidArgumentError(
-      `the semaphore ${key} is live with ${max} permits, and this caller names another number`,
+      `semaphore ${key} is in use with max ${max}; this caller passed a different max`,
       { key, engine: this.#engine },
     )
   }
 
-  /** The engine gave an answer that the contract doesn't have. */
+  /** The engine gave an answer that is not in the contract. */
   unknownStatus(answer: unknown): IndeterminateError {
     const state = typeof answer === 'object' && answer && 'state' in answer
     return new IndeterminateError(
-      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no status`,
+      `the engine answered with an unknown ${state ? `state ${shown(answer.state)}` : `status ${shown(answer)}`}`,
       this.context,
     )
   }
 
-  /** What an engine has failed with, as an error of this library. */
+  /** Wraps an unexpected error of an engine. */
   failed(error: unknown): SignalboxError {
     if (error instanceof SignalboxError) return error
-    return new IndeterminateError(`the engine failed in a way it should not: ${String(error)}`, {
+    return new IndeterminateError(`the engine failed with an unexpected error: ${String(error)}`, {
       ...this.context,
       cause: error,
     })
@@ -107,8 +107,8 @@ export class LockErrors {
 }
 
 function holding({ label, host, pid, age }: Holder): string {
-  const who = `${label === undefined ? '' : `${shown(label)} on `}${host} (pid ${pid})`
+  const who = `${label === undefined ? '' : `${shown(label)} on `}${host}, pid ${pid}`
   return age === undefined
-    ? `the last holder known is ${who}`
-    : `it is held by ${who}, which asked for it ${shortDuration(age)} ago`
+    ? `last known holder: ${who}`
+    : `held by ${who}, requested ${shortDuration(age)} ago`
 }

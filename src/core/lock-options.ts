@@ -5,13 +5,13 @@ import { checkOptions, checkSignal, flag } from '../options.js'
 
 /** Options of a request. */
 export interface LockOptions {
-  /** How long to wait; default: as long as it takes. 0: don't wait for another holder or waiter. */
+  /** How long to wait; default: no limit. 0: don't wait for another holder or waiter. */
   wait?: Duration | undefined
   /** How long the grant lasts without a renewal, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
   lease?: Duration | undefined
   /** Ends the wait. It does not end a grant. */
   signal?: AbortSignal | undefined
-  /** What `inspect()` shows beside the holder: 1 to 200 characters. */
+  /** Label that `inspect()` shows with the holder: 1 to 200 characters. */
   label?: string | undefined
   /** Whether the lease is renewed until the release; default true. */
   renew?: boolean | undefined
@@ -54,7 +54,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 
 /**
  * Checks the options of a caller.
- * @throws InvalidArgumentError that names the option, the value it got and what it takes.
+ * @throws InvalidArgumentError that names the option, what it must be, and the value it got.
  */
 export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
@@ -63,7 +63,7 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
   checkSignal(signal)
   if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > LONGEST_LABEL)) {
     throw new InvalidArgumentError(
-      `label takes text of 1 to ${LONGEST_LABEL} characters, not ${shown(label)}`,
+      `label must be a string of 1 to ${LONGEST_LABEL} characters, not ${shown(label)}`,
     )
   }
   return {

@@ -84,7 +84,7 @@ export class ClaimLock implements Lock<WriteGrant> {
     let grant: LocalGrant | undefined
     try {
       if (typeof task !== 'function')
-        throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+        throw new InvalidArgumentError(`the task of run must be a function, not ${shown(task)}`)
       const request = checkedOptions(options)
       nested = this.#nested(request)
       grant = nested ? undefined : await this.#acquire(request)
@@ -181,7 +181,7 @@ class NestedGrant implements WriteGrant {
   }
 
   async downgrade(): Promise<void> {
-    throw new InvalidArgumentError('a nested grant can not be downgraded while the outer one counts on it')
+    throw new InvalidArgumentError("can't downgrade a nested grant while the outer grant is held")
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

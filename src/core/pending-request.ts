@@ -29,7 +29,7 @@ type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 /** What a pending request needs of its session. */
 export interface RequestSession {
   readonly clock: Clock
-  /** After how long a waiter has to report again that it is alive: milliseconds. */
+  /** Interval within which a waiter must report that it is alive, in milliseconds. */
   untilBeat(): number
   /** Sends an operation; an engine inside the process answers at once. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
@@ -76,7 +76,7 @@ export class PendingRequest {
 
   /**
    * @param lease of the grant that is asked for: milliseconds.
-   * @param wait the longest that a local caller waits for it, as the engine was told: milliseconds.
+   * @param wait the longest that a local caller waits for it, as sent to the engine: milliseconds.
    * @param sentAt when the last operation about it was sent: clock time.
    */
   constructor(
@@ -170,7 +170,7 @@ export class PendingRequest {
     this.#isOver = true
   }
 
-  /** Takes it out of the engine, whatever became of it there. */
+  /** Cancels it in the engine, whether it was applied there or not. */
   takeOut(): void {
     this.#session.giveBack({ type: 'cancel', request: this.request }, this.lease)
   }
@@ -202,7 +202,7 @@ export class PendingRequest {
     this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
   }
 
-  /** Within how long the engine has to hear of it again: milliseconds. */
+  /** Interval within which the engine expects its next sign of life, in milliseconds. */
   #untilHeard(): number {
     const within = hearWithin(this)
     return within < HEARD_EVERY ? within : this.#session.untilBeat()

@@ -28,6 +28,6 @@ export function givenEngine({ engine }: { readonly engine: unknown }): Engine {
 
 function unfit(found: string): InvalidArgumentError {
   return new InvalidArgumentError(
-    `engine takes an object with name, guarantees, join, submit and leave, not ${found}`,
+    `engine must be an object with name, guarantees, join, submit and leave, not ${found}`,
   )
 }

@@ -86,8 +86,8 @@ export function registeredFor(source: string | Given): Registered {
   const last = usual.pop()!
   throw new InvalidArgumentError(
     typeof source === 'string'
-      ? `open takes a URL with ${usual.join(', ')} or ${last}, not ${shown(beginningOf(source))}`
-      : `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config }, { postgres: client } or { engine }, not ${shown(source)}`,
+      ? `the source to open must be a URL with ${usual.join(', ')} or ${last}, not ${shown(beginningOf(source))}`
+      : `the source to open must be a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config }, { postgres: client } or { engine }, not ${shown(source)}`,
   )
 }
 
@@ -109,8 +109,8 @@ function checkEncoding(url: string): void {
   const scheme = url.slice(0, url.indexOf(':'))
   if (!/^[^/]*:\/\/([^@/?#]*@)?[^@]*$/.test(url)) {
     throw new InvalidArgumentError(
-      `a URL with ${scheme}: has // behind that and one @, between password and host; in users, passwords, paths and ` +
-        'parameters, @ is written as %40, / as %2F, ? as %3F, # as %23 and % as %25',
+      `a URL with ${scheme}: must have // after the scheme and one @, between password and host; in users, passwords, paths and ` +
+        'parameters, write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25',
     )
   }
 }

@@ -139,9 +139,9 @@ export function withLimit<T extends CheckedOptions>(options: T, limit: number, p
 
 function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
   if (!Array.isArray(limits)) {
-    throw new InvalidArgumentError(`limits takes an array of limits, not ${shown(limits)}`)
+    throw new InvalidArgumentError(`limits must be an array of limits, not ${shown(limits)}`)
   }
-  if (limits.length === 0) throw new InvalidArgumentError('limits takes at least one limit, not none')
+  if (limits.length === 0) throw new InvalidArgumentError('limits must have at least one limit')
   return limits.map((limit: LimitOptions) => {
     checkOptions(limit, LIMIT_NAMES)
     return checkedLimit(limit, jitter)
@@ -153,20 +153,20 @@ function checkedLimit(options: LimitOptions, jitter: number): Limit {
   const limit = whole('limit', options.limit, 1, MOST_PERMITS)
   const per = milliseconds('per', options.per, PER_BOUNDS)
   if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
-    throw new InvalidArgumentError(`timeZone is for window 'calendar' and per '1d'`)
+    throw new InvalidArgumentError(`timeZone needs window 'calendar' and per '1d'`)
   }
   if (!WINDOWS.includes(kind)) {
     const known = WINDOWS.map(name => `'${name}'`).join(', ')
-    throw new InvalidArgumentError(`window takes ${known}, not ${shown(kind)}`)
+    throw new InvalidArgumentError(`window must be one of ${known}, not ${shown(kind)}`)
   }
   if (kind === 'calendar') {
     if (!Number.isInteger(per)) {
       throw new InvalidArgumentError(
-        `per takes whole milliseconds for window 'calendar', not ${shown(options.per)}`,
+        `per must be whole milliseconds for window 'calendar', not ${shown(options.per)}`,
       )
     }
     if (jitter >= per) {
-      throw new InvalidArgumentError(`jitter takes less than per for window 'calendar', not ${jitter} ms`)
+      throw new InvalidArgumentError(`jitter must be less than per for window 'calendar', not ${jitter} ms`)
     }
     if (timeZone !== undefined) checkTimeZone(timeZone)
   }
@@ -185,7 +185,7 @@ function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): numb
   )
   if (meant.length === 1) return meant[0]!
   const there = limits.map(limit => `${limit.limit} in ${limit.per} ms`).join(', ')
-  throw new InvalidArgumentError(`per takes which of these limits is meant: ${there}; not ${shown(per)}`)
+  throw new InvalidArgumentError(`per must be that of one of these limits: ${there}; not ${shown(per)}`)
 }
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
@@ -207,6 +207,6 @@ export function whole(option: string, value: unknown, least: number, most: numbe
     return value as number
   }
   throw new InvalidArgumentError(
-    `${option} takes a whole number from ${least} to ${most}, not ${shown(value)}`,
+    `${option} must be a whole number from ${least} to ${most}, not ${shown(value)}`,
   )
 }

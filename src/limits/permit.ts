@@ -64,7 +64,8 @@ export async function underPermit<T>(
 ): Promise<T> {
   let permit
   try {
-    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+    if (typeof task !== 'function')
+      throw new InvalidArgumentError(`the task of run must be a function, not ${shown(task)}`)
     permit = await acquire()
   } catch (error) {
     throw aboutTask(error, false)

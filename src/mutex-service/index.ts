@@ -85,9 +85,9 @@ export class MutexService implements AsyncDisposable {
 
 function checked(options: MutexServiceOptions): MutexServiceOptions {
   if (typeof options !== 'object' || options === null)
-    throw new InvalidArgumentError('mutexService takes { url, leaseSeconds, waitMillis }')
+    throw new InvalidArgumentError('mutexService needs { url, leaseSeconds, waitMillis }')
   const { url, leaseSeconds, waitMillis, renew, log } = options
-  if (typeof url !== 'string') throw unfit('url', 'text such as redis://localhost:6379', url)
+  if (typeof url !== 'string') throw unfit('url', 'a string such as redis://localhost:6379', url)
   if (typeof leaseSeconds !== 'number' || !(leaseSeconds >= 0.02 && leaseSeconds <= 86_400))
     throw unfit('leaseSeconds', 'a number from 0.02 to 86400', leaseSeconds)
   if (typeof waitMillis !== 'number' || !(waitMillis >= 0))
@@ -97,6 +97,6 @@ function checked(options: MutexServiceOptions): MutexServiceOptions {
   return options
 }
 
-function unfit(option: string, takes: string, got: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(`${option} takes ${takes}, not ${inspect(got, { depth: 0 })}`)
+function unfit(option: string, expected: string, got: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(`${option} must be ${expected}, not ${inspect(got, { depth: 0 })}`)
 }

@@ -46,11 +46,11 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
   checkOptions(options, ['meterProvider', 'tracerProvider', 'lockName'])
   const { meterProvider = metrics, tracerProvider = trace, lockName = () => undefined } = options
   if (typeof lockName !== 'function')
-    throw new InvalidArgumentError(`lockName takes a function, not ${shown(lockName)}`)
+    throw new InvalidArgumentError(`lockName must be a function, not ${shown(lockName)}`)
   if (!has(meterProvider, 'getMeter'))
-    throw new InvalidArgumentError(`meterProvider takes a MeterProvider, not ${shown(meterProvider)}`)
+    throw new InvalidArgumentError(`meterProvider must be a MeterProvider, not ${shown(meterProvider)}`)
   if (!has(tracerProvider, 'getTracer'))
-    throw new InvalidArgumentError(`tracerProvider takes a TracerProvider, not ${shown(tracerProvider)}`)
+    throw new InvalidArgumentError(`tracerProvider must be a TracerProvider, not ${shown(tracerProvider)}`)
   const measured = new Metrics(meterProvider.getMeter(SCOPE), lockName)
   const traced = new Spans(tracerProvider.getTracer(SCOPE))
   const stops = [...listen(measured), ...listen(traced)]

@@ -246,9 +246,9 @@ export class Lock {
 /** A text or nothing times a number would be some wait, often none. @throws InvalidArgumentError */
 function checkRetries({ retryCount, retryDelay }: Pick<Settings, 'retryCount' | 'retryDelay'>): void {
   if (!Number.isInteger(retryCount) || retryCount < -1)
-    throw new InvalidArgumentError(`retryCount takes a whole number from -1, not ${shown(retryCount)}`)
+    throw new InvalidArgumentError(`retryCount must be a whole number, -1 or more, not ${shown(retryCount)}`)
   if (!Number.isFinite(retryDelay) || retryDelay < 0)
-    throw new InvalidArgumentError(`retryDelay takes milliseconds from 0, not ${shown(retryDelay)}`)
+    throw new InvalidArgumentError(`retryDelay must be milliseconds, 0 or more, not ${shown(retryDelay)}`)
 }
 
 function checkDuration(duration: number): void {

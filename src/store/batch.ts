@@ -311,7 +311,7 @@ export class Batch {
     if (member.attempts < member.mostAttempts) return true
     const key = keys.join(', ')
     member.reject(
-      new ConflictError(`the keys of the transaction moved ${member.attempts} times, last to ${key}`, {
+      new ConflictError(`the keys of the transaction changed ${member.attempts} times, last to ${key}`, {
         key,
         engine: this.#session.engine.name,
       }),
@@ -379,7 +379,7 @@ export class Batch {
     if (outcome.state !== 'conflict') {
       const key = queue.set.title
       return member.reject(
-        new LostError(`the locks of the transaction were lost before its commit: ${key}`, { key, engine }),
+        new LostError(`the transaction lost its locks before its commit: ${key}`, { key, engine }),
       )
     }
     const key = outcome.key.slice(this.#prefix.length)
@@ -417,7 +417,7 @@ function checkParts(parts: readonly Part[], keys: readonly string[]): void {
   for (const { id, key } of parts) {
     if (key === undefined || keys.includes(key)) continue
     throw new InvalidArgumentError(
-      `the id ${id} is to be recorded with ${key}, which the transaction did not name; it named ${keys.join(', ')}`,
+      `id ${id} belongs to ${key}, which is not a key of the transaction; its keys are ${keys.join(', ')}`,
       { key },
     )
   }

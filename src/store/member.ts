@@ -101,19 +101,19 @@ export function memberOf(
   reject: (error: unknown) => void,
 ): Member {
   if (typeof task !== 'function') {
-    throw new InvalidArgumentError(`transaction takes a function, not ${shown(task)}`)
+    throw new InvalidArgumentError(`the task of a transaction must be a function, not ${shown(task)}`)
   }
   checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts', 'in'])
   const { id, retention, attempts = DEFAULT_ATTEMPTS, in: within, ...lock } = options
   if (!Number.isSafeInteger(attempts) || attempts < 1) {
-    throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
+    throw new InvalidArgumentError(`attempts must be a whole number, 1 or more, not ${shown(attempts)}`)
   }
   if (
     within !== undefined &&
     (typeof within !== 'object' || (within as object | null) === null) &&
     typeof within !== 'function'
   ) {
-    throw new InvalidArgumentError(`in takes a client that has begun a transaction, not ${shown(within)}`)
+    throw new InvalidArgumentError(`in must be a client with an open transaction, not ${shown(within)}`)
   }
   const settle = (tell: () => void): void => {
     if (member.settled) return
@@ -169,13 +169,13 @@ function partsOf(id: NonNullable<TransactionOptions['id']>): readonly Part[] {
 }
 
 function unfitIds(id: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(`id takes text, or a list of different ids, not ${shown(id)}`)
+  return new InvalidArgumentError(`id must be a string, or a list of different ids, not ${shown(id)}`)
 }
 
 function checkNamed(keys: readonly string[]): readonly string[] {
   const named: unknown = keys
   if (!Array.isArray(named) || named.length === 0) {
-    throw new InvalidArgumentError(`a transaction takes at least one key, not ${shown(keys)}`)
+    throw new InvalidArgumentError(`a transaction must name at least one key, not ${shown(keys)}`)
   }
   for (const key of named as unknown[]) checkKey('key', key)
   return keys

@@ -68,7 +68,7 @@ export class Store {
   constructor(session: Session, name: string, options: StoreOptions = {}, isTold = true) {
     checkKey('store', name)
     if (name.includes('/'))
-      throw new InvalidArgumentError(`store takes a name without "/", not ${shown(name)}`)
+      throw new InvalidArgumentError(`store must be a name without "/", not ${shown(name)}`)
     const group = groupOptions(options)
     const { records } = options
     this.#values = records === undefined ? new EngineValues(session) : recordValues(session, records)
@@ -254,12 +254,12 @@ function groupOptions(options: StoreOptions): GroupOptions | undefined {
   const { group } = options
   if (group === undefined) return undefined
   if (typeof group !== 'object' || group === null) {
-    throw new InvalidArgumentError(`group takes an object with most and within, not ${shown(group)}`)
+    throw new InvalidArgumentError(`group must be an object with most and within, not ${shown(group)}`)
   }
   checkOptions(group, ['most', 'within'])
   if (!Number.isSafeInteger(group.most) || group.most < 2 || group.most > MOST_TOGETHER) {
     throw new InvalidArgumentError(
-      `group.most takes a whole number from 2 to ${MOST_TOGETHER}, not ${shown(group.most)}`,
+      `group.most must be a whole number from 2 to ${MOST_TOGETHER}, not ${shown(group.most)}`,
     )
   }
   return { most: group.most, within: milliseconds('group.within', group.within, WITHIN_BOUNDS) }
@@ -268,7 +268,7 @@ function groupOptions(options: StoreOptions): GroupOptions | undefined {
 function recordValues(session: Session, records: unknown): Values {
   if (typeof records !== 'object' || records === null || !isRecords(records))
     throw new InvalidArgumentError(
-      `records takes an object with get and compareAndSet, not ${shown(records)}`,
+      `records must be an object with get and compareAndSet, not ${shown(records)}`,
     )
   return new RecordValues(session, records)
 }
@@ -279,6 +279,6 @@ function isRecords(records: Partial<Records>): records is Records {
 
 function checkVersion(version: unknown): void {
   if (!Number.isSafeInteger(version) || (version as number) < 0) {
-    throw new InvalidArgumentError(`version takes a version that was read, or 0, not ${shown(version)}`)
+    throw new InvalidArgumentError(`version must be a version that was read, or 0, not ${shown(version)}`)
   }
 }

@@ -56,7 +56,7 @@ export class TransactionQueue {
     if (member.within && !this.#canJoin)
       return member.reject(
         new InvalidArgumentError(
-          `${this.#session.engine.name} can't write values in a transaction of the caller's; leave out the option in`,
+          `${this.#session.engine.name} can't write values in a caller's transaction; remove the option in`,
         ),
       )
     // A transaction within a task must not wait for the batch that the task may belong to.
@@ -131,7 +131,9 @@ export class TransactionQueue {
     const { wait, signal } = member.request
     const context = () => ({ key: titleOf(member, this.#prefix), engine: this.#session.engine.name })
     const timedOut = (): void =>
-      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`, context()))
+      member.reject(
+        new TimedOutError(`timed out after ${wait} ms waiting for the locks of the transaction`, context()),
+      )
     const aborted = (): void =>
       member.reject(new AbortedError('the transaction was aborted', { ...context(), cause: signal?.reason }))
     if (signal?.aborted) return aborted()

@@ -123,7 +123,7 @@ export class OverlayTransaction implements Transaction {
 
   leaveOut(id: string): void {
     if (!this.#ids.includes(id))
-      throw new InvalidArgumentError(`no part of the transaction has the id ${shown(id)}`)
+      throw new InvalidArgumentError(`the transaction has no part with the id ${shown(id)}`)
     this.leftOut.add(id)
   }
 
@@ -142,7 +142,7 @@ export class OverlayTransaction implements Transaction {
   #full(key: string): string {
     if (!this.#claimed.has(key)) {
       throw new InvalidArgumentError(
-        `the transaction touches ${key}, which it did not name; it named ${[...this.#claimed].join(', ')}`,
+        `${key} is not a key of the transaction; its keys are ${[...this.#claimed].join(', ')}`,
         { key },
       )
     }

@@ -15,7 +15,7 @@ export function encode(key: string, value: unknown): string {
   }
   if (text === undefined) {
     throw new InvalidArgumentError(
-      `the value of ${shown(key)} takes what JSON can hold, not ${shown(value)}`,
+      `the value of ${shown(key)} must be representable in JSON, not ${shown(value)}`,
       { key, cause },
     )
   }
@@ -31,6 +31,6 @@ export function decode(key: string, text: string | undefined): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new UnavailableError(`the value of ${key} can't be read: it is no JSON`, { key, cause })
+    throw new UnavailableError(`the value of ${key} can't be read: it is not valid JSON`, { key, cause })
   }
 }

@@ -183,7 +183,7 @@ describe.concurrent('signalbox chaos', () => {
     [['--check', 'missing.json'], /missing.json is no history of a run: ENOENT/],
     [['--check', 'one.json', '--engine', 'file:./locks'], /cannot be used with option '--engine/],
     [['--engine', 'memory:'], /memory: lives inside one process/],
-    [['--engine', 'file:./locks', '--peer', 'redlock'], /takes an --engine redis:/],
+    [['--engine', 'file:./locks', '--peer', 'redlock'], /needs --engine redis:/],
     [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
     [['--faults', 'many'], /whole number/],
     [['--engine', 'file:./locks', '--json', '/dev/null/report.json'], /can't write .*ENOTDIR/],
@@ -239,6 +239,6 @@ describe.concurrent('signalbox chaos', () => {
     await using place = new CommandPlace()
     const engine = `redis://127.0.0.1:${await freePort()}`
     const { status, stderr } = await place.signalbox('chaos', '--engine', engine)
-    expect({ status, told: /can't be reached/.test(stderr) }).toEqual({ status: 69, told: true })
+    expect({ status, told: /can't reach/.test(stderr) }).toEqual({ status: 69, told: true })
   })
 })

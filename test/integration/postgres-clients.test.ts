@@ -68,7 +68,7 @@ test('a PGlite takes a fence in a transaction, and no transaction of a store', a
     await grant.fence(tx)
     const within = box.store('s').transaction(['key'], state => state.put('key', 1), { in: tx })
     await expect(within).rejects.toMatchObject(
-      invalid("can't write values in a transaction of the caller's; leave out the option in"),
+      invalid("can't write values in a caller's transaction; remove the option in"),
     )
   })
   await grant.release()
@@ -148,7 +148,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
 test('a value that is no client is refused', async () => {
   for (const value of [undefined, null, 1, server.url, {}, [], () => {}, new Map(), { query: () => {} }])
     await expect(open({ postgres: value as object })).rejects.toMatchObject(
-      invalid('postgres takes a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
+      invalid('postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
     )
   await expect(open({ postgres: {}, shcema: 'a' } as never)).rejects.toMatchObject(
     invalid('no option "shcema"'),

@@ -54,6 +54,6 @@ test('commands show the locks on a server, and take them away', async () => {
   await here.server.kill()
   const gone = await signalbox('ls', '--engine', url)
   expect(gone).toMatchObject({ status: 69, stdout: '' })
-  expect(gone.stderr).toMatch(/^signalbox: .*can't be reached.*\n$/)
+  expect(gone.stderr).toMatch(/^signalbox: .*can't reach.*\n$/)
   expect(gone.stderr).not.toContain('secret')
 })

@@ -96,7 +96,7 @@ test('a value that is no client is refused', async () => {
     { sendCommand: () => {} },
   ])
     await expect(open({ redis: redis as object })).rejects.toMatchObject(
-      invalid('redis takes a client or a cluster'),
+      invalid('redis must be a client or a cluster'),
     )
   await expect(open({ redis: {}, perfix: 'a' } as never)).rejects.toMatchObject(invalid('no option "perfix"'))
 })

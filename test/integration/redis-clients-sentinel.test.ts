@@ -48,7 +48,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
     const nowhere = `redis+sentinel://127.0.0.1:${await freePort()}/${servers.name}`
     expect(await refusal(nowhere)).toMatchObject(unavailable('ECONNREFUSED'))
     expect(await refusal(url.replace(/\/\w+$/, '/other'))).toMatchObject(
-      unavailable('no Sentinel knows a master named other'),
+      unavailable('no Sentinel knows the master other'),
     )
     expect(await refusal(url.replace(PASSWORD, 'wrong'))).toMatchObject(unavailable('WRONGPASS'))
   })

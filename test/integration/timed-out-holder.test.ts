@@ -32,7 +32,7 @@ async function timedOut(waiting: Promise<unknown>): Promise<TimedOutError> {
 
 const later = (box: Box) => timedOut(box.mutex('key').acquire({ wait: 300 }))
 
-test.each(engines)('on %s a waiter that timed out is told of the holder in another box', async (_, url) => {
+test.each(engines)('on %s a waiter that timed out gets the holder in another box', async (_, url) => {
   await using one = await open(url(), { label: 'the box' })
   await using other = await open(url())
   await using third = await open(url())
@@ -43,7 +43,7 @@ test.each(engines)('on %s a waiter that timed out is told of the holder in anoth
   expect(first.holder!.age).toBeGreaterThan(250)
   // Behind another waiter, the holder may have changed.
   expect(second.holder).toMatchObject({ session, age: undefined })
-  expect(second.message).toMatch(/; the last holder known is "the box" on .+ \(pid \d+\)$/)
+  expect(second.message).toMatch(/ \(last known holder: "the box" on .+, pid \d+\)$/)
 
   const set = await timedOut(other.mutex('key', 'other key').acquire({ wait: 300 }))
   expect(set.holder).toMatchObject({ session, age: undefined })

@@ -38,11 +38,11 @@ const distantRedis: EngineFixture = {
 /** What makes no sense at that distance, each with the reason. */
 const BESIDE: Readonly<Record<string, string>> = {
   'tokens rise after every way in which a grant can end':
-    'its lease of 30 ms is over before the answer is there',
+    'its lease of 30 ms has expired before the answer is there',
   'a signal that is first read after the loss is aborted':
-    'its lease of 30 ms is over before the answer is there',
+    'its lease of 30 ms has expired before the answer is there',
   'a second downgrade does nothing, and a lost grant can not be downgraded':
-    'its lease of 30 ms is over before the answer is there',
+    'its lease of 30 ms has expired before the answer is there',
   'a release wakes only the first waiter':
     'its preparation outlasts the time after which waiters tell that they live',
   'a release wakes all readers at the head, and not the writer behind them':

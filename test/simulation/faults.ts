@@ -132,8 +132,8 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a passed deadline is found by a timer only',
-    wrong: `if (now >= lease.deadline + 10) this.lose(lease, \`its lease of \${lease.duration} ms is over\`)
-      else if (now >= this.#certainUntil()) this.lose(lease, 'the session may have ended')`,
+    wrong: `if (now >= lease.deadline + 10) this.lose(lease, \`its lease of \${lease.duration} ms has expired\`)
+      else if (now >= this.#certainUntil()) this.lose(lease, 'its session may have expired')`,
     breaks: ['P1', 'P3'],
   },
   {

@@ -191,7 +191,7 @@ export class LockWork {
     const { code, message } = error as { code?: string; message: string }
     history.note(this.#process.name, `fails: ${String(code)}`)
     const waited = this.#process.clock.now() - this.#calledAt
-    if (code === 'INVALID_ARGUMENT' && message.includes('is live with')) return
+    if (code === 'INVALID_ARGUMENT' && message.includes('is in use with max')) return
     if (code === undefined || !EXPECTED.has(code))
       history.violate('P10', `a caller of a lock gets ${String(error)}`)
     else if (FAULTS.has(code) && (direct || climate.kind === 'calm') && this.#process.open)

@@ -75,7 +75,7 @@ const claims: Case[] = [
     'a key in two modes',
     box => box.lock({ key: 'a', mode: 'shared' }, { key: 'a', mode: 'exclusive' }).acquire(),
     '"a"',
-    'twice',
+    'two different claims',
   ],
 ]
 

@@ -230,7 +230,7 @@ describe('the virtual clock', () => {
     const clock = new VirtualClock(100)
     for (const duration of [NaN, -1, Infinity, '5' as never]) {
       expect(() => clock.advance(duration)).toThrow(InvalidArgumentError)
-      expect(() => clock.advance(duration)).toThrow('duration takes milliseconds')
+      expect(() => clock.advance(duration)).toThrow('duration must be milliseconds')
     }
     clock.advance(0)
     expect(clock.now()).toBe(100)

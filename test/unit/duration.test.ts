@@ -55,15 +55,15 @@ describe('a duration becomes milliseconds', () => {
     ].map(value => [shown(value), value] as const),
   )('%s is none', (_, value) => {
     expect(() => milliseconds('wait', value, any)).toThrow(InvalidArgumentError)
-    expect(() => milliseconds('wait', value, any)).toThrow(/^wait takes .*5s.*, not /)
+    expect(() => milliseconds('wait', value, any)).toThrow(/^wait must be .*5s.*, not /)
   })
 
   test('bounds are inclusive, and named in the error', () => {
     const bounds = { least: 20, most: 1000 }
     expect(milliseconds('lease', 20, bounds)).toBe(20)
     expect(milliseconds('lease', '1s', bounds)).toBe(1000)
-    expect(() => milliseconds('lease', 19.9, bounds)).toThrow('lease takes 20 ms to 1000 ms, not 19.9')
-    expect(() => milliseconds('lease', '2s', bounds)).toThrow('lease takes 20 ms to 1000 ms, not "2s"')
-    expect(() => milliseconds('wait', -1, any)).toThrow('wait takes 0 ms to no limit, not -1')
+    expect(() => milliseconds('lease', 19.9, bounds)).toThrow('lease must be from 20 ms to 1000 ms, not 19.9')
+    expect(() => milliseconds('lease', '2s', bounds)).toThrow('lease must be from 20 ms to 1000 ms, not "2s"')
+    expect(() => milliseconds('wait', -1, any)).toThrow('wait must be at least 0 ms, not -1')
   })
 })

@@ -77,7 +77,7 @@ function lockOptions(call: (options: object, asked: Asked) => unknown): Row[] {
 
 const groups: Record<string, Row[]> = {
   open: [
-    ['open takes a URL', url => open(url as string), NEVER],
+    ['the source to open must be a URL', url => open(url as string), NEVER],
     ['wait', (wait, { engine }) => open({ engine }, { wait } as Any)],
     ['label', (label, { engine }) => open({ engine }, { label } as Any), [undefined, ...NAMES]],
     ['detectDeadlocks', (detectDeadlocks, { engine }) => open({ engine }, { detectDeadlocks } as Any)],
@@ -166,7 +166,7 @@ const groups: Record<string, Row[]> = {
     ['concurrency', concurrency => limiter({ ...perSecond, concurrency } as Any)],
     ['clock', clock => limiter({ ...perSecond, clock } as Any)],
     ['key', key => limiter(perSecond as Any).key(key as string), NAMES],
-    ['n takes', n => limiter(perSecond as Any).acquire(n as number)],
+    ['n must be', n => limiter(perSecond as Any).acquire(n as number)],
     ['wait', wait => limiter(perSecond as Any).acquire(1, { wait } as Any)],
     ['signal', signal => limiter(perSecond as Any).acquire(1, { signal } as Any)],
     ['priority', priority => limiter(perSecond as Any).acquire(1, { priority } as Any)],
@@ -188,7 +188,7 @@ const groups: Record<string, Row[]> = {
     ],
     ['shares', (shares, { box }) => box.limiter(name(), { ...perSecond, shares })],
     ['key', (key, { box }) => box.limiter(name(), perSecond).key(key), NAMES],
-    ['n takes', (n, { box }) => box.limiter(name(), perSecond).acquire(n)],
+    ['n must be', (n, { box }) => box.limiter(name(), perSecond).acquire(n)],
     ['wait', (wait, { box }) => box.limiter(name(), perSecond).acquire(1, { wait })],
     ['signal', (signal, { box }) => box.limiter(name(), perSecond).acquire(1, { signal })],
     ['priority', (priority, { box }) => box.limiter(name(), perSecond).acquire(1, { priority })],

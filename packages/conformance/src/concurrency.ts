@@ -266,7 +266,7 @@ export function concurrency(fixture: EngineFixture): void {
       for (const number of [0, 1.5, -1, NaN, Infinity, 10_001, '3', null]) {
         assert.throws(
           () => limiterOf(box, { concurrency: number as number }),
-          /concurrency takes a whole number from 1 to/,
+          /concurrency must be a whole number from 1 to/,
         )
       }
       assert.throws(

@@ -115,6 +115,6 @@ function checkFixture(fixture: unknown): void {
     [guarantees, weaknesses].every(part => typeof part === 'object' && part !== null)
   if (isFit) return
   throw new InvalidArgumentError(
-    `conformance takes a fixture with name, guarantees, network, start and weaknesses, not ${inspect(fixture, { depth: 0 })}`,
+    `conformance must be a fixture with name, guarantees, network, start and weaknesses, not ${inspect(fixture, { depth: 0 })}`,
   )
 }

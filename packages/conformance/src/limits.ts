@@ -514,12 +514,12 @@ export function limits(fixture: EngineFixture): void {
       const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
       assert.throws(
         () => box.limiter('api', both as never),
-        `there is no option "limit"; known are limits, ${known}`,
+        `unknown option "limit"; it must be one of limits, ${known}`,
       )
       const timed = { limit: 1, per: '1s', clock: systemClock }
       assert.throws(
         () => box.limiter('api', timed as never),
-        `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
+        `unknown option "clock"; it must be one of limit, per, window, timeZone, ${known}`,
       )
       const limiter = box.limiter('api', { limit: 2, per: 1000 })
       await assert.rejects(limiter.acquire(3), InvalidArgumentError)

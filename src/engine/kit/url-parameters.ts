@@ -7,8 +7,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 export function urlParameters(query: string): Map<string, string> {
   const parameters = new Map<string, string>()
   for (const [name, value] of new URLSearchParams(query)) {
-    if (parameters.has(name))
-      throw new InvalidArgumentError(`an engine's URL names the option ${shown(name)} twice`)
+    if (parameters.has(name)) throw new InvalidArgumentError(`the URL has the option ${shown(name)} twice`)
     parameters.set(name, value)
   }
   return parameters

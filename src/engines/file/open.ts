@@ -39,7 +39,7 @@ function options(url: string): FileOptions {
   }
   const durable = parameters.get('durable') ?? 'true'
   if (durable !== 'true' && durable !== 'false') {
-    throw new InvalidArgumentError(`durable takes true or false, not ${shown(durable)}`)
+    throw new InvalidArgumentError(`durable must be true or false, not ${shown(durable)}`)
   }
   return { folder: resolve(path), durable: durable === 'true' }
 }
@@ -51,13 +51,13 @@ function split(url: string): [path: string, query: string] {
     // `file:///folder` and `file:/folder` are the same place; `file:folder` is relative to the working directory.
     path = decodeURIComponent(encoded.replace(/^\/\/(?=\/)/, ''))
   } catch (cause) {
-    throw new InvalidArgumentError(`a file: URL takes a percent-encoded path, not ${shown(encoded)}`, {
+    throw new InvalidArgumentError(`the path of a file: URL must be percent-encoded, not ${shown(encoded)}`, {
       cause,
     })
   }
   if (path === '' || path.startsWith('//') || path.includes('\0')) {
     throw new InvalidArgumentError(
-      `a file: URL takes the path of a folder of this machine, not ${shown(url)}`,
+      `a file: URL must have the path of a folder on this machine, not ${shown(url)}`,
     )
   }
   return [withHome(path), query]
@@ -68,7 +68,7 @@ function withHome(path: string): string {
   if (!path.startsWith('~')) return path
   if (path !== '~' && !path.startsWith('~/'))
     throw new InvalidArgumentError(
-      `a file: URL takes ~ for the home folder of this user, not that of another as in ${shown(path)}; a folder of that name is ./${path}`,
+      `~ in a file: URL must be this user's home folder, not another user's as in ${shown(path)}; write ./${path} for a folder of that name`,
     )
   return join(homedir(), path.slice(1))
 }

@@ -1,7 +1,7 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 
-/** The entry of the table was written by another program, or has another layout. */
+/** The entry of the table was written by another program, or has an unknown layout. */
 export class UnreadableError extends Error {}
 
 /** Another program has written to the entry of a store key. */
@@ -27,15 +27,18 @@ export function failureOf(
   const context = { engine: name, cause: error }
   if (error instanceof UnreadableError)
     return new UnavailableError(
-      `the entry "table" of the map ${map}.table of ${name} was written by another program, or has another layout`,
+      `the entry "table" of the map ${map}.table of ${name} was written by another program, or has an unknown layout`,
       context,
     )
   if (error instanceof SpoiledError)
     return new UnavailableError(
-      `the value of ${error.key} can't be read: another program has written to ${map}.values`,
+      `can't read the value of ${error.key}: another program has written to ${map}.values`,
       { ...context, key: error.key, cause: error.cause },
     )
   if (error instanceof UnclearError || kind === IndeterminateError)
-    return new IndeterminateError(`${name} did not answer; the operation may have been carried out`, context)
-  return new UnavailableError(`${name} did not answer; the operation was not carried out`, context)
+    return new IndeterminateError(
+      `timed out waiting for ${name}; the operation may have been applied`,
+      context,
+    )
+  return new UnavailableError(`timed out waiting for ${name}; the operation was not applied`, context)
 }

@@ -28,7 +28,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   const match = FORM.exec(url)
   if (!match)
     throw new InvalidArgumentError(
-      'a Hazelcast URL looks like hazelcast://user:password@host:5701,host/cluster',
+      'a Hazelcast URL must look like hazelcast://user:password@host:5701,host/cluster',
     )
   const [, login, hosts = '', path = '', query = ''] = match
   const parameters = urlParameters(query)
@@ -54,7 +54,7 @@ export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): Hazelca
   if (unknown !== undefined) throw unknownOption(unknown)
   if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
     throw new InvalidArgumentError(
-      `hazelcast takes a configuration of hazelcast-client, not ${shown(hazelcast)}`,
+      `hazelcast must be a configuration of hazelcast-client, not ${shown(hazelcast)}`,
     )
   const config = hazelcast as ClientConfig
   const { clusterName = DEFAULT_CLUSTER, network } = config
@@ -68,17 +68,17 @@ export function mapNames(map: string): readonly [locks: string, table: string, v
 }
 
 function unknownOption(name: string): InvalidArgumentError {
-  return new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; the only one is map`)
+  return new InvalidArgumentError(`unknown option ${shown(name)} for Hazelcast; it must be map`)
 }
 
 function mapName(map: unknown): string {
   if (map === undefined) return DEFAULT_MAP
   if (typeof map !== 'string' || map === '')
-    throw new InvalidArgumentError(`map takes the name of a map, not ${shown(map)}`)
+    throw new InvalidArgumentError(`map must be the name of a map, not ${shown(map)}`)
   const taken = [TABLE, VALUES].find(end => map.endsWith(end))
   if (taken !== undefined)
     throw new InvalidArgumentError(
-      `map takes a name that does not end with '${taken}', which another map of Signalbox may have, not ${shown(map)}`,
+      `map must be a name that does not end with '${taken}', the name of another map of Signalbox, not ${shown(map)}`,
     )
   return map
 }
@@ -87,7 +87,7 @@ function address(host: string): string {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+)(?::(\d{1,5}))?$/.exec(host)
   const port = Number(match?.[2] ?? DEFAULT_PORT)
   if (!match || port < 1 || port > 65535)
-    throw new InvalidArgumentError('a Hazelcast URL takes addresses like host:5701')
+    throw new InvalidArgumentError('a Hazelcast URL must have addresses like host:5701')
   return `${match[1]!}:${port}`
 }
 
@@ -95,7 +95,7 @@ function credentials(login: string): { username: string; password: string } {
   const [username = '', password, ...rest] = login.split(':')
   if (password === undefined || rest.length > 0)
     throw new InvalidArgumentError(
-      'a Hazelcast URL names user and password as user:password, percent-encoded',
+      'a Hazelcast URL must have its credentials as user:password, percent-encoded',
     )
   return { username: decoded('user', username), password: decoded('password', password) }
 }
@@ -104,6 +104,6 @@ function decoded(what: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL is not percent-encoded`)
+    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL must be percent-encoded`)
   }
 }

@@ -128,13 +128,13 @@ export class Link {
       } catch (error) {
         if (client) void this.#end(client)
         if (error instanceof this.#package.InvalidConfigurationError)
-          throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
+          throw new InvalidArgumentError(`hazelcast-client rejected its configuration: ${error.message}`, {
             engine: name,
             cause: error,
           })
         if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until)
           throw new UnavailableError(
-            `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, ` +
+            `can't reach any member of the cluster at ${name}: the address or the name of the cluster may be wrong, ` +
               `which the client can't tell apart`,
             { engine: name, cause: error },
           )

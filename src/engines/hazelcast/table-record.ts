@@ -115,7 +115,7 @@ export function decodeTable(text: string): TableRecord {
   try {
     return decoded(text)
   } catch (error) {
-    throw new UnreadableError('the record of the table can not be read', { cause: error })
+    throw new UnreadableError("can't read the record of the table", { cause: error })
   }
 }
 

@@ -149,7 +149,7 @@ export class Table {
         await pause(this.#clock, true)
       }
     }
-    throw new UnclearError('the answer to a change was lost', { cause })
+    throw new UnclearError('the reply to a change was lost', { cause })
   }
 
   async #replace(before: string | undefined, after: string): Promise<boolean> {

@@ -185,7 +185,7 @@ export class Transactions {
   #checkPatience({ until }: Attempt): void {
     if (this.#clock.now() < until) return
     const { name } = this.#place
-    throw new UnavailableError(`${name} was too busy; the operation was not carried out`, { engine: name })
+    throw new UnavailableError(`${name} was too busy; the operation was not applied`, { engine: name })
   }
 
   /** The entries that are known, and the keys whose entries have to be read. A pending entry is in the record. */

@@ -32,7 +32,7 @@ export function decodeEntry(text: string): ValueEntry {
   const about = JSON.parse(at < 0 ? text : `${text.slice(0, at)}}`) as Omit<ValueEntry, 'value'>
   const { stamp, version, ids } = about
   if (!text.startsWith(STAMP) || !Number.isSafeInteger(stamp) || !Number.isSafeInteger(version))
-    throw new TypeError('it lacks a stamp or a version')
-  if (!Array.isArray(ids)) throw new TypeError('it lacks ids')
+    throw new TypeError('its stamp or version is missing')
+  if (!Array.isArray(ids)) throw new TypeError('its ids are missing')
   return { ...about, value: at < 0 ? undefined : text.slice(at + VALUE.length, -1) }
 }

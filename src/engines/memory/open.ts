@@ -12,7 +12,9 @@ const spaces = new Map<string, MemorySpace>()
 export function openMemory(url: string): MemoryEngine {
   const name = url.slice('memory:'.length)
   if (name.includes('?')) {
-    throw new InvalidArgumentError(`a memory: URL has no parameters, and its name no "?": ${shown(url)}`)
+    throw new InvalidArgumentError(
+      `a memory: URL must not have parameters, or "?" in its name: ${shown(url)}`,
+    )
   }
   let space = spaces.get(name)
   if (!space) {

@@ -32,7 +32,7 @@ export function tlsOf(parameters: ReadonlyMap<string, string>): PostgresTls | un
   const checks = Object.hasOwn(CHECKS, mode) ? CHECKS[mode] : undefined
   if (checks === undefined && mode !== 'disable')
     throw new InvalidArgumentError(
-      `sslmode takes disable, ${Object.keys(CHECKS).join(', ')}, not ${shown(mode)}`,
+      `sslmode must be one of disable, ${Object.keys(CHECKS).join(', ')}, not ${shown(mode)}`,
     )
   const isOptional = mode === 'allow' || mode === 'prefer'
   if (bindsChannel && (isOptional || checks === undefined))

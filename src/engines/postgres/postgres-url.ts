@@ -107,7 +107,7 @@ export function schemaName(schema: unknown, option = 'schema'): string {
   if (schema === undefined) return DEFAULT_SCHEMA
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new InvalidArgumentError(
-      `${option} takes a name of up to 40 small letters, digits and underscores, not ${shown(schema)}`,
+      `${option} must be a name of up to 40 small letters, digits and underscores, not ${shown(schema)}`,
     )
   return schema
 }
@@ -116,7 +116,7 @@ export function schemaName(schema: unknown, option = 'schema'): string {
 export function portNumber(text: string, option: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535)
-    throw new InvalidArgumentError(`${option} takes a number from 1 to 65535, not ${shown(text)}`)
+    throw new InvalidArgumentError(`${option} must be a number from 1 to 65535, not ${shown(text)}`)
   return port
 }
 
@@ -167,7 +167,7 @@ function serversOf(authority: string, parameters: ReadonlyMap<string, string>): 
 function connectTimeout(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,6}$/.test(text))
-    throw new InvalidArgumentError(`connect_timeout takes a number of seconds, not ${shown(text)}`)
+    throw new InvalidArgumentError(`connect_timeout must be a number of seconds, not ${shown(text)}`)
   return text.match(/^0+$/) ? undefined : Number(text) * 1000
 }
 

@@ -52,12 +52,18 @@ export class CallErrors {
     if (error instanceof RedisReplyError) {
       const text = `${this.#engine} refuses: ${error.message}`
       if (UNKNOWN_COMMAND.test(error.message))
-        return new UnavailableError(`${text}; Signalbox needs the commands EVALSHA and EVAL`, context)
+        return new UnavailableError(
+          `${text}; allow the commands EVALSHA and EVAL, which Signalbox needs`,
+          context,
+        )
       return REFUSALS.has(error.code) || NOT_RUN.test(error.message)
         ? new UnavailableError(text, context)
         : new IndeterminateError(text, context)
     }
-    return new IndeterminateError(`${this.#engine} failed in a way it should not: ${String(error)}`, context)
+    return new IndeterminateError(
+      `${this.#engine} failed with an unexpected error: ${String(error)}`,
+      context,
+    )
   }
 
   /** A call for a limiter failed. */
@@ -76,7 +82,7 @@ export class CallErrors {
     const reason = message.startsWith('WRONGTYPE')
       ? `another program keeps something else than ${this.#noun} there`
       : message
-    return new UnavailableError(`${operation.type} was refused by ${this.#engine}: ${reason}`, {
+    return new UnavailableError(`${this.#engine} refused ${operation.type}: ${reason}`, {
       engine: this.#engine,
       key,
       cause: new RedisReplyError(message),
@@ -86,7 +92,7 @@ export class CallErrors {
   /** An operation was carried out, but too few replicas have it. */
   unsafe(operation: ScriptOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
-    return new IndeterminateError(`${this.#engine} has done it for ${String(key)}, but ${why}`, {
+    return new IndeterminateError(`${this.#engine} applied the change to ${String(key)}, but ${why}`, {
       engine: this.#engine,
       key,
       cause,
@@ -96,7 +102,7 @@ export class CallErrors {
   /** An operation was sent twice, and its outcome is what the second execution finds. */
   twice({ type }: ScriptOperation): Error {
     return new IndeterminateError(
-      `${type} may have been carried out twice, because the connection to ${this.#engine} broke meanwhile`,
+      `${type} may have run twice, because the connection to ${this.#engine} was lost meanwhile`,
       { engine: this.#engine },
     )
   }
@@ -118,7 +124,7 @@ export class CallErrors {
   }
 
   #unreadable(what: string, name: string, key: string | undefined, cause?: unknown): Error {
-    return new UnavailableError(`${what} can't be read: another program has written to ${name}`, {
+    return new UnavailableError(`can't read ${what}: another program has written to ${name}`, {
       engine: this.#engine,
       key,
       cause,

@@ -34,9 +34,12 @@ export class RedisLimits {
     const { answer, earliest, latest } = await this.#run(SCRIPT, key, args)
     const reserved = reservedOf(answer, request)
     if (!reserved) {
-      throw new UnavailableError(`the clocks of this process and of ${this.#link.name} are a day apart`, {
-        engine: this.#link.name,
-      })
+      throw new UnavailableError(
+        `the clocks of this process and of ${this.#link.name} differ by a day or more; synchronize them`,
+        {
+          engine: this.#link.name,
+        },
+      )
     }
     return { reserved, earliest, latest }
   }

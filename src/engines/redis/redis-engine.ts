@@ -196,7 +196,7 @@ export class RedisEngine implements Engine {
     const url = await clusterUrl(this.#link, this.#names)
     if (url === undefined) return
     throw new InvalidArgumentError(
-      `${this.name} is a node of a Redis Cluster: open ${url}, or give a client that is connected to the cluster`,
+      `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
       { engine: this.name },
     )
   }

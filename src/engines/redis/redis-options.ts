@@ -32,17 +32,20 @@ const KNOWN = ['prefix', 'minReplicas', 'layout']
 export function redisOptions(given: Readonly<Record<string, unknown>>): Required<RedisOptions> {
   for (const name of Object.keys(given)) {
     if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(`Redis has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
+      throw new InvalidArgumentError(
+        `unknown option ${shown(name)} for Redis; it must be one of ${KNOWN.join(', ')}`,
+      )
   }
   const { prefix = '', minReplicas = 0, layout = 'string' } = given
-  if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes a text, not ${shown(prefix)}`)
+  if (typeof prefix !== 'string')
+    throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)
   if (prefix.includes(OWN))
     throw new InvalidArgumentError(
-      `prefix takes a text without '${OWN}', which names what Signalbox keeps, not ${shown(prefix)}`,
+      `prefix must be a string without '${OWN}', which marks keys of Signalbox, not ${shown(prefix)}`,
     )
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0)
-    throw new InvalidArgumentError(`minReplicas takes a whole number from 0, not ${shown(minReplicas)}`)
+    throw new InvalidArgumentError(`minReplicas must be a whole number, 0 or more, not ${shown(minReplicas)}`)
   if (layout !== 'string' && layout !== 'redisson')
-    throw new InvalidArgumentError(`layout takes 'string' or 'redisson', not ${shown(layout)}`)
+    throw new InvalidArgumentError(`layout must be 'string' or 'redisson', not ${shown(layout)}`)
   return { prefix, minReplicas, layout }
 }

@@ -47,7 +47,7 @@ export function parseRedisUrl(url: string): RedisPlace {
   if (!match || scheme === undefined || !REDIS_SCHEMES.includes(scheme)) {
     // What does not have the form may have its password anywhere.
     throw new InvalidArgumentError(
-      `a Redis URL looks like redis://user:password@host:6379/0, with one of ${REDIS_SCHEMES.join(', ')}`,
+      `a Redis URL must look like redis://user:password@host:6379/0, with a scheme of ${REDIS_SCHEMES.join(', ')}`,
     )
   }
   const [, , credentials = '', hosts = '', path = '', query = ''] = match
@@ -72,7 +72,9 @@ export function parseRedisUrl(url: string): RedisPlace {
 function serverOf(name: string, scheme: Scheme, hosts: string, path: string): RedisServerPlace {
   if (scheme === 'redis+unix') {
     if (hosts !== '' || path.length < 2)
-      throw new InvalidArgumentError(`${name} takes the path of a socket, like redis+unix:///run/redis.sock`)
+      throw new InvalidArgumentError(
+        `${name} must have the path of a socket, like redis+unix:///run/redis.sock`,
+      )
     return { kind: 'server', address: { path: decoded(name, path) } }
   }
   const addresses = addressesOf(name, scheme, hosts)
@@ -81,7 +83,7 @@ function serverOf(name: string, scheme: Scheme, hosts: string, path: string): Re
   if (kind === 'sentinel') return { kind, sentinels: addresses, masterName: masterNameOf(name, path) }
   if (addresses.length > 1)
     throw new InvalidArgumentError(
-      `${name} names several servers, which redis+sentinel: and redis+cluster: take`,
+      `${name} names several servers, which only redis+sentinel: and redis+cluster: allow`,
     )
   return { kind, address: addresses[0]! }
 }
@@ -92,7 +94,7 @@ function addressesOf(name: string, scheme: Scheme, hosts: string): NetworkAddres
     const [, ipv6, host, port] = HOST_AND_PORT.exec(text) ?? []
     const number = port === undefined ? usual : Number(port)
     if ((ipv6 ?? host) === undefined || number < 1 || number > 65_535)
-      throw new InvalidArgumentError(`${name} takes host:port`)
+      throw new InvalidArgumentError(`${name} must have addresses like host:6379`)
     return { host: (ipv6 ?? host)!, port: number, tls }
   })
 }
@@ -101,13 +103,13 @@ function databaseOf(name: string, scheme: Scheme, path: string, parameters: Map<
   const inPath = scheme === 'redis' || scheme === 'rediss'
   const given = inPath ? path.slice(1) : (parameters.get('db') ?? '')
   if (inPath && parameters.has('db'))
-    throw new InvalidArgumentError(`${name} takes its database as a path, like redis://host/1`)
+    throw new InvalidArgumentError(`${name} must have its database as the path, like redis://host/1`)
   const { kind } = KINDS[scheme]
   if (kind === 'cluster' && (given !== '' || path.length > 1))
-    throw new InvalidArgumentError(`${name} takes no path and no database: a cluster has none but 0`)
+    throw new InvalidArgumentError(`${name} must have no path and no database: a cluster has only database 0`)
   if (given === '') return 0
   if (!/^\d{1,9}$/.test(given))
-    throw new InvalidArgumentError(`${name} takes the number of a database, not ${shown(given)}`)
+    throw new InvalidArgumentError(`${name} must have the number of a database, not ${shown(given)}`)
   return Number(given)
 }
 
@@ -115,7 +117,7 @@ function masterNameOf(name: string, path: string): string {
   const masterName = decoded(name, path.slice(1))
   if (masterName === '')
     throw new InvalidArgumentError(
-      `${name} takes the master's name as a path, like redis+sentinel://host/name`,
+      `${name} must have the master's name as its path, like redis+sentinel://host/name`,
     )
   return masterName
 }
@@ -131,6 +133,6 @@ function decoded(name: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new InvalidArgumentError(`${name} has a part that is not percent-encoded as it should be`)
+    throw new InvalidArgumentError(`${name} must be percent-encoded`)
   }
 }

@@ -138,8 +138,8 @@ export class SlotsEngine implements Engine {
     const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))
     if (spread === undefined) return
     throw new InvalidArgumentError(
-      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with ` +
-        'one hash tag, like {orders}:1 and {orders}:2',
+      `the keys of a transaction on Redis Cluster must be in one hash slot, not ${first!} and ${spread}; give them ` +
+        'the same hash tag, like {orders}:1 and {orders}:2',
       { engine: this.name, key: spread },
     )
   }

@@ -77,7 +77,10 @@ export class BoxSession {
     } catch (cause) {
       await client.close()
       if (!(cause instanceof SessionExpiredError)) throw cause
-      throw new UnavailableError(`a session of ${engine} ended before it was of any use`, { engine, cause })
+      throw new UnavailableError(`the ZooKeeper session of ${engine} ended while the box was opening`, {
+        engine,
+        cause,
+      })
     }
     return client
   }

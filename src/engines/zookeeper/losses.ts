@@ -10,7 +10,7 @@ const MOST_LOSSES = 16
 export function checkLosses(losses: number, what: { key: string; engine: string }): void {
   if (losses < MOST_LOSSES) return
   throw new UnavailableError(
-    `the connection was lost at each of ${losses} attempts; it may be longer than the server's jute.maxbuffer`,
+    `lost the connection at each of ${losses} attempts; the request may be larger than the server's jute.maxbuffer`,
     what,
   )
 }

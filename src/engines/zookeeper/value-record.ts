@@ -45,7 +45,7 @@ export function decodeRecord(data: Buffer, mtime: number): ValueRecord {
   }
   const { stamp, ids = [], fresh = [], version, deleted = false } = about
   if (typeof stamp !== 'string' || !Array.isArray(ids) || !Array.isArray(fresh))
-    throw new TypeError('it lacks a stamp')
+    throw new TypeError('its stamp is missing')
   const value = deleted ? undefined : data.toString('utf8', end + 1)
   return writtenAt({ value, ids, fresh, stamp, version }, mtime)
 }

@@ -108,7 +108,7 @@ export class Values {
     }
     if (now.node?.record.stamp === stamp) return Number(now.node.stat.mzxid)
     if (now.node?.stat.mzxid === before.node?.stat.mzxid) return undefined
-    throw new IndeterminateError('a commit lost its answer, and another change came after it', {
+    throw new IndeterminateError('the reply to a commit was lost, and another change came after it', {
       key,
       engine,
     })

@@ -154,10 +154,10 @@ export class ZooKeeperEngine implements Engine {
     if (cause instanceof InvalidArgumentError && key !== undefined)
       return new InvalidArgumentError(cause.message, { key, engine, cause })
     if (cause instanceof SessionExpiredError)
-      return new IndeterminateError(`the session of ${engine} has expired meanwhile`, { engine, cause })
+      return new IndeterminateError(`the session of ${engine} expired meanwhile`, { engine, cause })
     if (cause instanceof SignalboxError) return cause
     const why = cause instanceof Error ? cause.message : String(cause)
-    return new UnavailableError(`${engine} refuses: ${why}`, { engine, cause })
+    return new UnavailableError(`${engine} refused: ${why}`, { engine, cause })
   }
 }
 

@@ -35,30 +35,34 @@ const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
 export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const match = FORM.exec(url)
   if (!match)
-    throw new InvalidArgumentError('a ZooKeeper URL looks like zookeeper://user:password@host:2181,host/path')
+    throw new InvalidArgumentError(
+      'a ZooKeeper URL must look like zookeeper://user:password@host:2181,host/path',
+    )
   const [, scheme = '', credentials, hosts = '', path = '', query = ''] = match
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
   if (root !== '') checkPath(root)
   try {
     parseEnsemble(hosts)
   } catch {
-    throw new InvalidArgumentError('a ZooKeeper URL takes addresses like host:2181')
+    throw new InvalidArgumentError('a ZooKeeper URL must have addresses like host:2181')
   }
   const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
     if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(`ZooKeeper has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
+      throw new InvalidArgumentError(
+        `unknown option ${shown(name)} for ZooKeeper; it must be one of ${KNOWN.join(', ')}`,
+      )
   }
   const login = credentials === undefined ? undefined : decoded(credentials)
   const auth = parameters.get('auth') ?? 'digest'
   if (auth !== 'digest' && auth !== 'sasl')
-    throw new InvalidArgumentError(`auth takes 'digest' or 'sasl', not ${shown(auth)}`)
+    throw new InvalidArgumentError(`auth must be 'digest' or 'sasl', not ${shown(auth)}`)
   if (auth === 'sasl' && !/^[^:]+:./s.test(login ?? ''))
-    throw new InvalidArgumentError("auth 'sasl' takes a user and a password in the URL")
+    throw new InvalidArgumentError("auth 'sasl' needs a user and a password in the URL")
   const sessionTimeout = numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT
   const bridge = parameters.get('bridge') ?? 'false'
   if (bridge !== 'true' && bridge !== 'false')
-    throw new InvalidArgumentError(`bridge takes 'true' or 'false', not ${shown(bridge)}`)
+    throw new InvalidArgumentError(`bridge must be 'true' or 'false', not ${shown(bridge)}`)
   return {
     name: `${scheme}://${hosts}${root === '' ? '/' : root}`,
     ensemble: hosts,
@@ -85,11 +89,11 @@ function aclOf(text: string, login: string | undefined): readonly Acl[] {
   if (text === 'open') return OPEN_ACL
   if (text !== 'creator' && !text.includes(':'))
     throw new InvalidArgumentError(
-      `acl takes 'open', 'creator' or a list like auth::cdrwa,world:anyone:r, not ${shown(text)}`,
+      `acl must be 'open', 'creator' or a list like auth::cdrwa,world:anyone:r, not ${shown(text)}`,
     )
   const acl = text === 'creator' ? CREATOR_ACL : parseAcl(text)
   if (login === undefined && acl.some(({ scheme }) => scheme === 'auth'))
-    throw new InvalidArgumentError("acl 'creator' and the scheme auth take a user and a password in the URL")
+    throw new InvalidArgumentError("acl 'creator' and the scheme auth need a user and a password in the URL")
   return acl
 }
 
@@ -105,5 +109,7 @@ function decoded(credentials: string): string {
   } catch {
     // Said below, without the password.
   }
-  throw new InvalidArgumentError('a ZooKeeper URL names user and password as user:password, percent-encoded')
+  throw new InvalidArgumentError(
+    'a ZooKeeper URL must have its credentials as user:password, percent-encoded',
+  )
 }

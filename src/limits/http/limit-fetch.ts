@@ -66,9 +66,10 @@ export function limitFetch<Fetch extends typeof fetch>(
   limiter: CallLimiter,
   options: LimitFetchOptions = {},
 ): Fetch {
-  if (typeof send !== 'function') throw new InvalidArgumentError(`fetch takes a function, not ${shown(send)}`)
+  if (typeof send !== 'function')
+    throw new InvalidArgumentError(`fetch must be a function, not ${shown(send)}`)
   if (typeof limiter?.acquire !== 'function') {
-    throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
+    throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
   const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MOST_RETRIES)

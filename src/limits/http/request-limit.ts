@@ -68,17 +68,17 @@ export function judge<Request>(
   options: RequestOptions<Request> = {},
 ): Judge<Request> {
   if (typeof limiter?.decide !== 'function') {
-    throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
+    throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['key', 'name'])
   const { key, name = 'default' } = options
   // The header takes printable ASCII only.
   if (typeof name !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(name)) {
-    throw new InvalidArgumentError(`name takes up to 100 printable ASCII characters, not ${shown(name)}`)
+    throw new InvalidArgumentError(`name must be 1 to 100 printable ASCII characters, not ${shown(name)}`)
   }
   if (key === undefined) return () => verdict(limiter, name)
-  if (typeof key !== 'function') throw new InvalidArgumentError(`key takes a function, not ${shown(key)}`)
-  if (!('key' in limiter)) throw new InvalidArgumentError('key is for a limiter that has keys')
+  if (typeof key !== 'function') throw new InvalidArgumentError(`key must be a function, not ${shown(key)}`)
+  if (!('key' in limiter)) throw new InvalidArgumentError('key needs a limiter that has keys')
   return async request => {
     const own = key(request)
     return own === undefined ? undefined : verdict(limiter.key(own), name)

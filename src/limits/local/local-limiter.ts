@@ -99,6 +99,6 @@ export function limiter(options: LimiterOptions): LocalLimiter {
 
 function checkClock(clock: Partial<Clock> | null): void {
   if (typeof clock?.now !== 'function' || typeof clock.after !== 'function') {
-    throw new InvalidArgumentError(`clock takes a clock such as a VirtualClock, not ${shown(clock)}`)
+    throw new InvalidArgumentError(`clock must be a clock such as a VirtualClock, not ${shown(clock)}`)
   }
 }

@@ -159,7 +159,7 @@ export class LocalWaiters implements PermitGiver, Source {
     if (ready - now <= wait) return now + wait
     const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
     throw new TimedOutError(
-      `no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`,
+      `timed out after ${wait} ms waiting for a permit: ${before.callers} callers are ahead, ${turn}`,
       this.context,
     )
   }

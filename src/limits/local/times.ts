@@ -66,10 +66,10 @@ const FARTHEST_PAUSE = 366 * 86_400_000
 export function pauseTime(time: Date | number, wall: number): number {
   const told = time instanceof Date ? time.getTime() : time
   if (typeof told !== 'number' || !Number.isFinite(told)) {
-    throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
+    throw new InvalidArgumentError(`pauseUntil must be a Date or milliseconds since 1970, not ${shown(time)}`)
   }
   if (told - wall > FARTHEST_PAUSE) {
-    throw new InvalidArgumentError(`pauseUntil takes a time within the next 366 days, not ${shown(time)}`)
+    throw new InvalidArgumentError(`pauseUntil must be a time within the next 366 days, not ${shown(time)}`)
   }
   return told
 }

@@ -126,7 +126,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
   for (const { per, guard } of calendars) {
     if (guard >= per) {
       throw new InvalidArgumentError(
-        `per takes more than ${guard} ms for window 'calendar' of a box, which is jitter and hold, not ${per} ms`,
+        `per must be more than ${guard} ms for window 'calendar' of a box, the sum of jitter and hold, not ${per} ms`,
       )
     }
   }
@@ -134,7 +134,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
   const most = Math.min(...limits.map(({ limit }) => limit))
   const batch = whole('batch', options.batch, 1, most)
   if (batch > 1 && limits.some(({ kind }) => kind === 'smooth')) {
-    throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
+    throw new InvalidArgumentError(`batch must be 1 for window 'smooth', not ${batch}`)
   }
   return {
     options,
@@ -156,10 +156,10 @@ function shareOf(options: CheckedBoxOptions): Rules | undefined {
   const { onUnavailable: policy, shares, limits, concurrency } = options
   if (!POLICIES.includes(policy)) {
     const known = POLICIES.map(name => `'${name}'`).join(', ')
-    throw new InvalidArgumentError(`onUnavailable takes ${known}, not ${shown(policy)}`)
+    throw new InvalidArgumentError(`onUnavailable must be one of ${known}, not ${shown(policy)}`)
   }
   if (policy !== 'share') {
-    if (shares !== undefined) throw new InvalidArgumentError(`shares is for onUnavailable 'share'`)
+    if (shares !== undefined) throw new InvalidArgumentError(`shares needs onUnavailable 'share'`)
     return policy === 'open' ? rulesOf(options) : undefined
   }
   const parts = whole('shares', shares, 1, MOST_SHARES)
@@ -173,5 +173,5 @@ function shareOf(options: CheckedBoxOptions): Rules | undefined {
 function partOf(what: string, most: number, parts: number): number {
   const part = Math.floor(most / parts)
   if (part > 0) return part
-  throw new InvalidArgumentError(`shares takes ${most} at the most for a ${what} of that, not ${parts}`)
+  throw new InvalidArgumentError(`shares must be at most ${most}, the ${what}, not ${parts}`)
 }

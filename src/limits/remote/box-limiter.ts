@@ -194,7 +194,7 @@ export class BoxLimiters {
     let family = this.#families.get(name)
     if (family && family.made.signature !== terms.signature) {
       throw new InvalidArgumentError(
-        `limiter ${shown(name)} is in use in this box with other options; close it first, or use another name`,
+        `limiter ${shown(name)} is in use in this box with different options; close it first, or use another name`,
       )
     }
     if (!family) {

@@ -14,7 +14,7 @@ export const RETRY = 500
 export const SHORTEST_WAIT = 0.001
 
 /** Tells the waiters for a permit of this process alone that they are to wait for one of the engine. */
-const BACK = new Error('the engine is there again')
+const BACK = new Error('the engine is reachable again')
 
 /**
  * Whether the engine can be asked, and the permits that callers get without it, where `onUnavailable` says so: from a

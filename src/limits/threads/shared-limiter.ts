@@ -108,7 +108,7 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   for (const { limit } of limits) {
     if (limit > MOST_SHARED) {
       throw new InvalidArgumentError(
-        `limit takes ${MOST_SHARED} at the most for a limiter that threads share, not ${limit}`,
+        `limit must be at most ${MOST_SHARED} for a limiter that threads share, not ${limit}`,
       )
     }
   }
@@ -132,10 +132,10 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))
-    throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
+    throw new InvalidArgumentError(`handle must be the handle of a shared limiter, not ${shown(handle)}`)
   if (foreignRuntime !== undefined) {
     throw new UnavailableError(
-      `Threads can share a limiter on Node, not on ${foreignRuntime}, where no clock is the same in all threads`,
+      `threads can't share a limiter on ${foreignRuntime}, because its threads have no common clock; use Node`,
     )
   }
   return new SharedLimiter(handle, sharedClock, Date.now)

@@ -39,7 +39,7 @@ export async function checkRecords(one: Records, other: Records = one): Promise<
       failures.push(`- ${name}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
-  if (failures.length > 0) throw new Error(`these records are not fit:\n${failures.join('\n')}`)
+  if (failures.length > 0) throw new Error(`these records fail the checks:\n${failures.join('\n')}`)
 }
 
 const DEMANDS: readonly Demand[] = [
@@ -156,7 +156,7 @@ const DEMANDS: readonly Demand[] = [
     async check({ one }, key) {
       const version = await written(one, key, undefined, 'for a while', BRIEFLY)
       const now = await one.compareAndSet(key, version, 'for ever', undefined)
-      if (now === undefined) throw new Error('it was dropped before its time')
+      if (now === undefined) throw new Error('it expired too early')
       const short = await written(one, `${key}/short`, undefined, 'for a while', KEPT)
       await new Promise(resolve => setTimeout(resolve, 1.2 * BRIEFLY))
       expectEqual(await one.get(key), { text: 'for ever', version: now }, 'get')

@@ -36,7 +36,7 @@ export async function writeAlone(
 
 /** The answer to what decides was lost. */
 export function indeterminate(key: string, cause: unknown): IndeterminateError {
-  return new IndeterminateError(`the answer to a write of ${key} was lost: ${messageOf(cause)}`, {
+  return new IndeterminateError(`the reply to a write of ${key} was lost: ${messageOf(cause)}`, {
     key,
     cause,
   })

@@ -32,10 +32,10 @@ export function postgresRecords(
   checkOptions(options, ['table'])
   const { table = 'signalbox_records' } = options
   if (typeof client?.query !== 'function')
-    throw new InvalidArgumentError(`postgresRecords takes a Pool or a Client of pg, not ${shown(client)}`)
+    throw new InvalidArgumentError(`client must be a Pool or a Client of pg, not ${shown(client)}`)
   if (typeof table !== 'string' || !/^([a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*$/.test(table))
     throw new InvalidArgumentError(
-      `table takes a name of small letters, digits and _, with or without a schema, not ${shown(table)}`,
+      `table must be a name of lower-case letters, digits and _, with or without a schema, not ${shown(table)}`,
     )
   return new PostgresRecords(client, table)
 }

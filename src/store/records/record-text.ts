@@ -52,7 +52,7 @@ export function recordText(record: KeyRecord): string {
 export function parseRecord(key: string, text: string): KeyRecord {
   try {
     const json = JSON.parse(text) as RecordJson
-    if (!Number.isSafeInteger(json.version)) throw new TypeError('it has no version')
+    if (!Number.isSafeInteger(json.version)) throw new TypeError('its version is missing')
     return {
       ...BLANK,
       value: valueText(json),
@@ -64,7 +64,7 @@ export function parseRecord(key: string, text: string): KeyRecord {
       stamp: json.stamp && parseStamp(json.stamp),
     }
   } catch (cause) {
-    throw new UnavailableError(`what is kept of ${key} is no record of Signalbox`, { key, cause })
+    throw new UnavailableError(`the data of ${key} is not a record of Signalbox`, { key, cause })
   }
 }
 

@@ -52,7 +52,7 @@ export class RecordValues implements Values {
       const reading = await this.#ledger.hold(what, grant.token)
       if (reading === 'lost') {
         throw new LostError(
-          `${queue.set.title} had a later holder already, by the token ${grant.token} and what is kept`,
+          `${queue.set.title} already had a later holder than token ${grant.token}`,
           queue.context(),
         )
       }
@@ -74,7 +74,7 @@ export class RecordValues implements Values {
 
   async watch(key: string): Promise<never> {
     throw new InvalidArgumentError(
-      `watch takes a store in the engine: records send no hints of changes, also of ${key}`,
+      `can't watch ${key}: records do not report changes; use a store in the engine`,
       { key },
     )
   }

@@ -26,7 +26,8 @@ return 1`
 export function redisRecords(redis: object, options: RedisRecordsOptions = {}): Records<string> {
   checkOptions(options, ['prefix'])
   const { prefix = 'signalbox:records:' } = options
-  if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes a text, not ${shown(prefix)}`)
+  if (typeof prefix !== 'string')
+    throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)
   const { send, keyPrefix } = commandsOver(redis)
   return new RedisRecords(send, keyPrefix + prefix)
 }

@@ -102,10 +102,10 @@ export class Settler {
     const swap = await this.#shelf.swap(key, seen, record)
     if (swap.state !== 'unknown') return swap.state === 'written'
     const { cause } = swap
-    throw new UnavailableError(
-      `what another transaction left at ${key} can't be settled: ${messageOf(cause)}`,
-      { key, cause },
-    )
+    throw new UnavailableError(`can't settle an unfinished transaction at ${key}: ${messageOf(cause)}`, {
+      key,
+      cause,
+    })
   }
 }
 

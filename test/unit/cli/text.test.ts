@@ -98,7 +98,7 @@ test('an error is one line with its causes, and no stack', () => {
 })
 
 test('a mistake of the user has another status than a failure', () => {
-  expect(statusOf(new InvalidArgumentError('key takes text'))).toBe(2)
+  expect(statusOf(new InvalidArgumentError('key must be text'))).toBe(2)
   expect(statusOf(new UnavailableError('the disk is full'))).toBe(69)
   expect(statusOf(new TypeError('a defect'))).toBe(1)
   expect(statusOf(new CommandError('no holder', 1))).toBe(1)

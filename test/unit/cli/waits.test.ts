@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { reportingWaits } from '../../../src/cli/waits.js'
 import { open } from '../../../src/index.js'
 
-test('a person at a terminal is told which holder keeps a command waiting, a script is not', async () => {
+test('a terminal shows which holder a command waits for, a pipe does not', async () => {
   const [box, other] = [await open('memory:waits'), await open('memory:waits')]
   onTestFinished(async () => {
     await Promise.all([box.close(), other.close()])
@@ -17,7 +17,7 @@ test('a person at a terminal is told which holder keeps a command waiting, a scr
   await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 5000 })
   expect(told[0]).toMatch(
     new RegExp(
-      `^signalbox: waiting for nightly, held by billing on ${hostname()} \\(pid ${process.pid}\\), which asked for it \\d\\.\\ds ago\\n$`,
+      `^signalbox: waiting for nightly, held by billing on ${hostname()}, pid ${process.pid}, requested \\d\\.\\ds ago\\n$`,
     ),
   )
   await held.release()

@@ -127,6 +127,6 @@ describe('a key', () => {
     {},
   ])('is not %j', key => {
     expect(() => checkKey('name', key)).toThrow(InvalidArgumentError)
-    expect(() => checkKey('name', key)).toThrow(/^name takes text/)
+    expect(() => checkKey('name', key)).toThrow(/^name must be a string/)
   })
 })

@@ -251,7 +251,7 @@ describe('the keeper', () => {
     keeper.takenAway('unknown')
     keeper.takenAway('one')
     keeper.takenAway('one')
-    expect(one.loss?.message).toContain('taken away')
+    expect(one.loss?.message).toContain('released by force')
     expect(owner.lost).toEqual(['one'])
   })
 
@@ -260,7 +260,7 @@ describe('the keeper', () => {
     const one = hold('one', 300)
     const cause = new Error('the session has expired')
     keeper.takenAway('one', cause)
-    expect(one.loss?.message).toMatch(/ is not held any more: the session has expired$/)
+    expect(one.loss?.message).toMatch(/ is no longer held: the session has expired$/)
     expect(one.loss?.cause).toBe(cause)
   })
 

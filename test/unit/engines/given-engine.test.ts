@@ -19,7 +19,7 @@ const unfit: readonly unknown[] = [
 test.each(unfit.map(engine => ({ engine })))('engine $engine is refused', async ({ engine }) => {
   await expect(open({ engine } as never)).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/^engine takes an object with name, .*, not /) as string,
+    message: expect.stringMatching(/^engine must be an object with name, .*, not /) as string,
   })
 })
 

@@ -100,7 +100,7 @@ describe('concurrency of a box', () => {
     await limiter.acquire()
     const waiting = [limiter.acquire(), limiter.acquire()]
     await pass(clock, 10)
-    await expect(limiter.acquire()).rejects.toThrow(/2 callers wait already/)
+    await expect(limiter.acquire()).rejects.toThrow(/2 callers are waiting/)
     expect(await limiter.explain()).toMatchObject({ waitsFor: 'concurrency', place: 2, running: 1 })
     const permit = await Promise.race([waiting[0], pass(clock, 1500)])
     expect(permit).toBeDefined()

@@ -345,7 +345,7 @@ describe('a wait', () => {
     expect(notes).toEqual(['c 0', 'd BusyError 0', 'e BusyError 0', 'f BusyError 0', 'a 0', 'b 0'])
     void ask('g')
     void ask('h')
-    await expect(limit.acquire()).rejects.toThrow('2 callers wait already')
+    await expect(limit.acquire()).rejects.toThrow('2 callers are waiting')
     await pass(clock, 1000)
     expect(notes.slice(6)).toEqual(['g 1000', 'h 1000'])
     const none = scene({ limit: 1, per: '1s', queue: 0 })
@@ -498,7 +498,7 @@ describe('setLimit', () => {
     limit.setLimit(2)
     await pass(clock, 2000)
     expect(notes).toEqual(['a 0', 'b InvalidArgumentError 0', 'c 1000'])
-    expect(() => limit.tryAcquire(3)).toThrow('n takes a whole number from 1 to 2, not 3')
+    expect(() => limit.tryAcquire(3)).toThrow('n must be a whole number from 1 to 2, not 3')
   })
 
   test('of several limits the one with that period is meant', async () => {
@@ -511,7 +511,7 @@ describe('setLimit', () => {
     limit.setLimit(9, '10s')
     expect(limit.explain().limits.map(each => each.limit)).toEqual([2, 9])
     expect(() => limit.setLimit(9)).toThrow(
-      'per takes which of these limits is meant: 2 in 1000 ms, 9 in 10000 ms',
+      'per must be that of one of these limits: 2 in 1000 ms, 9 in 10000 ms',
     )
     expect(() => limit.setLimit(9, '2s')).toThrow(InvalidArgumentError)
     expect(() => limit.setLimit(0, '1s')).toThrow(InvalidArgumentError)
@@ -627,40 +627,43 @@ describe('bad input', () => {
   const made = (options: object) => () => limiter(options as LimiterOptions)
 
   test.each([
-    [{ limit: 0, per: 1000 }, 'limit takes a whole number from 1 to 1000000000, not 0'],
-    [{ limit: -1, per: 1000 }, 'limit takes'],
-    [{ limit: NaN, per: 1000 }, 'limit takes'],
-    [{ limit: 1.5, per: 1000 }, 'limit takes'],
-    [{ limit: '20', per: 1000 }, 'limit takes'],
-    [{ limit: 2e9, per: 1000 }, 'limit takes'],
-    [{ per: 1000 }, 'limit takes'],
-    [{ limit: 1, per: 0 }, 'per takes 1 ms to 31622400000 ms, not 0'],
-    [{ limit: 1, per: 'soon' }, 'per takes milliseconds or a text like'],
-    [{ limit: 1 }, 'per takes'],
-    [{ limit: 1, per: Infinity }, 'per takes'],
-    [{ limit: 1, per: 1000, window: 'fixed' }, `window takes 'sliding', 'calendar', 'smooth', not "fixed"`],
-    [{ limit: 1, per: 1000, windows: 'sliding' }, 'there is no option "windows"'],
-    [{ limit: 1, per: 1000, limits: [] }, 'there is no option "limit"'],
-    [{ limits: [] }, 'limits takes at least one limit, not none'],
-    [{ limits: 5 }, 'limits takes an array of limits, not 5'],
-    [{ limits: {} }, 'limits takes an array of limits'],
-    [{ limits: [1] }, 'options take an object'],
-    [{ limits: [{ limit: 1, per: 1000, queue: 1 }] }, 'there is no option "queue"'],
-    [{ limit: 1, per: '1d', timeZone: 'UTC' }, 'timeZone is for window'],
-    [{ limit: 1, per: '1h', window: 'calendar', timeZone: 'UTC' }, 'timeZone is for window'],
-    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 'Mars/Olympus' }, 'timeZone takes a name like'],
-    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 3 }, 'timeZone takes a name like'],
-    [{ limit: 1, per: 1.5, window: 'calendar' }, 'per takes whole milliseconds'],
-    [{ limit: 1, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter takes less than per'],
-    [{ limit: 1, per: 1000, jitter: -1 }, 'jitter takes'],
-    [{ limit: 1, per: 1000, concurrency: 0 }, 'concurrency takes'],
-    [{ limit: 1, per: 1000, queue: 0.5 }, 'queue takes'],
-    [{ limit: 1, per: 1000, queue: -1 }, 'queue takes'],
-    [{ limit: 1, per: 1000, clock: 5 }, 'clock takes a clock such as a VirtualClock, not 5'],
-    [{ limit: 1, per: 1000, clock: null }, 'clock takes'],
-    [{ limit: 1, per: 1000, clock: { now: () => 0 } }, 'clock takes'],
-    [undefined, 'options take an object'],
-    [null, 'options take an object'],
+    [{ limit: 0, per: 1000 }, 'limit must be a whole number from 1 to 1000000000, not 0'],
+    [{ limit: -1, per: 1000 }, 'limit must be'],
+    [{ limit: NaN, per: 1000 }, 'limit must be'],
+    [{ limit: 1.5, per: 1000 }, 'limit must be'],
+    [{ limit: '20', per: 1000 }, 'limit must be'],
+    [{ limit: 2e9, per: 1000 }, 'limit must be'],
+    [{ per: 1000 }, 'limit must be'],
+    [{ limit: 1, per: 0 }, 'per must be from 1 ms to 31622400000 ms, not 0'],
+    [{ limit: 1, per: 'soon' }, 'per must be milliseconds or a string like'],
+    [{ limit: 1 }, 'per must be'],
+    [{ limit: 1, per: Infinity }, 'per must be'],
+    [
+      { limit: 1, per: 1000, window: 'fixed' },
+      `window must be one of 'sliding', 'calendar', 'smooth', not "fixed"`,
+    ],
+    [{ limit: 1, per: 1000, windows: 'sliding' }, 'unknown option "windows"'],
+    [{ limit: 1, per: 1000, limits: [] }, 'unknown option "limit"'],
+    [{ limits: [] }, 'limits must have at least one limit'],
+    [{ limits: 5 }, 'limits must be an array of limits, not 5'],
+    [{ limits: {} }, 'limits must be an array of limits'],
+    [{ limits: [1] }, 'options must be an object'],
+    [{ limits: [{ limit: 1, per: 1000, queue: 1 }] }, 'unknown option "queue"'],
+    [{ limit: 1, per: '1d', timeZone: 'UTC' }, 'timeZone needs window'],
+    [{ limit: 1, per: '1h', window: 'calendar', timeZone: 'UTC' }, 'timeZone needs window'],
+    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 'Mars/Olympus' }, 'timeZone must be a name like'],
+    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 3 }, 'timeZone must be a name like'],
+    [{ limit: 1, per: 1.5, window: 'calendar' }, 'per must be whole milliseconds'],
+    [{ limit: 1, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter must be less than per'],
+    [{ limit: 1, per: 1000, jitter: -1 }, 'jitter must be'],
+    [{ limit: 1, per: 1000, concurrency: 0 }, 'concurrency must be'],
+    [{ limit: 1, per: 1000, queue: 0.5 }, 'queue must be'],
+    [{ limit: 1, per: 1000, queue: -1 }, 'queue must be'],
+    [{ limit: 1, per: 1000, clock: 5 }, 'clock must be a clock such as a VirtualClock, not 5'],
+    [{ limit: 1, per: 1000, clock: null }, 'clock must be'],
+    [{ limit: 1, per: 1000, clock: { now: () => 0 } }, 'clock must be'],
+    [undefined, 'options must be an object'],
+    [null, 'options must be an object'],
   ])('%j is refused', (options, message) => {
     expect(made(options as object)).toThrow(InvalidArgumentError)
     expect(made(options as object)).toThrow(message)

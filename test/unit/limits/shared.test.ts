@@ -206,8 +206,8 @@ describe('a limiter that is shared', () => {
   test('a close with drain lets the waiters have their turn, and there is no other option', async () => {
     const shared = sharedLimiter({ limit: 1, per: 60 })
     const all = Array.from({ length: 3 }, () => shared.acquire())
-    await expect(shared.close({ force: true } as never)).rejects.toThrow('there is no option "force"')
-    await expect(shared.close({ drain: 'slowly' as never })).rejects.toThrow('drain takes')
+    await expect(shared.close({ force: true } as never)).rejects.toThrow('unknown option "force"')
+    await expect(shared.close({ drain: 'slowly' as never })).rejects.toThrow('drain must be')
     await shared.close({ drain: true })
     await Promise.all(all)
     expect(() => shared.tryAcquire()).toThrow(ClosedError)
@@ -219,16 +219,16 @@ describe('a limiter that is shared', () => {
   })
 
   test.each([
-    [{ limit: 0, per: 1000 }, 'limit takes a whole number'],
-    [{ limit: 2_000_000, per: 1000 }, 'limit takes 1000000 at the most'],
-    [{ limit: 2_000_000, per: 1000, window: 'smooth' }, 'limit takes 1000000 at the most'],
-    [{ limit: 5, per: 1000, window: 'weekly' }, `window takes 'sliding', 'calendar', 'smooth'`],
-    [{ limit: 5, per: 1000.5, window: 'calendar' }, 'per takes whole milliseconds'],
-    [{ limit: 5, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter takes less than per'],
-    [{ limit: 5, per: '1d', timeZone: 'Europe/Berlin' }, `timeZone is for window 'calendar'`],
-    [{ limits: [{ limit: 5, per: '1d', window: 'calendar', timeZone: 'Mars' }] }, 'timeZone takes a name'],
-    [{ limit: 5, per: '1d', limits: [] }, 'there is no option "limit"; known are limits, jitter, queue'],
-    [{ limit: 5, per: 1000, concurrency: 2 }, 'there is no option "concurrency"'],
+    [{ limit: 0, per: 1000 }, 'limit must be a whole number'],
+    [{ limit: 2_000_000, per: 1000 }, 'limit must be at most 1000000'],
+    [{ limit: 2_000_000, per: 1000, window: 'smooth' }, 'limit must be at most 1000000'],
+    [{ limit: 5, per: 1000, window: 'weekly' }, `window must be one of 'sliding', 'calendar', 'smooth'`],
+    [{ limit: 5, per: 1000.5, window: 'calendar' }, 'per must be whole milliseconds'],
+    [{ limit: 5, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter must be less than per'],
+    [{ limit: 5, per: '1d', timeZone: 'Europe/Berlin' }, `timeZone needs window 'calendar'`],
+    [{ limits: [{ limit: 5, per: '1d', window: 'calendar', timeZone: 'Mars' }] }, 'timeZone must be a name'],
+    [{ limit: 5, per: '1d', limits: [] }, 'unknown option "limit"; it must be one of limits, jitter, queue'],
+    [{ limit: 5, per: 1000, concurrency: 2 }, 'unknown option "concurrency"'],
   ])('%j is refused', (options, message) => {
     expect(() => sharedLimiter(options as SharedLimiterOptions)).toThrow(message)
   })

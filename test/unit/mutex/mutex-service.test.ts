@@ -6,14 +6,14 @@ import { InvalidArgumentError } from '../../../src/index.js'
 const fit: MutexServiceOptions = { url: 'memory:', leaseSeconds: 1, waitMillis: 0 }
 
 test.each([
-  [undefined, 'mutexService takes { url, leaseSeconds, waitMillis }'],
-  [{ ...fit, url: 5 }, 'url takes text such as redis://localhost:6379, not 5'],
-  [{ ...fit, leaseSeconds: 0.01 }, 'leaseSeconds takes a number from 0.02 to 86400, not 0.01'],
-  [{ ...fit, leaseSeconds: NaN }, 'leaseSeconds takes a number from 0.02 to 86400, not NaN'],
-  [{ ...fit, leaseSeconds: '5s' }, "leaseSeconds takes a number from 0.02 to 86400, not '5s'"],
-  [{ ...fit, waitMillis: -1 }, 'waitMillis takes a number from 0, or Infinity, not -1'],
-  [{ ...fit, renew: 'no' }, "renew takes true or false, not 'no'"],
-  [{ ...fit, log: {} }, 'log takes a function, not {}'],
+  [undefined, 'mutexService needs { url, leaseSeconds, waitMillis }'],
+  [{ ...fit, url: 5 }, 'url must be a string such as redis://localhost:6379, not 5'],
+  [{ ...fit, leaseSeconds: 0.01 }, 'leaseSeconds must be a number from 0.02 to 86400, not 0.01'],
+  [{ ...fit, leaseSeconds: NaN }, 'leaseSeconds must be a number from 0.02 to 86400, not NaN'],
+  [{ ...fit, leaseSeconds: '5s' }, "leaseSeconds must be a number from 0.02 to 86400, not '5s'"],
+  [{ ...fit, waitMillis: -1 }, 'waitMillis must be a number from 0, or Infinity, not -1'],
+  [{ ...fit, renew: 'no' }, "renew must be true or false, not 'no'"],
+  [{ ...fit, log: {} }, 'log must be a function, not {}'],
 ])('options that are unfit are refused before anything is opened: %j', (options, message) => {
   const make = (): unknown => mutexService(options as MutexServiceOptions)
   expect(make).toThrow(InvalidArgumentError)

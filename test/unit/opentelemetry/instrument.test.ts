@@ -229,7 +229,7 @@ test('spans are children of the span in which the lock was requested or released
   expect(parents('signalbox.lock.hold')).toEqual(['first', 'second'])
   const [, timedOut, granted] = spans.filter(({ name }) => name === 'signalbox.lock.wait')
   expect(timedOut!.status.message).toMatch(
-    /^mutex a, b on memory: was not to be had within 1 ms; .+\(pid \d+\)$/,
+    /^timed out after 1 ms waiting for mutex a, b on memory: \(.+, pid \d+\)$/,
   )
   expect(granted!.attributes).toMatchObject({
     'signalbox.engine': 'memory:',
@@ -355,7 +355,7 @@ test('a lock that was lost, and one whose release failed, have a span that says 
   await ofAnOutage()
   const holds = exporter.getFinishedSpans().filter(({ name }) => name === 'signalbox.lock.hold')
   expect(holds.map(({ status }) => status.message)).toEqual([
-    'a is not held any more: it was taken away',
+    'a is no longer held: it was released by force',
     'the line is cut',
   ])
   expect(holds[0]!.attributes['signalbox.token']).toBe(String(taken.token))
@@ -412,7 +412,7 @@ test("limits and stores have spans, as children of the caller's span, and failed
   const failures = spans
     .filter(({ name }) => name === 'signalbox.limit.wait')
     .map(({ status }) => status.message)
-  expect(failures).toEqual([undefined, undefined, undefined, expect.stringMatching('^no permit within')])
+  expect(failures).toEqual([undefined, undefined, undefined, expect.stringMatching('^timed out after')])
 })
 
 function parentOf(span: ReadableSpan, spans: readonly ReadableSpan[]): ReadableSpan | undefined {
@@ -424,6 +424,6 @@ test('no listener exists before and after, and options are checked', () => {
   expect(listening()).not.toContain(true)
   instrument()[Symbol.dispose]()
   expect(listening()).not.toContain(true)
-  expect(() => instrument({ lockName: 'a' as never })).toThrow('lockName takes a function')
-  expect(() => instrument({ name: 'a' } as never)).toThrow('there is no option "name"')
+  expect(() => instrument({ lockName: 'a' as never })).toThrow('lockName must be a function')
+  expect(() => instrument({ name: 'a' } as never)).toThrow('unknown option "name"')
 })

@@ -49,7 +49,7 @@ export class FakeTransaction implements Transaction {
   }
 
   #check(key: string): void {
-    if (!this.#keys.includes(key)) throw new Error(`the transaction touches ${key}, which it did not name`)
+    if (!this.#keys.includes(key)) throw new Error(`${key} is not a key of the transaction`)
   }
 }
 

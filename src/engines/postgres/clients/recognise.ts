@@ -88,7 +88,7 @@ function placeOf({ host = 'localhost', port = 5432, database = '' }: Address): s
 
 function unusable(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
-    `postgres takes a Pool or a Client of pg, a sql of postgres, or a PGlite, not ${what}`,
+    `postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not ${what}`,
   )
 }
 

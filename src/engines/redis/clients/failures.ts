@@ -3,7 +3,7 @@ import { RedisReplyError } from './connection.js'
 
 /** Nothing was sent, because of `cause`. */
 export function unreachable(name: string, cause: unknown): UnavailableError {
-  return new UnavailableError(`${name} can't be reached: ${wordsOf(cause)}`, { engine: name, cause })
+  return new UnavailableError(`can't reach ${name}: ${wordsOf(cause)}`, { engine: name, cause })
 }
 
 /**
@@ -22,7 +22,7 @@ const QUEUE_IS_FULL = 'The queue is full'
 export function sentInVain(name: string, error: unknown): unknown {
   if (error instanceof Error && error.message === QUEUE_IS_FULL) return unreachable(name, error)
   if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
-  return new IndeterminateError(`The connection to ${name} was lost before the answer came`, {
+  return new IndeterminateError(`lost the connection to ${name} before the reply`, {
     engine: name,
     cause: error,
   })
@@ -35,7 +35,9 @@ export function isDemoted(error: unknown): boolean {
 
 /** A command that was sent was not answered within so many milliseconds. */
 export function unanswered(name: string, patience: number): IndeterminateError {
-  return new IndeterminateError(`${name} did not answer within ${patience} ms`, { engine: name })
+  return new IndeterminateError(`timed out after ${patience} ms waiting for a reply of ${name}`, {
+    engine: name,
+  })
 }
 
 /** Some system errors, like those of hosts with several addresses, say nothing but a code. */

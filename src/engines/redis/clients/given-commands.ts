@@ -122,5 +122,5 @@ export async function untilReady(
 
 function notReady(name: string, status: ClientStatus): UnavailableError {
   const how = status === 'closed' ? 'not connected: connect it first' : 'connecting'
-  return unreachable(name, new Error(`the given client is ${how}`))
+  return unreachable(name, new Error(`the client is ${how}`))
 }

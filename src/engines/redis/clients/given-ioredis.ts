@@ -153,7 +153,7 @@ export class GivenIoredisCluster implements GivenCluster {
   connect(node: string): Connect {
     return async (listener, attempt) => {
       const [any] = this.#cluster.nodes('all')
-      if (any === undefined) throw new Error('the given client knows no node')
+      if (any === undefined) throw new Error('the client does not know any node')
       return new GivenIoredis(any).connect(node)(listener, attempt)
     }
   }

@@ -129,7 +129,7 @@ export class GivenNodeRedisCluster implements GivenCluster {
       const own = this.server(node)
       if (own !== undefined) return own.connect()(listener, attempt)
       const others = this.nodes().flatMap(each => this.server(each) ?? [])
-      if (others.length === 0) throw new Error('the given client knows no node')
+      if (others.length === 0) throw new Error('the client does not know any node')
       return others[0]!.connect(node)(listener, attempt)
     }
   }

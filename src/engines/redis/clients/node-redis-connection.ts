@@ -91,7 +91,7 @@ export function connectNodeRedis(
     }
     client.on('error', end)
     client.on('end', () => end(new Error('the connection was closed')))
-    client.on('sharded-channel-moved', () => end(new Error('The slot of a channel has moved')))
+    client.on('sharded-channel-moved', () => end(new Error('the slot of a channel has moved')))
     signal.addEventListener('abort', () => end(signal.reason))
     client.on('ready', () => {
       isReady = true

@@ -50,5 +50,5 @@ function fitIoredis(client: IoredisServer): GivenIoredis {
 }
 
 function unusable(what: string): InvalidArgumentError {
-  return new InvalidArgumentError(`redis takes a client or a cluster of ioredis or node-redis, not ${what}`)
+  return new InvalidArgumentError(`redis must be a client or a cluster of ioredis or node-redis, not ${what}`)
 }

@@ -60,7 +60,7 @@ async function askSentinel(
     if (!isRefusal(error) || login.password === undefined) throw error
     return ask({ ...login, database: 0 })
   })
-  if (answer === null) throw new Error(`no Sentinel knows a master named ${masterName}`)
+  if (answer === null) throw new Error(`no Sentinel knows the master ${masterName}`)
   const [host, port] = answer as readonly [string, string]
   return { host, port: Number(port), tls: sentinel.tls }
 }

@@ -15,8 +15,7 @@ export class ServerLink implements RedisLink {
   /** @param given the client for the commands; without it they get a connection of their own. */
   constructor(parts: LinkParts, connect: Connect, given?: GivenServer) {
     this.name = parts.name
-    const demoted = (): void =>
-      this.#subscriptions.reconnect(new Error('the server is not the master any more'))
+    const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
     this.#commands = given
       ? new GivenCommands({ ...parts, client: given, demoted })
       : new LastingConnection({ ...parts, connect, prepare: seeThatItServes, demoted })

@@ -40,18 +40,20 @@ export async function openRedisQuorum(source: string | GivenRedisQuorum): Promis
 
 function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine {
   if (!Array.isArray(redisQuorum))
-    throw new InvalidArgumentError(`redisQuorum takes a list of clients, not ${shown(redisQuorum)}`)
+    throw new InvalidArgumentError(`redisQuorum must be a list of clients, not ${shown(redisQuorum)}`)
   const options = redisOptions(given)
   const clients = redisQuorum.map(recognise).map(({ client, kind }) => {
     if (kind === 'cluster')
-      throw new InvalidArgumentError('redisQuorum takes clients of single servers, not of a cluster')
+      throw new InvalidArgumentError('redisQuorum must have clients of single servers, not of a cluster')
     return client
   })
   const name = `redis-quorum://${clients.map(client => client.name.replace(/^\w+:\/\//, '')).join(',')}`
   check(name, clients, options)
   const prefixes = new Set(clients.map(({ keyPrefix }) => keyPrefix))
   if (prefixes.size > 1)
-    throw new InvalidArgumentError(`redisQuorum takes clients with one keyPrefix, not with ${prefixes.size}`)
+    throw new InvalidArgumentError(
+      `redisQuorum must have clients with the same keyPrefix, not ${prefixes.size}`,
+    )
   const [keyPrefix = ''] = prefixes
   const linkMakers = clients.map(client => linkOver({ kind: 'server', client }))
   return quorumOf(name, linkMakers, { ...options, prefix: keyPrefix + options.prefix })
@@ -71,8 +73,8 @@ function check(name: string, servers: readonly { readonly name: string }[], { la
   const different = new Set(servers.map(server => server.name))
   if (servers.length < LEAST_SERVERS || different.size < servers.length)
     throw new InvalidArgumentError(
-      `${name} takes at least ${LEAST_SERVERS} different servers, best an odd number`,
+      `${name} needs at least ${LEAST_SERVERS} different servers, preferably an odd number`,
     )
   if (layout !== 'string')
-    throw new InvalidArgumentError(`${name} takes layout 'string', not ${shown(layout)}`)
+    throw new InvalidArgumentError(`${name} must have layout 'string', not ${shown(layout)}`)
 }

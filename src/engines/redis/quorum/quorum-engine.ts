@@ -179,7 +179,7 @@ export class QuorumEngine implements Engine {
   #keepsNoValues(): Promise<never> {
     return Promise.reject(
       new InvalidArgumentError(
-        `${this.name} keeps locks and no values; open a box on one server (redis://) for the store, and check a ` +
+        `${this.name} keeps only locks, not values; open a box on one server (redis://) for the store, and check a ` +
           "grant's token there",
         { engine: this.name },
       ),

@@ -19,7 +19,7 @@ export function parseQuorumUrl(url: string): QuorumPlace {
   if (scheme === undefined) {
     // What does not have the form may have its password anywhere.
     throw new InvalidArgumentError(
-      'a quorum URL looks like redis-quorum://user:password@host1:6379,host2:6379,host3:6379/0, or rediss-quorum:',
+      'a quorum URL must look like redis-quorum://user:password@host1:6379,host2:6379,host3:6379/0, or rediss-quorum:',
     )
   }
   return {

@@ -155,7 +155,7 @@ export class Round {
     if (this.#isOver) return
     for (const [vote, answer] of this.#answers) {
       if (answer !== 'pending' || !isMeant(vote)) continue
-      this.#failed(vote, new Error(`${vote.voter.name} did not answer in time`))
+      this.#failed(vote, new Error(`timed out waiting for ${vote.voter.name}`))
     }
     this.#weigh()
   }

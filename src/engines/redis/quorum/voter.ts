@@ -154,7 +154,7 @@ export class Voter {
     const engine = this.#joined?.now
     if (engine) return task(engine)
     return Promise.reject(
-      new UnavailableError(`${this.name} was not reached yet`, { engine: this.name, cause: this.#failure }),
+      new UnavailableError(`not yet connected to ${this.name}`, { engine: this.name, cause: this.#failure }),
     )
   }
 }

@@ -37,7 +37,7 @@ export function parseAcl(text: string): readonly Acl[] {
   return text.split(',').map(entry => {
     const [, scheme, id, letters = ''] = /^([^:]+):(.*):([cdrwa]+)$/.exec(entry) ?? []
     if (scheme === undefined || id === undefined)
-      throw new InvalidArgumentError(`an entry of an acl looks like scheme:id:cdrwa, not ${shown(entry)}`)
+      throw new InvalidArgumentError(`an entry of an acl must look like scheme:id:cdrwa, not ${shown(entry)}`)
     const permissions = [...new Set(letters)].reduce((sum, letter) => sum + LETTERS.get(letter)!, 0)
     return { permissions, scheme, id }
   })
@@ -50,18 +50,21 @@ export function digestId(user: string, password: string): string {
 
 /** @throws InvalidArgumentError when that is no ACL */
 export function checkAcl(acl: unknown): asserts acl is readonly Acl[] {
-  if (!Array.isArray(acl)) throw new InvalidArgumentError(`acl takes an array, not ${shown(acl)}`)
+  if (!Array.isArray(acl)) throw new InvalidArgumentError(`acl must be an array, not ${shown(acl)}`)
   for (const entry of acl as unknown[]) {
     if (typeof entry !== 'object' || entry === null)
-      throw new InvalidArgumentError(`acl takes entries with permissions, scheme and id, not ${shown(entry)}`)
+      throw new InvalidArgumentError(
+        `acl must have entries with permissions, scheme and id, not ${shown(entry)}`,
+      )
     const { permissions, scheme, id } = entry as Partial<Record<keyof Acl, unknown>>
     if (!Number.isInteger(permissions) || Number(permissions) < 1 || Number(permissions) > PERMISSIONS.all)
       throw new InvalidArgumentError(
-        `permissions of an acl take a sum of PERMISSIONS, 1 to ${PERMISSIONS.all}, not ${shown(permissions)}`,
+        `the permissions of an acl must be a sum of PERMISSIONS, 1 to ${PERMISSIONS.all}, not ${shown(permissions)}`,
       )
     if (typeof scheme !== 'string')
-      throw new InvalidArgumentError(`scheme of an acl takes a text, not ${shown(scheme)}`)
-    if (typeof id !== 'string') throw new InvalidArgumentError(`id of an acl takes a text, not ${shown(id)}`)
+      throw new InvalidArgumentError(`the scheme of an acl must be a string, not ${shown(scheme)}`)
+    if (typeof id !== 'string')
+      throw new InvalidArgumentError(`the id of an acl must be a string, not ${shown(id)}`)
   }
 }
 

@@ -152,7 +152,7 @@ export const calls = {
 export function toBytes(option: string, data: unknown): Uint8Array {
   if (typeof data === 'string') return Buffer.from(data)
   if (data instanceof Uint8Array) return data
-  throw new InvalidArgumentError(`${option} takes text or bytes, not ${shown(data)}`)
+  throw new InvalidArgumentError(`${option} must be a string or bytes, not ${shown(data)}`)
 }
 
 /** An operation that changes something. */
@@ -201,11 +201,13 @@ function readNames(reader: JuteReader): string[] {
 /** How the protocol says what a node is like. @throws InvalidArgumentError when the options contradict each other */
 function nodeKind({ ephemeral = false, sequential = false, container = false, ttl }: CreateOptions) {
   if (container && (ephemeral || sequential || ttl !== undefined))
-    throw new InvalidArgumentError('a container is neither ephemeral nor sequential and has no ttl')
+    throw new InvalidArgumentError('a container must not be ephemeral or sequential, or have a ttl')
   if (ttl !== undefined) {
-    if (ephemeral) throw new InvalidArgumentError('an ephemeral node has no ttl')
+    if (ephemeral) throw new InvalidArgumentError('an ephemeral node must not have a ttl')
     if (!Number.isSafeInteger(ttl) || ttl < 1 || ttl > LONGEST_TTL)
-      throw new InvalidArgumentError(`ttl takes 1 to ${LONGEST_TTL} whole milliseconds, not ${shown(ttl)}`)
+      throw new InvalidArgumentError(
+        `ttl must be a whole number of milliseconds from 1 to ${LONGEST_TTL}, not ${shown(ttl)}`,
+      )
     return { opcode: OPCODE.createTtl, flags: sequential ? 6 : 5 }
   }
   if (container) return { opcode: OPCODE.createContainer, flags: 4 }

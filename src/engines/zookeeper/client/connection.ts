@@ -40,7 +40,7 @@ export class Connection {
     socket.removeAllListeners()
     socket.on('data', (chunk: Buffer) => this.#take(() => frames.push(chunk)))
     socket.on('error', error => this.end(error))
-    socket.on('close', () => this.end(new Error('the server has closed the connection')))
+    socket.on('close', () => this.end(new Error('the server closed the connection')))
   }
 
   /**
@@ -73,7 +73,7 @@ export class Connection {
       socket.unref()
       socket.setNoDelay()
       socket.once('error', fail)
-      socket.once('close', () => fail(new Error('the server has closed the connection')))
+      socket.once('close', () => fail(new Error('the server closed the connection')))
       socket.once(tls ? 'secureConnect' : 'connect', () => socket.write(handshake.begin()))
       socket.on('data', (chunk: Buffer) => {
         try {

@@ -32,7 +32,7 @@ export class DigestMd5 {
     const algorithm = said.get('algorithm')
     const qualities = (said.get('qop') ?? 'auth').split(',').map(quality => quality.trim())
     if (nonce === undefined || algorithm !== 'md5-sess' || !qualities.includes('auth'))
-      throw new ProtocolError('the server asks for another kind of SASL than DIGEST-MD5')
+      throw new ProtocolError('the server requires a SASL mechanism other than DIGEST-MD5')
     const { user, password } = this.#login
     const realm = said.get('realm') ?? ''
     const secret = createHash('md5')
@@ -61,7 +61,7 @@ export class DigestMd5 {
     const proof = Buffer.from(directives(last).get('rspauth') ?? '')
     const wanted = Buffer.from(this.#proof ?? '')
     if (proof.length === 0 || proof.length !== wanted.length || !timingSafeEqual(proof, wanted))
-      throw new ProtocolError('the server does not know the password')
+      throw new ProtocolError('the server failed to prove that it knows the password')
   }
 }
 

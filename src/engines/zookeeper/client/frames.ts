@@ -22,7 +22,9 @@ export class Frames {
     while (this.#size >= 4) {
       const length = this.#peekLength()
       if (length < 0 || length > LONGEST_REPLY)
-        throw new ProtocolError(`a reply of ${length} bytes was announced; this is no ZooKeeper server`)
+        throw new ProtocolError(
+          `the server announced a reply of ${length} bytes; it is not a ZooKeeper server`,
+        )
       if (this.#size < 4 + length) break
       frames.push(this.#cut(4 + length).subarray(4))
     }

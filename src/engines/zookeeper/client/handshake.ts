@@ -81,7 +81,6 @@ function saslFrame(token: Uint8Array): Buffer {
 function readWelcome(frame: Buffer): Welcome {
   const reader = new JuteReader(frame)
   const version = reader.int()
-  if (version !== 0)
-    throw new ProtocolError(`the server speaks version ${version} of the protocol, or another one`)
+  if (version !== 0) throw new ProtocolError(`the server speaks an unknown protocol or version (${version})`)
   return { timeout: reader.int(), session: reader.long(), password: reader.bytes() }
 }

@@ -48,7 +48,7 @@ function parseHost(part: string, text: string): Host {
 
 function unfit(value: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
-    `an ensemble is named like 'host:2181,other:2181/path', not ${shown(value)}`,
+    `an ensemble must look like 'host:2181,other:2181/path', not ${shown(value)}`,
   )
 }
 

@@ -29,7 +29,7 @@ export class JuteReader {
 
   bool(): boolean {
     const value = this.#bytes[this.#take(1, 'a truth value')]!
-    if (value > 1) throw new ProtocolError(`the reply has ${value} where a truth value should be`)
+    if (value > 1) throw new ProtocolError(`the reply has ${value} instead of a boolean`)
     return value === 1
   }
 
@@ -71,7 +71,7 @@ export class JuteReader {
   #take(size: number, what: string): number {
     if (size > this.left)
       throw new ProtocolError(
-        `the reply ends within ${what}: ${size} bytes are wanted, ${this.left} are left`,
+        `the reply ends within ${what}: it needs ${size} bytes, and ${this.left} are left`,
       )
     const at = this.#at
     this.#at += size

@@ -40,7 +40,7 @@ export function without(chroot: string, path: string): string {
 }
 
 function unfit(path: unknown, why: string): InvalidArgumentError {
-  return new InvalidArgumentError(`path takes a text like '/a/b', not ${shown(path)}, ${why}`)
+  return new InvalidArgumentError(`path must be a path like '/a/b', not ${shown(path)}, ${why}`)
 }
 
 /** The order of creation of sequential nodes whose names end with `-` and the number. The numbers run in a circle. */

@@ -83,7 +83,7 @@ export class Requests {
     if (writer.size > LONGEST_REQUEST)
       return Promise.reject(
         new InvalidArgumentError(
-          `${call.name} ${call.path} takes ${writer.size} bytes, and servers take ${LONGEST_REQUEST} at the most`,
+          `${call.name} ${call.path} has ${writer.size} bytes; servers accept at most ${LONGEST_REQUEST}`,
           { key: call.path, engine: this.#engine },
         ),
       )
@@ -133,7 +133,7 @@ export class Requests {
   next(xid: number): Request {
     const request = this.#sent[this.#firstSent]
     if (request?.xid !== xid)
-      throw new ProtocolError(`the server answers request ${xid}, and ${request?.xid ?? 'none'} is the next`)
+      throw new ProtocolError(`the server answered request ${xid}, but ${request?.xid ?? 'none'} is the next`)
     return request
   }
 

@@ -78,8 +78,8 @@ export class Session implements AsyncDisposable {
     this.#heartbeat = new Heartbeat(this.#proof, {
       ping: () => this.#connection!.send(PING),
       ask: (call, answered) => this.#requests.sendOwn(call, answered),
-      silent: () => this.#connection!.end(new Error('the server has fallen silent')),
-      expired: () => this.#expire('nothing was heard of any leader for as long as it lasts'),
+      silent: () => this.#connection!.end(new Error('the server stopped answering')),
+      expired: () => this.#expire('no leader answered within its timeout'),
     })
   }
 
@@ -247,8 +247,8 @@ export class Session implements AsyncDisposable {
     const { welcome, askedAt } = connection
     if (this.#ending) return connection.end(this.#ending)
     if (welcome.timeout <= 0) {
-      connection.end(new Error('the session is gone'))
-      return this.#expire('the server says that it is gone')
+      connection.end(new Error('the session has expired'))
+      return this.#expire('the server reported that it has expired')
     }
     this.#heartbeat.welcomed(askedAt, welcome.timeout, this.#id === 0n)
     this.#id = welcome.session
@@ -302,7 +302,7 @@ export class Session implements AsyncDisposable {
       case XID.auth:
         return this.#authenticated(number)
       case XID.setWatches:
-        if (number !== 0) throw new ProtocolError(`the server does not set watches anew: number ${number}`)
+        if (number !== 0) throw new ProtocolError(`the server refused to set watches again: code ${number}`)
         return
       default:
         return this.#answered(xid, number, reader)
@@ -315,7 +315,7 @@ export class Session implements AsyncDisposable {
     if (number === NUMBERS.sessionExpired) {
       // This one was refused like any other. What became of those after it, the server does not tell.
       this.#requests.shift()
-      this.#expire('the server says that it is gone')
+      this.#expire('the server reported that it has expired')
       request.reject(this.#ending!)
       return
     }
@@ -366,7 +366,7 @@ export class Session implements AsyncDisposable {
     const { name: engine } = this.#options
     this.#end(
       'closed',
-      new UnavailableError('the ZooKeeper server does not accept who this client is', { engine, cause }),
+      new UnavailableError("the ZooKeeper server rejected this client's credentials", { engine, cause }),
     )
   }
 
@@ -399,7 +399,7 @@ export class Session implements AsyncDisposable {
     const { lastFailure: cause } = this.#requests
     const last = cause instanceof Error ? `: ${cause.message}` : ''
     return new UnavailableError(
-      `no ZooKeeper server of ${name} could be reached within ${patience} ms${last}`,
+      `timed out after ${patience} ms connecting to a ZooKeeper server of ${name}${last}`,
       {
         engine: name,
         cause,

@@ -72,7 +72,7 @@ export async function setDataSettled(
       const isNext = now.stat.czxid === czxid && now.stat.version === version + 1
       if (isNext) return { answer: now.data.equals(Buffer.from(data)) ? now.stat : 'refused' }
       if (now.stat.czxid === czxid && now.stat.version === version) return undefined
-      throw new Error('it has been overwritten since')
+      throw new Error('it was overwritten meanwhile')
     },
   )
   if (outcome === 'refused') throw refusal('setData', path, NUMBERS.badVersion)

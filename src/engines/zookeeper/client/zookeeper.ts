@@ -71,7 +71,7 @@ export class ZooKeeper extends Session {
   static async connect(ensemble: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
     const { auth = [], sessionTimeout = 10_000, timeout = 10_000, tls, sasl } = options
     if (sasl && !(isWord(sasl.user) && isWord(sasl.password)))
-      throw new InvalidArgumentError('sasl takes { user, password }, two texts that are not empty')
+      throw new InvalidArgumentError('sasl must be { user, password } with two strings that are not empty')
     const client = new ZooKeeper({
       ...parseEnsemble(ensemble),
       name: `zookeeper://${ensemble}`,

@@ -216,11 +216,11 @@ describe('limitFetch', () => {
   })
 
   test('bad input is refused', () => {
-    expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch takes a function')
-    expect(() => limitFetch(fetch, {} as never)).toThrow('limiter takes a limiter')
-    expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries takes a whole number')
-    expect(() => limitFetch(fetch, limiter(quick), { maxPause: '1x' as never })).toThrow('maxPause takes')
-    expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('no option "retry"')
+    expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch must be a function')
+    expect(() => limitFetch(fetch, {} as never)).toThrow('limiter must be a limiter')
+    expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries must be a whole number')
+    expect(() => limitFetch(fetch, limiter(quick), { maxPause: '1x' as never })).toThrow('maxPause must be')
+    expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('unknown option "retry"')
   })
 })
 
@@ -398,10 +398,10 @@ describe('limitRequests', () => {
   })
 
   test('bad input is refused', () => {
-    expect(() => limitRequests({} as never)).toThrow('limiter takes a limiter')
+    expect(() => limitRequests({} as never)).toThrow('limiter must be a limiter')
     expect(() => limitRequests(limiter(quick), { name: 'café' })).toThrow('printable ASCII')
-    expect(() => limitRequests(limiter(quick), { key: 5 } as never)).toThrow('key takes a function')
+    expect(() => limitRequests(limiter(quick), { key: 5 } as never)).toThrow('key must be a function')
     expect(() => limitRequests(limiter(quick).key('a') as never, { key: () => 'b' })).toThrow('has keys')
-    expect(() => limitRequests(limiter(quick), { max: 5 } as never)).toThrow('there is no option "max"')
+    expect(() => limitRequests(limiter(quick), { max: 5 } as never)).toThrow('unknown option "max"')
   })
 })

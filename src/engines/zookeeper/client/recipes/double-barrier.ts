@@ -33,7 +33,7 @@ export class DoubleBarrier {
   constructor(zk: ZooKeeper, path: string, parties: number, options: RecipeOptions = {}) {
     checkFolder(path)
     if (!Number.isSafeInteger(parties) || parties < 1)
-      throw new InvalidArgumentError(`parties takes a whole number from 1 on, not ${shown(parties)}`)
+      throw new InvalidArgumentError(`parties must be a whole number, 1 or more, not ${shown(parties)}`)
     this.#zk = zk
     this.#path = path
     this.#parties = parties
@@ -122,7 +122,7 @@ export class DoubleBarrier {
     } catch {
       // The error below tells it.
     }
-    throw new ConflictError(`${this.#path} holds something else than a double barrier`, { key: this.#path })
+    throw new ConflictError(`${this.#path} is not the node of a double barrier`, { key: this.#path })
   }
 }
 

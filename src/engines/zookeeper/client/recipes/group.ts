@@ -166,7 +166,7 @@ function encodedName(name: unknown): string {
   } catch {
     // Half of a surrogate pair.
   }
-  throw new InvalidArgumentError(`name takes a text, not ${shown(name)}`)
+  throw new InvalidArgumentError(`name must be a string, not ${shown(name)}`)
 }
 
 /** Other clients may name their nodes as they like. */

@@ -101,7 +101,7 @@ export class Observation<T> implements AsyncDisposable {
   /** Ends it, and the loops over it. */
   async close(): Promise<void> {
     const { path } = this.#observed
-    this.#end(new ClosedError(`${path} is not observed any more`, { key: path }))
+    this.#end(new ClosedError(`the observation of ${path} was closed`, { key: path }))
   }
 
   [Symbol.asyncDispose](): Promise<void> {

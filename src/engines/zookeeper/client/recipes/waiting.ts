@@ -62,5 +62,5 @@ export async function untilAborted<T>(
 
 /** What a wait ends with when its signal aborts. */
 export function abortedAt(path: string, signal: AbortSignal): AbortedError {
-  return new AbortedError(`the wait at ${path} was aborted`, { key: path, cause: signal.reason })
+  return new AbortedError(`waiting at ${path} was aborted`, { key: path, cause: signal.reason })
 }

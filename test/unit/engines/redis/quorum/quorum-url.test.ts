@@ -20,7 +20,7 @@ describe('URLs of a quorum', () => {
     ['redis-quorum://a,b,a', 'different'],
     ['redis-quorum://a,b,c?layout=redisson', 'layout'],
     ['redis-quorum://a,b,c?retries=3', 'retries'],
-    ['redis-quorum:a,b,c', 'looks like'],
+    ['redis-quorum:a,b,c', 'must look like'],
   ])('%s is refused', async (url, reason) => {
     const error: unknown = await openRedisQuorum(url).catch((refusal: unknown) => refusal)
     expect(error).toBeInstanceOf(InvalidArgumentError)

@@ -49,7 +49,7 @@ test('the first attempt to join rejects, and further ones follow until one succe
   expect(server.voter.isLate).toBe(true)
   await server.pass(50)
   expect(server.joins).toBe(2)
-  await expect(server.ask()).rejects.toThrow('was not reached yet')
+  await expect(server.ask()).rejects.toThrow('not yet connected to')
   server.isUp = true
   await server.pass(100)
   expect(await server.ask()).toBe(true)
@@ -65,10 +65,10 @@ test('an operation waits for the first attempt, and for no later one', async () 
   server.isUp = false
   server.answer()
   await expect(joining).rejects.toThrow(UnavailableError)
-  await expect(asked).rejects.toThrow('was not reached yet')
+  await expect(asked).rejects.toThrow('not yet connected to')
   await server.pass(50)
   expect(server.joins).toBe(2)
-  await expect(server.ask()).rejects.toThrow('was not reached yet')
+  await expect(server.ask()).rejects.toThrow('not yet connected to')
   server.isUp = true
   server.answer()
   await server.pass(0)
