@@ -77,7 +77,7 @@ export class LeaseKeeper {
   isLost(lease: Lease): boolean {
     if (!lease.loss) {
       const now = this.#clock.now()
-      // fault: a passed deadline is found by a timer only
+      // mutant: timer-only-deadline
       if (now >= lease.deadline) this.lose(lease, `its lease of ${lease.duration} ms has expired`)
       else if (now >= this.#certainUntil()) this.lose(lease, 'its session may have expired')
     }
@@ -177,7 +177,7 @@ export class LeaseKeeper {
       // The lease may have got a new number meanwhile, or may have been given back.
       if (!this.#leases.has(request.id) || lease.number !== number) return
       if (!renewed) return this.lose(lease, 'the engine has revoked it')
-      // fault: a renewal counts from its answer
+      // mutant: late-renewal
       lease.deadline = Math.max(lease.deadline, sentAt + duration)
       this.schedule(lease)
     }

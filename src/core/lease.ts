@@ -64,7 +64,7 @@ export class Lease {
 
   /** Whether a further turn keeps other processes waiting for no longer than is fair. @param now clock time. */
   isFair(now: number): boolean {
-    // fault: a grant is handed on for as long as there are callers
+    // mutant: endless-turns
     return this.turn + 1 - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
   }
 

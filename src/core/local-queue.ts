@@ -175,7 +175,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     this.#stopRequest(pending)
-    // fault: a grant without waiters is kept
+    // mutant: keep-unused-grant
     if (!request) return pending.takeOut()
     const lease = this.#leaseFrom(status, pending.request, pending.sentAt, request)
     // Undefined: the grant came too late and was given back, so the queue asks again.
@@ -393,7 +393,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     request: AcquireRequest,
   ): Lease | undefined {
     const now = this.clock.now()
-    // fault: a grant is used that came after its deadline
+    // mutant: use-late-grant
     if (now >= sentAt + request.lease) {
       this.#session.giveBack({ type: 'release', request: asked, number: status.number }, request.lease)
       return undefined
@@ -412,7 +412,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#leases++
     this.#session.began()
     const { lease: duration, renew } = request
-    // fault: a deadline is counted from the answer
+    // mutant: late-deadline
     const lease = new Lease(asked, this.set, status.number, duration, sentAt + duration, renew, this)
     lease.isAlone = status.isAlone ?? false
     lease.countTurnsFrom(0, now)

@@ -153,7 +153,7 @@ export class PendingRequest {
   /** The engine may have reserved the keys for it. */
   wake(): void {
     if (this.state === 'queued') this.#poll()
-    // fault: a wake-up is missed while an answer is awaited
+    // mutant: miss-wake-up
     else this.#isWoken = true
   }
 
@@ -197,7 +197,7 @@ export class PendingRequest {
       return this.#owner.gone(this)
     }
     if (this.#isWoken) return this.#poll()
-    // fault: a waiter does not tell that it lives
+    // mutant: silent-waiter
     const pause = Math.min(status.lookAgain, this.#untilHeard())
     this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
   }

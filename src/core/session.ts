@@ -308,7 +308,7 @@ export class Session implements Listener, QueueSession {
   #serveReserved(at: number): void {
     const keys = [...this.#toServe.get(at)!]
     this.#toServe.delete(at)
-    // fault: reservations are never looked after
+    // mutant: forget-reservations
     if (!this.ending) this.background({ type: 'expire', keys })
   }
 

@@ -124,7 +124,7 @@ export class Watchers {
   #lookRegularly(): void {
     const look = (): void => {
       this.#lookRegularly()
-      // fault: a watcher never looks by itself
+      // mutant: watcher-never-polls
       this.missed()
     }
     this.#regular = this.#clock.after(LOOK_EVERY, look, false)

@@ -40,9 +40,9 @@ export class Ahead {
   admits(claim: Claim): boolean {
     if (!this.#first) return true
     if (claim.mode === 'permits' && this.#first.mode === 'permits')
-      // fault: there is one permit too many
+      // mutant: extra-permit
       return this.#permits + claim.permits <= claim.max
-    // fault: a writer comes in beside readers
+    // mutant: writer-joins-readers
     return !conflict(this.#first, claim)
   }
 

@@ -30,11 +30,11 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     const repeated = state.recorded(commit.record).indexOf(true)
     if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
   }
-  // fault: a commit does not look whether its locks still hold
+  // mutant: commit-ignores-locks
   if (!guardHolds) return { state: 'lost' }
   const found = state.values(commit.expect.map(({ key }) => key))
   for (const [index, { key, version }] of commit.expect.entries()) {
-    // fault: a commit does not check for writes that bypassed its locks
+    // mutant: commit-ignores-versions
     if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {
@@ -43,7 +43,7 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     state.put(key, value, version)
     return value === undefined ? 0 : version
   })
-  // fault: ids of changes are not recorded
+  // mutant: commit-without-ids
   for (const { key, id } of commit.record) state.record(key, id, commit.retention)
   return { state: 'committed', versions }
 }

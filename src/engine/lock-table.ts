@@ -150,7 +150,7 @@ export class LockTable {
   /** The request of this grant, unless its lease is over. A guarded commit needs it. */
   holding({ request: { id }, number }: Granted, now: number): Request | undefined {
     const request = this.#state.request(id)
-    // fault: what has expired can be renewed
+    // mutant: renew-expired
     return request?.phase === 'held' && request.number === number && now < request.expires
       ? request
       : undefined
@@ -176,10 +176,10 @@ export class LockTable {
       label,
       since: now,
     }
-    // fault: only the first key has to be free
+    // mutant: check-first-key-only
     const blocked = claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
-    // fault: a silent waiter is left where others were granted at once
+    // mutant: keep-overtaken-waiter
     if (!blocked) this.#goPast(claims, now)
     this.#state.append(request)
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
@@ -206,7 +206,7 @@ export class LockTable {
 
   #cancel(id: string, now: number): undefined {
     const request = this.#state.request(id)
-    // fault: a cancelled waiter stays in the queues
+    // mutant: cancel-keeps-waiter
     if (!request) return
     this.#state.remove(request)
     this.#serveKeysOf(request, now)
@@ -223,10 +223,10 @@ export class LockTable {
 
   #release({ request: { id }, number }: Granted, now: number): boolean {
     const request = this.#state.request(id)
-    // fault: a release needs no number
+    // mutant: release-any-number
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
-    // fault: a release wakes no waiter
+    // mutant: release-wakes-nobody
     this.#serveKeysOf(request, now)
     return now < request.expires
   }
@@ -237,7 +237,7 @@ export class LockTable {
       const next = this.#state.request(operation.next.id)
       return next ? this.#standing(next, operation, now) : { state: 'gone' }
     }
-    // fault: a grant is kept although others wait
+    // mutant: extend-despite-waiters
     const wanted = this.#isBound(request) || request.claims.some(claim => this.#awaited(claim.key, now))
     if (!wanted) {
       request.lease = operation.lease
@@ -277,7 +277,7 @@ export class LockTable {
 
   #forceRelease(key: string, number: number, now: number): boolean {
     const entry = [...(this.#state.queue(key) ?? [])].find(
-      // fault: a forced release needs no number
+      // mutant: force-release-any-number
       ({ request }) => request.phase === 'held' && request.number === number,
     )
     if (!entry) return false
@@ -288,7 +288,7 @@ export class LockTable {
   #revoke(session: string, now: number): number {
     const requests = this.#state.requestsOf(session)
     // All are taken out before any waiter is served, else one request of the dead session could get another's keys.
-    // fault: a revoked session keeps what it holds
+    // mutant: revoke-keeps-grants
     for (const request of requests) this.#remove(request)
     this.#serve(requests.flatMap(keysOf), now)
     return requests.length
@@ -346,17 +346,17 @@ export class LockTable {
     if (!queue) return undefined
     const ahead = new Ahead()
     for (const { request, claim } of queue) {
-      // fault: what has expired is not dropped
+      // mutant: keep-expired
       if (isOver(request, now)) return request
       if (isSilent(request, now)) continue
       if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
       if (
         request.phase === 'waiting' &&
-        // fault: only the first key is reserved
+        // mutant: reserve-first-key-only
         request.claims.every(other => !this.#blocked(other, request, now))
       ) {
         const passed = this.#firstSilent(request.claims, request, now)
-        // fault: a silent waiter is left where others have gone past it
+        // mutant: keep-passed-waiter
         if (passed) return passed
         request.phase = 'reserved'
         request.expires = now + CLAIM_WINDOW
@@ -377,7 +377,7 @@ export class LockTable {
     for (const other of queue) {
       if (other.request === request) return false
       if (isSilent(other.request, now)) continue
-      // fault: waiters are overtaken
+      // mutant: overtake-waiters
       ahead.add(other.claim)
       if (!ahead.admits(claim)) return true
     }
@@ -485,7 +485,7 @@ export class LockTable {
 
 /** Whether a waiter has not been heard of for as long as its entry lives. */
 function isSilent({ phase, expires }: Request, now: number): boolean {
-  // fault: a silent waiter blocks what could run beside the holders
+  // mutant: silent-waiter-blocks
   return phase === 'waiting' && now >= expires
 }
 

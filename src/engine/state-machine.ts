@@ -71,7 +71,7 @@ export class StateMachine {
     if (outcome.state !== 'committed') return outcome
     if (guard && release) this.#table.decide({ type: 'release', ...guard }, now)
     for (const { session, key } of this.#state.watchers(writes.map(write => write.key))) {
-      // fault: no session gets a hint of changes
+      // mutant: no-change-hints
       this.#tell({ type: 'changed', session, key })
     }
     return outcome

@@ -235,13 +235,13 @@ export class Batch {
         member.resolve({ applied: false })
         continue
       }
-      // fault: a transaction can still be aborted when its function has begun
+      // mutant: abort-after-begin
       member.stopWaiting?.()
       const outcome = await this.#runOne(one, overlay, locked, grant, committed)
       if (outcome === 'moved') again.push(member)
       else if (outcome) {
         done.push(outcome)
-        // fault: a twin in the same batch does not wait for the commit
+        // mutant: twin-does-not-wait
         for (const text of texts) underWay.add(text)
       }
     }

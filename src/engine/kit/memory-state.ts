@@ -90,7 +90,7 @@ export class MemoryState implements EngineState {
   }
 
   nextNumber(): number {
-    // fault: numbers are repeated
+    // mutant: repeat-numbers
     return ++this.#number
   }
 

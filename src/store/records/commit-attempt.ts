@@ -91,7 +91,7 @@ export class CommitAttempt {
     const changes = new Map(others.map(key => [key, this.#change(key, known.get(key)!.record)]))
     const committed: Primary = { ...pending, state: 'committed', changes }
     const decision = await this.#decide(first, begun, committed)
-    // fault: what was aborted is committed all the same
+    // mutant: commit-aborted
     if (decision === 'aborted') return this.#whyAborted([first, ...others])
     // The attempt is committed: what fails from here on is left to the next process.
     await settler.finish(first, decision, committed, known).catch(() => undefined)
@@ -104,7 +104,7 @@ export class CommitAttempt {
     let seen = this.#seen(key)
     for (;;) {
       const swap = await shelf.swap(key, seen, stamped(seen.record, stamp))
-      // fault: a stamp is set over another state than was read
+      // mutant: stamp-over-change
       if (swap.state === 'written') return swap.now
       const found = await shelf.find(key)
       const own = found.record.stamp?.attempt === name ? found.record.stamp.state : undefined

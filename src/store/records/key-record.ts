@@ -106,9 +106,9 @@ export function changed(
   return {
     ...record,
     ...write,
-    // fault: a commit leaves no token
+    // mutant: commit-without-token
     token: token > record.token ? token : record.token,
-    // fault: ids are not recorded
+    // mutant: record-without-ids
     ids: new Map(kept),
     until: Math.max(record.until, until),
   }

@@ -83,7 +83,7 @@ export class Ledger {
     assertHeld: () => void,
   ): Promise<CommitOutcome> {
     const { expect, writes, record } = commit
-    // fault: what was only read is not looked at
+    // mutant: ignore-read-keys
     const keys = expect.map(({ key }) => key)
     if (writes.length === 0 && record.length === 0) return this.#verify(keys, reading, token)
     const attempt = new CommitAttempt({

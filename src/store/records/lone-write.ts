@@ -21,13 +21,13 @@ export async function writeAlone(
     const now = await shelf.find(key).catch((error: unknown) => {
       throw indeterminate(key, error)
     })
-    // fault: a refusal of what was written before is believed
+    // mutant: believe-repeated-refusal
     if (isDecided(now.record, attempt, true)) return true
     if (canHaveForgotten(seen.record, now.record)) throw indeterminate(key, cause)
     if (swap.state === 'refused') return false
     // A record never comes back to what it was, so what is still under way can't arrive at one that has changed.
     if (now.record.stamp) throw notApplied(key, cause)
-    // fault: a lost answer is taken for a refusal
+    // mutant: lost-answer-as-refusal
     const marked = await shelf.swap(key, now, decidedIn(now.record, attempt, false))
     if (marked.state === 'unknown') throw indeterminate(key, cause)
     if (marked.state === 'written') throw notApplied(key, cause)

@@ -34,7 +34,7 @@ export class Settler {
     for (;;) {
       const seen = await this.#shelf.find(key)
       const { stamp, token } = seen.record
-      // fault: a larger token is overlooked
+      // mutant: ignore-larger-token
       if (typeof looker === 'bigint' && (token > looker || (stamp && stamp.token > looker))) return 'lost'
       if (!stamp) return seen
       const at = stamp.state === 'pointer' ? stamp.primary : key
@@ -44,7 +44,7 @@ export class Settler {
       // came late.
       if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
       else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
-      // fault: a holder leaves alone what is pending
+      // mutant: holder-ignores-pending
       else if (looker === 'reader') return { ...seen, record: unstamped(seen.record) }
       else await this.#write(at, primary, stamped(primary.record, { ...transaction, state: 'aborted' }))
     }
@@ -54,7 +54,7 @@ export class Settler {
   async again(key: string, seen: Sighting, token: bigint): Promise<Sighting | CommitOutcome> {
     const now = await this.settled(key, token)
     if (now === 'lost') return { state: 'lost' }
-    // fault: what was written meanwhile is written over
+    // mutant: overwrite-newer
     if (now.record.version === seen.record.version) return now
     return { state: 'conflict', key, found: versioned(now.record) }
   }
@@ -71,7 +71,7 @@ export class Settler {
     known?: ReadonlyMap<string, Sighting>,
   ): Promise<void> {
     const { attempt, state } = transaction
-    // fault: only the first key is written
+    // mutant: write-first-key-only
     const others = transaction.others.map(key => this.#finishOther(key, transaction, known?.get(key)))
     // If one fails, the first key stays as it is, for the next process; the others are still done.
     const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
@@ -87,7 +87,7 @@ export class Settler {
     for (;;) {
       seen ??= await this.#shelf.find(key)
       if (seen.record.stamp?.attempt !== attempt) return
-      // fault: what was committed is rolled back
+      // mutant: roll-back-committed
       const after =
         state === 'committed'
           ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())

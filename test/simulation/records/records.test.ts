@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { Ledger } from '../../../src/store/records/ledger.js'
-import { faultyCopy } from '../faulty-copy.js'
+import { mutatedCopy } from '../../planted/mutated-copy.js'
 import { explore } from './explore.js'
-import { mistakes } from './mistakes.js'
+import { recordMutants } from '../../planted/record-mutants.js'
 import { explored } from './scenario.js'
 import { small } from './scenarios.js'
 
@@ -15,13 +15,13 @@ describe('transactions over records', () => {
     })
   })
 
-  describe('a mistake in the sources is found', () => {
-    test.each(mistakes)('$name', async mistake => {
-      const copy = faultyCopy(mistake, ['store/records/ledger.ts'])
+  describe('a mutant is found', () => {
+    test.each(recordMutants)('$id: $description', async mutant => {
+      const copy = mutatedCopy(mutant, ['store/records/ledger.ts'])
       try {
-        const faulty = (await copy.load('store/records/ledger.js')) as { Ledger: typeof Ledger }
+        const mutated = (await copy.load('store/records/ledger.js')) as { Ledger: typeof Ledger }
         let found: string | undefined
-        for (const scope of small) found ??= (await explore(explored(scope, faulty.Ledger))).violation
+        for (const scope of small) found ??= (await explore(explored(scope, mutated.Ledger))).violation
         expect(found, 'nothing was wrong').toBeDefined()
       } finally {
         copy.remove()

@@ -4,14 +4,15 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
 
-/** A mistake that could have been made in the sources, at the comment `// fault: NAME`. */
-export interface Mistake {
-  readonly name: string
-  /** What stands there instead of the statement, property or operand that follows the comment; `''` for nothing. */
+/** A mistake planted into a copy of the sources, at the comment `// mutant: ID`. */
+export interface Mutant {
+  readonly id: string
+  readonly description: string
+  /** What replaces the statement, property or operand that follows the comment; `''` removes it. */
   readonly wrong: string
 }
 
-/** What a mistake replaces. */
+/** What a mutant replaces. */
 interface Place {
   /** Below `src/`. */
   readonly file: string
@@ -20,28 +21,28 @@ interface Place {
 }
 
 /** A copy of the sources, until it is removed. */
-interface FaultyCopy {
+interface MutatedCopy {
   /** Imports a module by its path below `src/`, ending in `.js`. */
   load(path: string): Promise<unknown>
   remove(): void
 }
 
 const root = fileURLToPath(new URL('../../src/', import.meta.url))
-const MARKER = /^ *\/\/ fault: (.*)\n\s*(?:else )?/gm
+const MARKER = /^ *\/\/ mutant: (.*)\n\s*(?:else )?/gm
 const IMPORT = /(?:from|import) '(\.[^']*)\.js'/g
 
 /** The sources as JavaScript, by path below `src/`: each is read and translated once. */
 const originals = new Map<string, { readonly code: string; readonly imports: readonly string[] }>()
 
 /**
- * Copies what the entries import, and they themselves, with a mistake in it.
+ * Copies the entries and what they import, with a mutant in the copy.
  * @param entries paths below `src/`.
- * @throws Error when not exactly one comment names the mistake, or when it is in none of the files that were copied
+ * @throws Error when the comments that name the mutant are not exactly one, or when it is in none of the copied files
  */
-export function faultyCopy(mistake: Mistake, entries: readonly string[]): FaultyCopy {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-fault-'))
+export function mutatedCopy(mutant: Mutant, entries: readonly string[]): MutatedCopy {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-mutant-'))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  const place = placeOf(mistake.name)
+  const place = placeOf(mutant.id)
   const written = new Set<string>()
   const write = (path: string): void => {
     if (written.has(path)) return
@@ -49,26 +50,26 @@ export function faultyCopy(mistake: Mistake, entries: readonly string[]): Faulty
     const { code, imports } = original(path)
     const target = join(folder, path.replace(/\.ts$/, '.js'))
     mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, path === place.file ? translate(changed(place, mistake.wrong)) : code)
+    writeFileSync(target, path === place.file ? translate(changed(place, mutant.wrong)) : code)
     for (const imported of imports) write(imported)
   }
   for (const entry of entries) write(entry)
   if (!written.has(place.file))
-    throw new Error(`the fault "${mistake.name}" is in ${place.file}, which is not copied`)
+    throw new Error(`the mutant ${mutant.id} is in ${place.file}, which is not copied`)
   return {
     load: path => import(pathToFileURL(join(folder, path)).href),
     remove: () => rmSync(folder, { recursive: true }),
   }
 }
 
-/** The names of all faults that comments in the sources mark, each as often as it is marked. */
-export function markedFaults(): string[] {
-  return markers().map(({ name }) => name)
+/** The IDs of all mutants that comments in the sources mark, each as often as it is marked. */
+export function markedMutants(): string[] {
+  return markers().map(({ id }) => id)
 }
 
-function placeOf(name: string): Place {
-  const found = markers().filter(marker => marker.name === name)
-  if (found.length !== 1) throw new Error(`the sources have ${found.length} comments "// fault: ${name}"`)
+function placeOf(id: string): Place {
+  const found = markers().filter(marker => marker.id === id)
+  if (found.length !== 1) throw new Error(`the sources have ${found.length} comments "// mutant: ${id}"`)
   const { file, start } = found[0]!
   const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2022)
   let end: number | undefined
@@ -78,15 +79,14 @@ function placeOf(name: string): Place {
     else ts.forEachChild(node, visit)
   }
   ts.forEachChild(source, visit)
-  if (end === undefined)
-    throw new Error(`nothing that can be replaced follows "// fault: ${name}" in ${file}`)
+  if (end === undefined) throw new Error(`nothing that can be replaced follows "// mutant: ${id}" in ${file}`)
   return { file, start, end }
 }
 
 interface Marker {
-  readonly name: string
+  readonly id: string
   readonly file: string
-  /** Where that begins which the comment is about. */
+  /** Where the code begins that the comment is about. */
   readonly start: number
 }
 
@@ -95,7 +95,7 @@ function markers(): readonly Marker[] {
     .filter(file => file.endsWith('.ts'))
     .flatMap(file =>
       [...read(file).matchAll(MARKER)].map(match => ({
-        name: match[1]!,
+        id: match[1]!,
         file,
         start: match.index + match[0].length,
       })),

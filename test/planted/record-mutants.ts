@@ -1,59 +1,71 @@
-import type { Mistake } from '../faulty-copy.js'
+import type { Mutant } from './mutated-copy.js'
 
 /** Each has to be found in the small scopes. */
-export const mistakes: readonly Mistake[] = [
+export const recordMutants: readonly Mutant[] = [
   {
-    name: 'what was written meanwhile is written over',
+    id: 'overwrite-newer',
+    description: 'what was written meanwhile is written over',
     wrong: 'return now',
   },
   {
-    name: 'what was only read is not looked at',
+    id: 'ignore-read-keys',
+    description: 'what was only read is not looked at',
     wrong: 'const keys = writes.map(({ key }) => key)',
   },
   {
-    name: 'a commit leaves no token',
+    id: 'commit-without-token',
+    description: 'a commit leaves no token',
     wrong: 'token: record.token',
   },
   {
-    name: 'a larger token is overlooked',
+    id: 'ignore-larger-token',
+    description: 'a larger token is overlooked',
     wrong: "if (typeof looker === 'bigint' && stamp && stamp.token > looker) return 'lost'",
   },
   {
-    name: 'only the first key is written',
+    id: 'write-first-key-only',
+    description: 'only the first key is written',
     wrong: `const others = transaction.others
       .slice(1)
       .map(key => this.#finishOther(key, transaction, known?.get(key)))`,
   },
   {
-    name: 'what was committed is rolled back',
+    id: 'roll-back-committed',
+    description: 'what was committed is rolled back',
     wrong: `const after = known
         ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())
         : withoutStamp(seen.record, attempt)`,
   },
   {
-    name: 'a holder leaves alone what is pending',
+    id: 'holder-ignores-pending',
+    description: 'a holder leaves alone what is pending',
     wrong: `if (looker !== 'writer') return { ...seen, record: unstamped(seen.record) }
       else await this.#write(at, primary, stamped(primary.record, { ...transaction, state: 'aborted' }))`,
   },
   {
-    name: 'what was aborted is committed all the same',
+    id: 'commit-aborted',
+    description: 'what was aborted is committed all the same',
     wrong: "if (decision === 'aborted') return COMMITTED",
   },
   {
-    name: 'a stamp is set over another state than was read',
+    id: 'stamp-over-change',
+    description: 'a stamp is set over another state than was read',
     wrong: `if (swap.state === 'written') return swap.now
       if (swap.state === 'refused') return { ...seen, record: stamped(seen.record, stamp) }`,
   },
   {
-    name: 'a lost answer is taken for a refusal',
+    id: 'lost-answer-as-refusal',
+    description: 'a lost answer is taken for a refusal',
     wrong: "const marked = { state: 'written' }",
   },
   {
-    name: 'a refusal of what was written before is believed',
+    id: 'believe-repeated-refusal',
+    description: 'a refusal of what was written before is believed',
     wrong: '',
   },
   {
-    name: 'ids are not recorded',
+    id: 'record-without-ids',
+    description: 'ids are not recorded',
     wrong: 'ids: record.ids',
   },
 ]

@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest'
-import { faults } from '../simulation/faults.js'
-import { faultySources } from '../simulation/faulty-sources.js'
+import { mutants } from './mutants.js'
+import { mutatedSources } from './mutated-sources.js'
 import type { Violation } from '../simulation/history.js'
 import { simulate } from '../simulation/simulate.js'
 
-/** So many schedules at most until each mistake has to be found. */
+/** Maximum number of schedules until a mutant has to be found. */
 const SCHEDULES = 1000
 
-describe('a mistake in the sources is found', () => {
-  test.each(faults)('$name', async fault => {
-    const { sources, remove } = await faultySources(fault)
+describe('a mutant is found', () => {
+  test.each(mutants)('$id: $description', async mutant => {
+    const { sources, remove } = await mutatedSources(mutant)
     try {
       let found: Violation | undefined
       for (let seed = 1; !found && seed <= SCHEDULES; seed++)
         found = (await simulate(seed, sources)).violation
       expect(found, `${SCHEDULES} schedules went by`).toBeDefined()
-      // A mistake that is no program breaks every promise.
+      // A mutant that is not a program breaks every promise.
       expect(found!.message).not.toMatch(/ReferenceError|SyntaxError/)
-      expect(fault.breaks, found!.message).toContain(found!.promise)
+      expect(mutant.breaks, found!.message).toContain(found!.promise)
     } finally {
       remove()
     }

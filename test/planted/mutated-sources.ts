@@ -1,0 +1,28 @@
+import type { Box } from '../../src/box.js'
+import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
+import type { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import { mutatedCopy } from './mutated-copy.js'
+import type { SimulatedMutant } from './mutants.js'
+import type { Sources } from '../simulation/sources.js'
+
+const ENTRIES = ['box.ts', 'engines/memory/memory-engine.ts', 'errors.ts']
+
+/**
+ * A copy of the sources with a mutant in it, in a temporary folder that `remove` deletes.
+ * @throws Error when the comments that name the mutant are not exactly one, or when it is in none of the copied files
+ */
+export async function mutatedSources(
+  mutant: SimulatedMutant,
+): Promise<{ sources: Sources; remove: () => void }> {
+  const { load, remove } = mutatedCopy(mutant, ENTRIES)
+  const { Box: MutatedBox } = (await load('box.js')) as { Box: typeof Box }
+  const engine = (await load('engines/memory/memory-engine.js')) as {
+    MemoryEngine: typeof MemoryEngine
+    MemorySpace: typeof MemorySpace
+  }
+  const errors = (await load('errors.js')) as {
+    IndeterminateError: typeof IndeterminateError
+    UnavailableError: typeof UnavailableError
+  }
+  return { sources: { Box: MutatedBox, ...engine, ...errors }, remove }
+}
