@@ -48,18 +48,18 @@ export function build(names) {
   }
   // In its build mode it finds by itself what has changed.
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
-  for (const { folder, sources } of wanted) if (sources === '.') copySql(folder)
+  for (const { folder, sources } of wanted) if (sources === '.') copyTexts(folder)
   for (const [name, folder] of packages)
     if (names.includes(name)) run(process.execPath, ['scripts/bundle.mjs', folder])
 }
 
 /**
- * Copies what the compiler leaves out: SQL.
+ * Copies what the compiler leaves out: SQL and Lua.
  * @param {string} folder
  */
-function copySql(folder) {
+function copyTexts(folder) {
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-  for (const file of sources.filter(file => file.endsWith('.sql'))) {
+  for (const file of sources.filter(file => /\.(sql|lua)$/.test(file))) {
     const copy = join(root, folder, 'src', file)
     mkdirSync(dirname(copy), { recursive: true })
     copyFileSync(join(root, 'src', file), copy)

@@ -7,8 +7,8 @@
  * which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack trace can
  * be read.
  */
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { root } from './command.mjs'
@@ -65,20 +65,10 @@ const bundle = await rolldown({
   experimental: { attachDebugInfo: 'none' },
   plugins: [
     {
-      name: 'comments-and-indentation-of-lua',
+      name: 'texts',
       transform: {
-        filter: { id: /\/redis\/lua\// },
-        handler: code => code.replace(/^\s*--.*\n|^[ \t]+/gm, ''),
-      },
-    },
-    {
-      name: 'texts-of-sql',
-      transform: {
-        filter: { id: /\/postgres\/sql-files\.ts$/ },
-        async handler() {
-          const { sqlFiles } = await import('../build/src/engines/postgres/sql-files.js')
-          return `export const sqlFiles = () => ${JSON.stringify(sqlFiles())}`
-        },
+        filter: { id: /\/(lua|sql)-file\.ts$/ },
+        handler: (_, id) => textsModule(id),
       },
     },
     dts({ tsconfig: 'tsconfig.types.json' }),
@@ -96,3 +86,18 @@ await bundle.write({
   chunkFileNames: 'chunks/[name].js',
 })
 for (const name of Object.keys(programs)) rmSync(join(place, 'dist', `${name}.d.ts`))
+
+/**
+ * A module with the texts of a folder in the place of the one that reads them from their files.
+ * @param {string} id the path of `lua-file.ts` or `sql-file.ts`
+ */
+function textsModule(id) {
+  const extension = id.endsWith('lua-file.ts') ? 'lua' : 'sql'
+  const texts = readdirSync(dirname(id)).flatMap(name => {
+    if (!name.endsWith(`.${extension}`)) return []
+    const text = readFileSync(join(dirname(id), name), 'utf8')
+    return [[name.slice(0, -4), extension === 'lua' ? text.replace(/^\s*--.*\n|^[ \t]+/gm, '') : text]]
+  })
+  return `const texts = ${JSON.stringify(Object.fromEntries(texts))}
+export const ${extension}File = name => texts[name]`
+}

@@ -20,5 +20,6 @@ export const moreServers = new Map([
   // Shells for which the command brings completion.
   ['zsh', 'zsh'],
   ['fish', 'fish'],
+  ['luacheck', 'lua-check'],
   ['chromium', 'chromium'],
 ])

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
 import { CallArguments } from '../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
-import { heldStrings } from '../../src/engines/redis/lua/held-strings.js'
+import { luaFile } from '../../src/engines/redis/lua/lua-file.js'
 import type { Reply } from '../../src/engines/redis/clients/connection.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { serverClock, tableScript } from '../../src/engines/redis/lua/table-script.js'
@@ -35,7 +35,7 @@ describe('the script in Redis', () => {
 
   test('decides the same on its fast path, with many operations in one call', async () => {
     const load = (text: string) => LoadedScript.load(server, text.replaceAll(serverClock, setClock))
-    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, fastPath: '' })
+    const whole = tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' })
     const fast = new Calls('fast:', await load(tableScript()))
     const table = new Calls('table:', await load(whole))
     let now = 1000
@@ -69,7 +69,7 @@ describe('the script in Redis', () => {
           .replaceAll('try(PUBLISH, ', "call('RPUSH', ")
           .replaceAll(/call\('PTTL', REQUESTS\)|left\(REQUESTS\)/g, '1e15'),
       )
-    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, fastPath: '' })
+    const whole = tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' })
     const fast = new Crowd('crowd-fast:', await load(tableScript()))
     const table = new Crowd('crowd-table:', await load(whole))
     const random = new Random(11)
@@ -136,7 +136,7 @@ describe('the script in Redis', () => {
 })
 
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
-const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
+const EXPIRING = luaFile('held-strings').replace("return call('PTTL', key)", 'return 0')
 
 test('no request is granted beside a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(

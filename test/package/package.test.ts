@@ -71,6 +71,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-package-'))
   // To pack a clone replaces what runs in it, so this packs a copy.
   using clone = new Clone()
+  // A fresh clone has no compiled tools.
+  rmSync(join(clone.path, 'build'), { recursive: true, force: true })
   tarball = await pack(clone.path, folder)
   await runProgram('tar', ['xf', tarball.path], { cwd: folder, timeLimit })
   clonePath = clone.path

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { sqlFile } from './sql/sql-file.js'
 
 /** In the order in which they are carried out. */
 const NAMES = ['tables', 'rows', 'upgrade', 'lock-table', 'values', 'decide', 'others', 'views'] as const
 
-/** The SQL of the schema by files, written for a schema that is called signalbox. A package has the texts in this place. */
+/** The SQL of the schema by files, written for a schema that is called signalbox. */
 export function sqlFiles(): readonly string[] {
-  return NAMES.map(name => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8'))
+  return NAMES.map(sqlFile)
 }

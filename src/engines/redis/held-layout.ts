@@ -1,4 +1,4 @@
-import { heldHashes } from './lua/held-hashes.js'
+import { luaFile } from './lua/lua-file.js'
 import { Script } from './lua/script.js'
 import { serverClock, tableScript } from './lua/table-script.js'
 import type { RedisOptions } from './redis-options.js'
@@ -28,7 +28,7 @@ export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, 
     beside: () => [],
   },
   redisson: {
-    script: new Script(tableScript({ heldKeys: heldHashes, clock: serverClock, fastPath: '' })),
+    script: new Script(tableScript({ heldKeys: luaFile('held-hashes'), clock: serverClock, fastPath: '' })),
     type: 'hash',
     noun: 'a hash',
     reading: name => ['HGET', name, 'signalbox'],

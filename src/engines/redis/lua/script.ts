@@ -10,3 +10,12 @@ export class Script {
     this.sha = createHash('sha1').update(text).digest('hex')
   }
 }
+
+/**
+ * Writes values in the place of their names, which are in capitals. A local variable of a script would be looked for by
+ * each function that uses it.
+ */
+export function withConstants(text: string, constants: Readonly<Record<string, string | number>>): string {
+  const names = new RegExp(`\\b(?:${Object.keys(constants).join('|')})\\b`, 'g')
+  return text.replace(names, name => String(constants[name]))
+}

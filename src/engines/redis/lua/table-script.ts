@@ -1,12 +1,20 @@
-import { heldStrings } from './held-strings.js'
-import { tableArguments } from './table-arguments.js'
-import { tableDecisions } from './table-decisions.js'
-import { tableFastPath } from './table-fast-path.js'
-import { tableLocks } from './table-locks.js'
-import { tableOperator } from './table-operator.js'
-import { tableRecords } from './table-records.js'
-import { tableTexts } from './table-texts.js'
-import { tableValues } from './table-values.js'
+import { CLAIM_WINDOW, WAITER_LIFE } from '../../../engine/contract.js'
+import { LOOK_STAGGER } from '../../../engine/lock-table.js'
+import { luaFile } from './lua-file.js'
+import { withConstants } from './script.js'
+
+/** What stands for these names in the files. */
+const CONSTANTS = {
+  CLAIM_WINDOW,
+  /** How often the first waiter behind a foreign holder looks: milliseconds. */
+  FOREIGN_LOOK: 20,
+  /** The place of all holders in a queue, before all waiters. */
+  FRONT: "'0000000000000000'",
+  LOOK_STAGGER,
+  /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
+  NEVER: Number.MAX_SAFE_INTEGER,
+  WAITER_LIFE,
+}
 
 /**
  * The lock table and the store's commit as a Redis script: the port of `engine/lock-table.ts` and `engine/commit.ts`,
@@ -29,16 +37,23 @@ import { tableValues } from './table-values.js'
  */
 export function tableScript({ heldKeys, clock, fastPath }: ScriptParts = STRINGS): string {
   const levels = [
-    [begin(clock), fastPath],
-    [tableTexts, heldKeys],
-    [tableRecords],
-    [tableDecisions],
-    [tableArguments, tableValues, tableLocks, tableOperator, RUN],
+    [luaFile('table-begin'), clock, luaFile('table-moment'), fastPath],
+    [luaFile('table-texts'), heldKeys],
+    [luaFile('table-records')],
+    [luaFile('table-decisions')],
+    [
+      luaFile('table-arguments'),
+      luaFile('table-values'),
+      luaFile('table-locks'),
+      luaFile('table-operator'),
+      luaFile('table-run'),
+    ],
   ]
   // A function that is made looks for each local that it uses through all those of the level that it is made in, and
   // finds those of outer levels at once: in one level most of a call's time would go into that.
   const texts = levels.map(parts => parts.join('\n'))
-  return texts.join('\nreturn (function()\n') + '\nend)()'.repeat(levels.length - 1)
+  const script = texts.join('\nreturn (function()\n') + '\nend)()'.repeat(levels.length - 1)
+  return withConstants(script, CONSTANTS)
 }
 
 /** What a script is made of beside the table itself. */
@@ -52,62 +67,12 @@ export interface ScriptParts {
 }
 
 /** The server's clock. */
-export const serverClock = String.raw`
-local time = call('TIME')
+export const serverClock = `local time = call('TIME')
 stamp = time[1] .. sub('00000' .. time[2], -6)`
 
 /** Locks as plain strings, by the server's clock. */
-const STRINGS: ScriptParts = { heldKeys: heldStrings, clock: serverClock, fastPath: tableFastPath }
-
-function begin(clock: string): string {
-  return String.raw`
-local call, try, format, find, sub = redis.call, redis.pcall, string.format, string.find, string.sub
-local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
-local SESSION, WORDS, MEMBER = ARGV[1], cjson.decode(ARGV[2]), ARGV[3]
-local LAST = #WORDS
--- Where sessions are told of what concerns them. The tag of a slot is empty where there is no Cluster.
-local CHANNELS = sub(NUMBERS, 1, -8) .. 'session:'
-local PUBLISH = sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
--- Which word is read next, and how many of the keys were named until now.
-local position, named = 1, 3
-local answers = {}
--- What this session is told beside that.
-local hints = {}
--- The last number that was given, and the one that the counter has.
-local number, written
--- The time in microseconds, as text and as a number, and in milliseconds.
-local stamp
-${clock}
-local micros = tonumber(stamp)
-local now = math.floor(micros / 1000)
--- Whether no queue is there, so that there is nothing to look for beside the held keys; and whether another program
--- keeps something else in their place.
-local size = try('ZLEXCOUNT', QUEUES, '-', '+')
-local spoilt, idle = type(size) == 'table', size == 0`
+const STRINGS: ScriptParts = {
+  heldKeys: luaFile('held-strings'),
+  clock: serverClock,
+  fastPath: luaFile('table-fast-path'),
 }
-
-/** Carries the operations out, each of which fails alone. All is read before anything is written. */
-const RUN = String.raw`
-local tasks = {}
-while position <= LAST do tasks[#tasks + 1] = begin() end
-for _, task in ipairs(tasks) do
-  local done, answer = pcall(task)
-  if not done and type(answer) == 'table' and answer.unreadable then
-    answer = { 'unreadable', answer.unreadable }
-  elseif not done then
-    local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
-    -- As the answer to the whole call, this makes the client look for the server that can be written to.
-    if begins(why, 'READONLY') then return { err = why } end
-    answer = { 'error', why }
-  end
-  answers[#answers + 1] = answer
-end
--- Changes nothing, and a replica refuses it: so a client that only reads looks for the master, too. It comes last,
--- because after a write Redis refuses no other for want of memory, and kills no script.
-local probe = try('HDEL', REQUESTS, '')
-if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
-expireUnused()
--- Refused only where nothing was written before, so that no number is in use that it should tell of.
-if number ~= written then try('SET', NUMBERS, digits(number)) end
-answers[#answers + 1] = hints
-return answers`

@@ -1,10 +1,4 @@
-/** No number is greater, and no key expires later: up to here all whole numbers are exact. */
-export const NEVER = Number.MAX_SAFE_INTEGER
-/** The place of all holders in a queue, before all waiters; as Lua has it. */
-export const FRONT = "'0000000000000000'"
-
-/** Part of the table's script: numbers, and the texts of held keys and queues. */
-export const tableTexts = String.raw`
+-- Part of the table's script: numbers, and the texts of held keys and queues.
 -- Stands for a holder that is not ours.
 local FOREIGN = '?'
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
@@ -34,7 +28,7 @@ local function raise(least)
   if not number then
     local text = try('GET', NUMBERS)
     local counted = type(text) ~= 'table' and tonumber(text or 0)
-    if not counted or not (counted >= 0 and counted < ${NEVER}) then unreadable(NUMBERS) end
+    if not counted or not (counted >= 0 and counted < NEVER) then unreadable(NUMBERS) end
     number = counted
   end
   number = math.max(number, least)
@@ -57,4 +51,4 @@ local function begins(text, start) return text and text:sub(1, #start) == start 
 local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
 
 -- What such a text tells: id, number, since when, details. Nothing for that of a foreign client.
-local function told(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end`
+local function told(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end

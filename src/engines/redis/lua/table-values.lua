@@ -1,7 +1,4 @@
-import { NEVER } from './table-texts.js'
-
-/** Part of the table's script: reads and commits values. */
-export const tableValues = String.raw`
+-- Part of the table's script: reads and commits values.
 -- Stands for what another program has put in the place of a value.
 local UNREADABLE = '?'
 
@@ -15,7 +12,7 @@ local function texts(names, all)
     if not text then found[i] = try('GET', name) and UNREADABLE or ''
     else
       local digits = text:match('^([1-9]%d*) ')
-      if not digits or tonumber(digits) > ${NEVER} then found[i] = UNREADABLE end
+      if not digits or tonumber(digits) > NEVER then found[i] = UNREADABLE end
     end
     if all and found[i] == UNREADABLE then unreadable(name) end
   end
@@ -98,4 +95,3 @@ function operations.commit()
     return { 'committed', versions }
   end
 end
-`

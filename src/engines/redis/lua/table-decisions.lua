@@ -1,12 +1,4 @@
-import { CLAIM_WINDOW } from '../../../engine/contract.js'
-import { LOOK_STAGGER } from '../../../engine/lock-table.js'
-import { FRONT } from './table-texts.js'
-
-/** How often the first waiter behind a foreign holder looks: milliseconds. */
-const FOREIGN_LOOK = 20
-
-/** Part of the table's script: which requests are granted, reserved, dropped and taken out. */
-export const tableDecisions = String.raw`
+-- Part of the table's script: which requests are granted, reserved, dropped and taken out.
 local function admits(ahead, claim)
   local first = ahead.first
   if not first then return true end
@@ -87,7 +79,7 @@ local function serveOne(key)
         if free then
           local passed = firstSilent(request.claims, request)
           if passed then return passed end
-          request.phase, request.expires = 'reserved', now + ${CLAIM_WINDOW}
+          request.phase, request.expires = 'reserved', now + CLAIM_WINDOW
           save(request)
           tell('wake', request.id)
           if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
@@ -178,10 +170,10 @@ local function standing(request, patience)
   local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, patience.hear))
+    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
     -- A foreign holder tells no session when it is done. The first waiter behind it looks often, and the others see to
     -- it that the key does not stay free when that one is dead.
-    if foreign then again = math.min(again, first and ${FOREIGN_LOOK} or before * ${CLAIM_WINDOW}) end
+    if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end
     if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
   if not holder then return { 'queued', before, math.ceil(again) } end
@@ -197,10 +189,10 @@ local function hold(request, claims, recorded)
     take(claim, request)
     if claim.mode ~= 'exclusive' then alone = false end
   end
-  if recorded and ballot and request.sequence ~= ${FRONT} then
+  if recorded and ballot and request.sequence ~= FRONT then
     -- Votes that come later may have an earlier place, but not before one that was given.
     forget(request)
-    request.sequence = ${FRONT}
+    request.sequence = FRONT
     append(request)
   elseif recorded then save(request)
   elseif not alone then append(request) end
@@ -258,4 +250,4 @@ local function expireUnused()
       forgetForeign(request.claims)
     end
   end
-end`
+end

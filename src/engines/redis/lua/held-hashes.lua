@@ -1,14 +1,11 @@
-/**
- * Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the
- * table's script.
- *
- * A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
- * another client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside
- * it the text that a plain string would have. A waiter there subscribes to a channel of the lock, and each waiter of
- * RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which
- * they count.
- */
-export const heldHashes = String.raw`
+-- Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the
+-- table's script.
+--
+-- A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
+-- another client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside
+-- it the text that a plain string would have. A waiter there subscribes to a channel of the lock, and each waiter of
+-- RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which
+-- they count.
 local TEXT, UNLOCKED = 'signalbox', '0'
 
 -- Redisson's name for what belongs to a lock; what it does about braces keeps them in one slot.
@@ -50,4 +47,4 @@ local function clear(key)
     local time = try('ZSCORE', beside('redisson_lock_timeout', key), waiter)
     if type(time) ~= 'string' or tonumber(time) > now then break end
   end
-end`
+end

@@ -1,7 +1,4 @@
-import { FRONT, NEVER } from './table-texts.js'
-
-/** Part of the table's script: what sessions do with their requests and grants. */
-export const tableLocks = String.raw`
+-- Part of the table's script: what sessions do with their requests and grants.
 -- A grant that is known by its held keys only: its number, since when, details.
 local function lightGrant(id, claims)
   local text = seen(claims[1].held)
@@ -76,7 +73,7 @@ local function enqueue(request, patience)
   request.since = now
   if not out then
     goPast(claims, ballot and request)
-    request.sequence = ballot and ${FRONT} or place(nextNumber())
+    request.sequence = ballot and FRONT or place(nextNumber())
     return hold(request, claims, false)
   end
   for i, text in pairs(kept) do meet(claims[i], text) end
@@ -244,12 +241,12 @@ function operations.downgrade()
     if not request then return 0 end
     if request.sequence then forget(request)
     else
-      local remaining = ${NEVER}
+      local remaining = NEVER
       for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
       request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
     end
     -- Before all waiters, as it was.
-    request.sequence, request.claims = ${FRONT}, claims
+    request.sequence, request.claims = FRONT, claims
     for _, claim in ipairs(claims) do
       claim.mode = 'shared'
       put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
@@ -259,4 +256,3 @@ function operations.downgrade()
     return 1
   end
 end
-`

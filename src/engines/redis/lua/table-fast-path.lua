@@ -1,15 +1,8 @@
-import { CLAIM_WINDOW, WAITER_LIFE } from '../../../engine/contract.js'
-import { LOOK_STAGGER } from '../../../engine/lock-table.js'
-import { NEVER } from './table-texts.js'
-
-/**
- * Part of the table's script: exclusive locks of one key as plain strings, that have no waiters or go from one waiter
- * to the next. It does what the table would do, for half of the server's time or less, with waiters as without: Redis
- * compiles a script once but makes the functions in it anew for every call, and the table looks at more than such
- * operations need. So there are no functions up to here. What this can't do, or what fails here, is left to the table,
- * with nothing done.
- */
-export const tableFastPath = String.raw`
+-- Part of the table's script: exclusive locks of one key as plain strings, that have no waiters or go from one waiter
+-- to the next. It does what the table would do, for half of the server's time or less, with waiters as without: Redis
+-- compiles a script once but makes the functions in it anew for every call, and the table looks at more than such
+-- operations need. So there are no functions up to here. What this can't do, or what fails here, is left to the table,
+-- with nothing done.
 while position <= LAST and not spoilt do
   local from, least = position, nil
   local kind = WORDS[from]
@@ -74,7 +67,7 @@ while position <= LAST and not spoilt do
     first, second = records[1], records[2]
     if first.claims[2] or first.claims[1].mode ~= 'exclusive' then break end
     -- Until when something is kept that is going to be saved.
-    local latest = now + ${CLAIM_WINDOW}
+    local latest = now + CLAIM_WINDOW
     if kind == 'poll' then
       if first.id ~= id or first.phase ~= 'reserved' then break end
       latest = now + tonumber(lease)
@@ -93,7 +86,7 @@ while position <= LAST and not spoilt do
       life, hear = tonumber(WORDS[terms + 1]), tonumber(WORDS[terms + 2])
       isBusy = life == 0
       if isBusy and kind == 'extendOrYield' then break end
-      latest = math.max(latest, now + life + math.max(tonumber(lease) - ${WAITER_LIFE}, 0))
+      latest = math.max(latest, now + life + math.max(tonumber(lease) - WAITER_LIFE, 0))
     end
     if not isBusy and now + call('PTTL', REQUESTS) < latest then break end
   end
@@ -113,7 +106,7 @@ while position <= LAST and not spoilt do
         local text = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
         if type(text) == 'table' then break end
         local counted = tonumber(text or 0)
-        if not counted or not (counted >= 0 and counted < ${NEVER}) then
+        if not counted or not (counted >= 0 and counted < NEVER) then
           call('SET', NUMBERS, text)
           break
         end
@@ -153,7 +146,7 @@ while position <= LAST and not spoilt do
       local done
       if kind == 'enqueue' then done = try('HSET', REQUESTS, waiter.id, cmsgpack.pack(waiter))
       else
-        second.phase, second.expires = 'reserved', now + ${CLAIM_WINDOW}
+        second.phase, second.expires = 'reserved', now + CLAIM_WINDOW
         if waiter then
           done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second), waiter.id, cmsgpack.pack(waiter))
         else done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second)) end
@@ -176,7 +169,7 @@ while position <= LAST and not spoilt do
       if waiter then
         local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
         local nearest = (kind == 'extendOrYield' and second or first).expires - now
-        local again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, hear))
+        local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, hear))
         local status = { 'queued', before, math.ceil(again) }
         if kind == 'enqueue' and first.phase == 'held' then
           status[4], status[5], status[6] = first.id, first.details, now - first.since
@@ -192,4 +185,4 @@ if position > LAST then
   if not answers[2] and not hints[1] and type(answers[1]) == 'number' then return answers[1] end
   answers[#answers + 1] = hints
   return answers
-end`
+end

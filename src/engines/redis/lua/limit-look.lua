@@ -1,5 +1,4 @@
-/** The end of the script that describes a limiter: its pause, then its limits, then the sessions that wait. */
-export const limitLook = String.raw`
+-- The end of the script that describes a limiter: its pause, then its limits, then the sessions that wait.
 if not state then return { '-inf', {}, {} } end
 local limits, waiting = {}, {}
 for _, record in ipairs(state.records) do
@@ -13,4 +12,3 @@ for session, heardAt in pairs(state.contenders or {}) do
   if now - heardAt <= CONTENDS then waiting[#waiting + 1] = session end
 end
 return { format('%.17g', state.pausedUntil - now), limits, waiting }
-`

@@ -1,5 +1,4 @@
-/** Part of the table's script: reads the words and the keys of an operation, in their order. */
-export const tableArguments = String.raw`
+-- Part of the table's script: reads the words and the keys of an operation, in their order.
 local function word()
   position = position + 1
   return WORDS[position - 1]
@@ -62,4 +61,3 @@ function operations.ballot()
     return answer
   end
 end
-`

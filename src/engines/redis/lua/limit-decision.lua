@@ -1,5 +1,4 @@
-/** Part of the limiters' script: takes in what a call tells, decides about its units, and explains. */
-export const limitDecision = String.raw`
+-- Part of the limiters' script: takes in what a call tells, decides about its units, and explains.
 local session, number, horizon, wanted = word(), amount(), amount(), amount()
 local pause, asked, before = amount(), amount(), amount()
 if not state and ARGV[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end
@@ -293,7 +292,7 @@ local function decide()
   for _, record in ipairs(all) do
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
-  SAVE
+  SAVE()
   return {
     format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained, contenders,
     fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
@@ -304,4 +303,3 @@ local done, answer = pcall(decide)
 if done then return answer end
 if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
 return type(answer) == 'table' and answer.err and { err = answer.err } or { err = tostring(answer) }
-`

@@ -1,5 +1,4 @@
-/** Part of the limiters' script: logs of grants, and what each kind of limit allows. */
-export const limitRules = String.raw`
+-- Part of the limiters' script: logs of grants, and what each kind of limit allows.
 local position = 0
 local function word()
   position = position + 1
@@ -240,4 +239,3 @@ function calendar.rebase(record, now)
   record.starts, record.ends = periodAt(record, now)
   record.used, record.before = max(record.limit, record.used), {}
 end
-`

@@ -1,5 +1,4 @@
-/** Part of the table's script: what keeps it in order, and what operators do. */
-export const tableOperator = String.raw`
+-- Part of the table's script: what keeps it in order, and what operators do.
 -- Takes a request away from its session. A number other than 0 is the one that its grant must have.
 function operations.take()
   local id, claims, granted = word(), readClaims(), amount()
@@ -50,4 +49,3 @@ function operations.raise()
     return 0
   end
 end
-`

@@ -1,8 +1,4 @@
-import { WAITER_LIFE } from '../../../engine/contract.js'
-import { FRONT, NEVER } from './table-texts.js'
-
-/** Part of the table's script: the records of requests, the queues of keys, and what grants do to their held keys. */
-export const tableRecords = String.raw`
+-- Part of the table's script: the records of requests, the queues of keys, and what grants do to their held keys.
 local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
@@ -42,7 +38,7 @@ local function silent(request) return request.phase == 'waiting' and now >= requ
 -- When a request has to be dropped as soon as it is met. In an outage no waiter can be heard: those that try again for
 -- as long as this keep their order.
 local function overAt(request)
-  return request.expires + (request.phase == 'waiting' and math.max(request.lease - ${WAITER_LIFE}, 0) or 0)
+  return request.expires + (request.phase == 'waiting' and math.max(request.lease - WAITER_LIFE, 0) or 0)
 end
 
 -- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held
@@ -136,11 +132,11 @@ end
 local function meet(claim, text)
   local id, granted, since, details = told(text)
   local remaining = left(claim.held)
-  local expires = remaining < 0 and ${NEVER} or now + remaining
+  local expires = remaining < 0 and NEVER or now + remaining
   if not id then
     id, granted, since, details = FOREIGN .. claim.key, 0, now, ''
     -- A key with 0 ms left is there until this millisecond is over, and its client may still do something to it.
-    if expires < ${NEVER} then expires = expires + 1 end
+    if expires < NEVER then expires = expires + 1 end
   end
   local request = load(id)
   local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
@@ -157,8 +153,8 @@ local function meet(claim, text)
   end
   append({
     id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0),
-    number = tonumber(granted), since = tonumber(since), sequence = ${FRONT}, details = details,
+    number = tonumber(granted), since = tonumber(since), sequence = FRONT, details = details,
   })
   -- It may hand its grant on among its own callers as long as no other session wants it.
   if not ballot then tell('wanted', id) end
-end`
+end

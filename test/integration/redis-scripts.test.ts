@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { HELD_LAYOUTS } from '../../src/engines/redis/held-layout.js'
+import { limitLookScript, limitScript } from '../../src/engines/redis/lua/limit-script.js'
+
+/** What Redis gives a script. */
+const globals = 'redis cjson cmsgpack struct bit KEYS ARGV'.split(' ')
+/** That a name is used again in an inner block. */
+const SHADOWING = '4'
+/** A variable that is not used or not set: parts that two scripts share have what one of them needs. */
+const UNUSED = ['211', '221']
+
+test.each([
+  ['the lock table', HELD_LAYOUTS.string.script.text, []],
+  ['the lock table on hashes of Redisson', HELD_LAYOUTS.redisson.script.text, UNUSED],
+  ['limits', limitScript(), []],
+  ['the look at limits', limitLookScript(), UNUSED],
+])('luacheck finds no mistake in the script of %s', (_, text, ignored) => {
+  const argv = ['-', '--std', 'lua51', '--no-color', '--no-max-line-length', '--read-globals', ...globals]
+  const { stdout, error } = spawnSync('luacheck', [...argv, '--ignore', SHADOWING, ...ignored], {
+    input: text,
+    encoding: 'utf8',
+  })
+  expect(error).toBeUndefined()
+  expect(stdout).toMatch(/Total: 0 warnings \/ 0 errors/)
+})
