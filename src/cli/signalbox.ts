@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { errorLine, EndedWith, statusOf } from './failure.js'
 import { addApplication, type Application } from './application.js'
-import { addBench } from './bench.js'
 import { addCas } from './cas.js'
 import { addCompletion } from './completion.js'
 import { addDoctor } from './doctor.js'
@@ -77,7 +76,6 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   addGet(command, stdout)
   addPut(command, terminal)
   addCas(command, terminal)
-  addBench(command, stdout)
   for (const application of applications) addApplication(command, application)
   addCompletion(command, stdout, applications)
   return command

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { queued } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
-import { CommandPlace, PATIENCE } from './command-line.js'
+import { CommandPlace } from './command-line.js'
 
 describe.concurrent('show, graph and top', () => {
   test('show the holders and waiters, and whom each waits for', async () => {
@@ -228,45 +228,6 @@ describe.concurrent('completion', () => {
   test('knows no other shell', async () => {
     await using place = new CommandPlace()
     expect(await place.signalbox('completion', 'csh')).toMatchObject({ status: 2, stdout: '' })
-  })
-})
-
-describe.concurrent('bench', () => {
-  test('measures an engine, and leaves no lock held', async () => {
-    await using place = new CommandPlace()
-    const [table, json] = await Promise.all([
-      place.signalbox('bench', '--time', '50ms'),
-      place.signalbox('bench', '--time', '50ms', '--json'),
-    ])
-    expect(table).toMatchObject({ status: 0, stderr: '' })
-    const rows = table.stdout
-      .trim()
-      .split('\n')
-      .map(row => row.trim().split(/ {2,}/))
-    expect(rows.map(row => row.slice(0, 2).join())).toEqual(['CALLERS,KEYS', '1,1', '64,64', '64,1'])
-    const figures = json.stdout
-      .trim()
-      .split('\n')
-      .map(line => JSON.parse(line) as Record<string, number>)
-    for (const { callers, cycles, perSecond, median, p99, longest } of figures) {
-      expect(cycles).toBeGreaterThanOrEqual(callers!)
-      expect(perSecond).toBeGreaterThan(0)
-      expect([median, p99, longest]).toEqual([median!, p99!, longest!].sort((a, b) => a - b))
-    }
-    expect((await place.signalbox('ls', '--json')).stdout).toBe('')
-    expect((await place.signalbox('bench', '--engine', 'memory:')).status).toBe(2)
-  })
-
-  test('ends at Ctrl-C', async () => {
-    await using place = new CommandPlace()
-    const box = await place.box('watcher')
-    const running = place.start('bench', '--time', '1h')
-    await vi.waitFor(async () => {
-      const { value } = await box.inspect('signalbox-bench/').next()
-      expect(value).toBeDefined()
-    }, PATIENCE)
-    running.kill('SIGINT')
-    expect(await running.ended).toEqual({ status: 130, stdout: '', stderr: '' })
   })
 })
 

@@ -132,7 +132,7 @@ test('the version is that of the package', async () => {
 
 test('help names every subcommand, the engine option and the exit statuses', async () => {
   expect(await signalbox(['--help'], terminal, [trains, mutex, chaos])).toBe(0)
-  expect(stdout).toMatch(/ls .*release .*revoke .*bench .*trains .*mutex .*Exit status:/s)
+  expect(stdout).toMatch(/ls .*release .*revoke .*trains .*mutex .*Exit status:/s)
   stdout = ''
   expect(await signalbox(['ls', '--help'], terminal)).toBe(0)
   expect(stdout).toMatch(/--engine <url> .*SIGNALBOX_URL/s)
