@@ -1,5 +1,5 @@
 /**
- * Writes the committed reports of the fault harness as tables into docs/chaos.md: `node scripts/chaos-tables.mjs`.
+ * Writes the committed reports of chaos tests as tables into the page beside them: `node scripts/chaos-tables.mjs`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import { withBlock } from './block.mjs'
 const reports = fileURLToPath(new URL('../apps/chaos/reports/', import.meta.url))
 
 /** The page that the tables stand in. */
-export const page = fileURLToPath(new URL('../docs/chaos.md', import.meta.url))
+export const page = `${reports}README.md`
 
 /**
  * The page with fresh tables in place of those that it has.
@@ -19,7 +19,10 @@ export function withTables(text) {
 }
 
 function tables() {
-  const all = readdirSync(reports).sort().map(read)
+  const all = readdirSync(reports)
+    .filter(name => name.endsWith('.json'))
+    .sort()
+    .map(read)
   const ours = all.filter(({ locks }) => locks === 'signalbox')
   const heading =
     '| locks | engine | faults | grants | orders compared | held twice | lost with fencing | lost without | transfers | other promises broken |'

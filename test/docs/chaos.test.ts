@@ -5,7 +5,7 @@ import type { History } from '../../apps/chaos/history.js'
 import { picture } from '../../apps/chaos/picture.js'
 import { page, withTables } from '../../scripts/chaos-tables.mjs'
 
-test('docs/chaos.md has the figures of the committed reports; else run scripts/chaos-tables.mjs', () => {
+test('the page of the committed reports has their figures; else run scripts/chaos-tables.mjs', () => {
   const text = readFileSync(page, 'utf8')
   expect(withTables(text)).toBe(text)
 })

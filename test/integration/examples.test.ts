@@ -44,7 +44,7 @@ function stopAfterTest<S extends ServerProcess>(server: S): S {
 test('each example has at most 80 lines, and README of the folder names it', () => {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8')
   const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
-  expect(programs).toHaveLength(6)
+  expect(programs).toHaveLength(7)
   for (const name of programs) {
     expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
     expect(readme).toContain(`[${name}](${name})`)
@@ -152,6 +152,18 @@ test('leader: one process works, and another one after it was killed', async () 
   second.kill('SIGTERM')
   const { status, stdout } = await second.ended
   expect([status, stdout.endsWith(`${second.pid} stops\n`)]).toEqual([0, true])
+})
+
+test('zookeeper-recipe: gets the lock', async () => {
+  const zookeeper = stopAfterTest(await startZooKeeper())
+  const { status, stdout } = await start('zookeeper-recipe', [], { ZOOKEEPER_HOSTS: zookeeper.address }).ended
+  expect([status, stdout]).toEqual([0, 'nobody else was here\n'])
+})
+
+test('engine: passes the checks of a promise', async () => {
+  const { status, stdout } = await start('engine/json-engine', ['P8']).ended
+  expect(status).toBe(0)
+  expect(stdout).toMatch(/^. pass [1-9]/m)
 })
 
 test('nightly: of three hosts that start the job, one does it', async () => {
