@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import { memoryGuarantees } from '../../src/engines/memory/memory-engine.js'
+import { systemClock } from '../../src/clock.js'
+import { MemoryEngine, memoryGuarantees, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { startChild } from './child.js'
 import { DistantEngine } from './distant-engine.js'
@@ -14,6 +15,12 @@ async function life(shift: number): Promise<{ token: bigint; before: string | un
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const { token, before } = JSON.parse(stdout) as { token: string; before?: string }
   return { token: BigInt(token), before }
+}
+
+/** The entries of all its maps. */
+function sizeOf({ state }: MemorySpace): number {
+  const parts = Object.values(JSON.parse(state.save()) as Record<string, unknown>)
+  return parts.reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
 }
 
 /** The memory engine as it is: every answer at once. */
@@ -36,7 +43,13 @@ export const memory: EngineFixture = {
   },
   start() {
     const url = `memory:${randomUUID()}`
-    return { url, engine: () => openMemory(url), close: () => undefined }
+    const space = new MemorySpace(systemClock)
+    return {
+      url,
+      engine: () => new MemoryEngine(url, space, systemClock),
+      size: () => sizeOf(space),
+      close: () => undefined,
+    }
   },
 }
 

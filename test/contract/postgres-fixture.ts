@@ -19,6 +19,8 @@ import { behindProxy } from './behind-proxy.js'
 
 const HOUR = 3_600_000
 
+/** The tables that have rows for keys and ids. */
+const TABLES = ['keys', 'data', 'recorded', 'watchers']
 /** What a client says on its connection for notifications. */
 const HINTS = /\blisten\b/i
 /** Renewals come too late to disturb what is shown meanwhile. */
@@ -300,8 +302,25 @@ export const postgres: EngineFixture = {
     },
   },
   async start() {
-    const url = `${(await server()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
-    return { url, engine: () => openPostgres(url), close: () => undefined }
+    const postgres = await server()
+    const schema = `s${randomUUID().slice(0, 8)}`
+    const url = `${postgres.url}?signalbox_schema=${schema}`
+    return {
+      url,
+      engine: () => openPostgres(url),
+      async size() {
+        const counts = TABLES.map(table => `(select count(*) from ${schema}.${table})`)
+        const [row] = await postgres.query<{ rows: string }>(`select ${counts.join(' + ')} as rows`)
+        return Number(row!.rows)
+      },
+      keeps: 60_000,
+      async spoil(store, key) {
+        await postgres.query(
+          `update ${schema}.data set value = '{"cut' where name = 'value/${store}/${key}'`,
+        )
+      },
+      close: () => undefined,
+    }
   },
   network: ({ url }) => behindProxy(url, openPostgres, HINTS),
 }

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.js'
 import { open } from '../../src/open.js'
 import { LostError } from '../../src/errors.js'
 import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
+import { Names } from '../../src/engines/redis/names.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
@@ -15,6 +16,16 @@ import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 
 const HOUR = 3_600_000
+
+/** Counts what is in all keys with a prefix. */
+const COUNT = `
+  local count = 0
+  local sizes = { hash = 'HLEN', zset = 'ZCARD', list = 'LLEN', set = 'SCARD' }
+  for _, name in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+    local size = sizes[redis.call('TYPE', name).ok]
+    count = count + (size and redis.call(size, name) or 1)
+  end
+  return count`
 
 /** What a client says on its connection for messages. */
 export const HINTS = /subscribe/i
@@ -200,8 +211,18 @@ export const redis: EngineFixture = {
     },
   },
   async start() {
-    const url = `${(await server()).url}?prefix=${randomUUID().slice(0, 8)}:`
-    return { url, engine: () => openRedis(url), close: () => undefined }
+    const redis = await server()
+    const prefix = `${randomUUID().slice(0, 8)}:`
+    const url = `${redis.url}?prefix=${prefix}`
+    return {
+      url,
+      engine: () => openRedis(url),
+      size: async () => Number(await redis.command('EVAL', COUNT, 0, prefix)),
+      spoil: async (store, key) => {
+        await redis.command('SET', new Names(prefix, false).value(`${store}/${key}`), 'cut')
+      },
+      close: () => undefined,
+    }
   },
   network: ({ url }) => behindProxy(url, openRedis, HINTS),
 }

@@ -13,7 +13,7 @@ export interface Check {
   readonly concurrent: boolean
   /**
    * Rejects with an AssertionError, or with the error that stopped the check, if the engine does not pass.
-   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s, for adverse checks two minutes
+   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s, for adverse checks four minutes
    */
   run(patience?: number): Promise<void>
 }

@@ -78,8 +78,10 @@ export interface Place {
    * Settles when all servers of the place know what is held. Default: they do when the grant is given.
    */
   settled?(): Promise<void>
-  /** How many records the engine keeps: rows, keys, nodes. Left out where nothing can count them. */
+  /** Number of records that the engine keeps: rows, keys, nodes. Left out where nothing can count them. */
   size?(): Awaitable<number>
+  /** How long the engine keeps a record that has expired: milliseconds. Default: 0 */
+  readonly keeps?: number
   /** Makes the record of the value of this store key unreadable. Left out where nothing but the engine can write it. */
   spoil?(store: string, key: string): Awaitable<void>
   /** Removes the place, after all its boxes were closed. */

@@ -83,12 +83,12 @@ export function conformance(fixture: EngineFixture): Check[] {
 }
 
 /** How long an adverse check takes at most: milliseconds. */
-const ADVERSE_PATIENCE = 120_000
+const ADVERSE_PATIENCE = 240_000
 
 /**
- * The checks of what goes wrong around an engine for long: short-lived boxes, a spoiled value, distance, jitter, lost hints, and connections that swallow
- * what is sent. A check takes at most two minutes, and measures shares of time: run one at a time, apart from
- * {@link conformance}.
+ * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, a spoiled value,
+ * distance, jitter, lost hints, and connections that swallow what is sent. A check takes at most four minutes, and
+ * measures memory or shares of time: run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
 export function adverse(fixture: EngineFixture): Check[] {
