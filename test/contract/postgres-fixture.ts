@@ -315,9 +315,7 @@ export const postgres: EngineFixture = {
       },
       keeps: 60_000,
       async spoil(store, key) {
-        await postgres.query(
-          `update ${schema}.data set value = '{"cut' where name = 'value/${store}/${key}'`,
-        )
+        await postgres.query(`update ${schema}.data set value = '{"cut' where name = 'value/${store}/${key}'`)
       },
       close: () => undefined,
     }

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
@@ -55,6 +55,20 @@ describe('all names of a folder mean the same place', () => {
     const inside = await here.process('file:deep/er', { cwd: here.folder })
     await inside.mutex('it', ['key'])
     expect(readdirSync(join(here.folder, 'deep', 'er'))).toContain('signalbox.db')
+  })
+
+  test('a link by which the first box has opened it, also when that box and the link are gone', async () => {
+    const here = place()
+    const link = `${here.folder}.link`
+    symlinkSync(here.folder, link)
+    const first = await here.process(`file:${link}`)
+    const one = await here.box()
+    await first.call('close')
+    unlinkSync(link)
+    const grant = await one.mutex('key').acquire()
+    const [report] = await (await here.process()).call('inspect', '')
+    expect(report).toMatchObject({ key: 'key', holders: [{ session: one.session }] })
+    await grant.release()
   })
 
   test('a symbolic link to it, in this process and in others', async () => {

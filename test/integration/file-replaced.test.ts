@@ -1,9 +1,13 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { until } from '../../packages/conformance/src/time.js'
+import { pause, until } from '../../packages/conformance/src/time.js'
 import { FILES } from '../../src/engines/file/folder.js'
 import { place, type Place } from '../support/file/places.js'
+import type { RemoteBox, Start } from '../support/file/remote-box.js'
+
+/** A user without rights. */
+const USER = 65_534
 
 const REPLACED = {
   code: 'UNAVAILABLE',
@@ -22,11 +26,21 @@ async function laterPut(here: Place, url = here.url): Promise<unknown> {
   }
 }
 
+/** Waits until a box has lost its lock. Nothing is asked of the engine meanwhile. */
+function lost(box: RemoteBox): Promise<void> {
+  return until('the grant is lost', async () =>
+    box.call('assertHeld', 'it').then(
+      () => false,
+      (error: unknown) => (error as { code?: unknown }).code === 'LOST',
+    ),
+  )
+}
+
 /** A box of another process that has put a value and holds a lock. */
-async function holder(here: Place) {
-  const box = await here.process()
+async function holder(here: Place, url = here.url, start?: Start) {
+  const box = await here.process(url, start)
   await box.call('put', 's', 'key', 'before')
-  await box.mutex('it', ['a'], { lease: 60_000 })
+  await box.mutex('it', ['a'], { lease: 60_000, renew: false })
   return box
 }
 
@@ -50,13 +64,7 @@ describe('while a box is open', () => {
     const box = await holder(here)
     meddle(here, file)
     if (file !== 'opening.db') expect(await laterPut(here)).toMatchObject(REPLACED)
-    // Nothing is asked of the engine meanwhile.
-    await until('the grant is lost', async () =>
-      box.call('assertHeld', 'it').then(
-        () => false,
-        (error: unknown) => (error as { code?: unknown }).code === 'LOST',
-      ),
-    )
+    await lost(box)
     await expect(box.call('put', 's', 'key', 'too late')).rejects.toMatchObject(REPLACED)
     await box.kill()
     expect(await laterPut(here)).toBe('put')
@@ -69,12 +77,7 @@ describe('while a box is open', () => {
     renameSync(here.folder, `${here.folder}.old`)
     mkdirSync(here.folder)
     try {
-      await until('the grant is lost', async () =>
-        box.call('assertHeld', 'it').then(
-          () => false,
-          (error: unknown) => (error as { code?: unknown }).code === 'LOST',
-        ),
-      )
+      await lost(box)
       expect(await laterPut(here)).toBe('put')
       await box.call('close')
       expect(await (await here.process()).call('get', 's', 'key')).toBe('later')
@@ -82,6 +85,52 @@ describe('while a box is open', () => {
       rmSync(`${here.folder}.old`, { recursive: true })
     }
   })
+
+  test('the folder is renamed: the grants end, and others use the same files under the new name', async () => {
+    const here = place()
+    const box = await holder(here)
+    const renamed = `${here.folder}.old`
+    renameSync(here.folder, renamed)
+    try {
+      const later = await here.process(`file:${renamed}`)
+      expect(await later.call('get', 's', 'key')).toBe('before')
+      const waiting = later.mutex('it', ['a'], { wait: 60_000 })
+      await lost(box)
+      await box.kill()
+      await waiting
+    } finally {
+      renameSync(renamed, here.folder)
+    }
+  })
+
+  test('a file takes the place of a folder above: the grants end', async () => {
+    const here = place()
+    const above = path(here, 'above')
+    const box = await holder(here, `file:${above}/locks`)
+    renameSync(above, `${above}.old`)
+    writeFileSync(above, '')
+    await lost(box)
+    await expect(box.call('put', 's', 'key', 'too late')).rejects.toMatchObject(REPLACED)
+  })
+
+  test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+    'the folder may not be entered for a while: a replaced file is noticed after that',
+    async () => {
+      const here = place()
+      const folder = path(here, 'locks')
+      mkdirSync(folder)
+      chownSync(folder, USER, USER)
+      for (const above of [here.folder, folder]) chmodSync(above, 0o711)
+      const box = await holder(here, `file:${folder}`, { user: USER })
+      chmodSync(folder, 0)
+      // It looks once a second.
+      await pause(1500)
+      await box.call('assertHeld', 'it')
+      rmSync(join(folder, 'opening.db'))
+      chmodSync(folder, 0o700)
+      await lost(box)
+    },
+  )
 
   test('all is deleted: the grants end, and what others put in new files stays', async () => {
     const here = place()

@@ -120,6 +120,23 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
     })
   })
 
+  test.each(['signalbox.db-journal', 'opening.db-journal'])(
+    'can not place a %s there, which SQLite would roll back',
+    async name => {
+      const folder = join(here.folder, 'public')
+      mkdirSync(folder)
+      chmodSync(folder, 0o1777)
+      const box = await here.open(`file:${folder}`)
+      await box.close()
+      writeFileSync(join(folder, name), '', { mode: 0o666 })
+      chownSync(join(folder, name), ANOTHER_USER, ANOTHER_USER)
+      await expect(here.open(`file:${folder}`)).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringContaining(`${name} belongs to another user`) as string,
+      })
+    },
+  )
+
   test('of the group of a folder that the group may write shares it, and no other', async () => {
     const folder = join(here.folder, 'shared')
     mkdirSync(folder)

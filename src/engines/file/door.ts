@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection, type Sqlite } from './driver.js'
 import { DOOR } from './folder.js'
@@ -23,12 +23,14 @@ const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
  */
 export class Door {
   readonly #connection: Connection
+  readonly #folder: string
   readonly #clock: Clock
   /** Whether no box of any process was inside when this one entered. */
   readonly foundEmpty: boolean
 
-  private constructor(connection: Connection, clock: Clock, foundEmpty: boolean) {
+  private constructor(connection: Connection, folder: string, clock: Clock, foundEmpty: boolean) {
     this.#connection = connection
+    this.#folder = folder
     this.#clock = clock
     this.foundEmpty = foundEmpty
   }
@@ -43,20 +45,23 @@ export class Door {
         // Those inside leave room for one that enters.
         if (!foundEmpty) connection.exec('begin immediate')
       })
-      return new Door(connection, clock, foundEmpty)
+      return new Door(connection, folder, clock, foundEmpty)
     } catch (error) {
       connection.close()
       throw error
     }
   }
 
-  /** The files that the boxes inside use. @throws SqliteError */
+  /**
+   * The files that the boxes inside use, where they have to be in this folder: the box that noted them may have known the
+   * folder by another path, such as a link or a mount. @throws SqliteError
+   */
   noted(): Original[] {
     // The locks of those inside do not let this one make the table.
     if (this.#connection.prepare(HAS_TABLE).all().length === 0) return []
     const rows = this.#connection.prepare('select path, device, inode from files').all()
     return rows.map(([path, device, inode]) => ({
-      path: path as string,
+      path: join(this.#folder, basename(path as string)),
       device: Number(device),
       inode: Number(inode),
     }))

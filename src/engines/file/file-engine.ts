@@ -122,7 +122,9 @@ export class FileEngine extends StateEngine {
       this.#opened = { sqlite, machine, database, door, mailbox, state, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       await super.join(member, listener)
-      void deaths.visit(await database.run(() => state.sessions()))
+      const sessions = await database.run(() => state.sessions())
+      void deaths.visit(sessions)
+      void mailbox.removeOrphans([...sessions.values()])
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
       this.#opened = undefined
@@ -156,10 +158,11 @@ export class FileEngine extends StateEngine {
     const opened = this.#opened!
     try {
       opened.database.check()
-      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch {
       this.#endIfReplaced(opened)
     }
+    // What the system can't tell now, such as in a folder that may not be entered, it may tell later.
+    if (!opened.database.files.replaced) this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
   }
 
   #endIfReplaced({ database, listener }: Opened): void {

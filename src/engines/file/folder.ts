@@ -23,6 +23,9 @@ export const FILES: readonly string[] = [
   DOOR,
 ]
 
+/** What SQLite would roll back into the files, as if a process had died in the middle of a write. */
+const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${DOOR}-journal`]
+
 const OTHERS_WRITE = 0o002
 /** The permissions of a new folder, and of new ones above it, which others may not write whatever the umask is. */
 const FOR_OWNER = 0o700
@@ -41,7 +44,7 @@ export async function prepareFolder(folder: string): Promise<void> {
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
   const isOpenToAll = ((await stat(folder)).mode & OTHERS_WRITE) !== 0
-  for (const file of FILES) await refuseForeignFile(join(folder, file), isOpenToAll)
+  for (const file of [...FILES, ...JOURNALS]) await refuseForeignFile(join(folder, file), isOpenToAll)
   const fileAccess = new FileAccess(folder)
   for (const file of FILES) fileAccess.limitExisting(join(folder, file))
   fileAccess.make(join(folder, DOOR))

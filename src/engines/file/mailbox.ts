@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, unlinkSync } from 'node:fs'
+import { lstatSync, renameSync, unlinkSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
@@ -14,6 +15,10 @@ const MOST_KEPT = 8
 
 /** The file names of sockets in the folder. Any other text is no address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
+/** The file names of sockets, also of those that do not listen yet. */
+const SOCKET = /^[0-9a-f]{24}\.(box|new)$/
+/** Age at which a socket file that nobody listens on is certainly not about to be listened on: milliseconds. */
+const OLD = 60_000
 
 /**
  * How the boxes of one folder, in processes and worker threads, reach each other: each listens on a unix socket there.
@@ -105,6 +110,20 @@ export class Mailbox {
     if (ADDRESS.test(address)) this.#unlink(address)
   }
 
+  /**
+   * Removes the old socket files of processes that died before others knew their address, or after they had left. Never
+   * rejects.
+   * @param known the addresses of all others
+   */
+  async removeOrphans(known: readonly string[]): Promise<void> {
+    const names = await readdir(this.#folder.path).catch(() => [])
+    for (const name of names) {
+      if (!SOCKET.test(name) || known.includes(name) || !this.#isOld(name)) continue
+      if (this.#closing !== undefined) return
+      if ((await ownerOf(this.#folder.socketPath(name))) === 'dead') this.#unlink(name)
+    }
+  }
+
   /** Removes the own socket file, hands over what was sent, and closes all connections. Further calls do nothing. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close(true))
@@ -188,6 +207,11 @@ export class Mailbox {
       if (this.#peers.size <= most) return
       if (peer.idle) peer.rest()
     }
+  }
+
+  #isOld(name: string): boolean {
+    const file = lstatSync(this.#folder.filePath(name), { throwIfNoEntry: false })
+    return file !== undefined && file.isSocket() && Date.now() - file.mtimeMs > OLD
   }
 
   #unlink(address: string): void {

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { statSync, type Stats } from 'node:fs'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 
@@ -63,7 +63,20 @@ export class OriginalFiles {
 /** The path of the first file that is not the one it was; undefined when all are. */
 export function replacedOf(files: readonly Original[]): string | undefined {
   return files.find(({ path, device, inode }) => {
-    const now = statSync(path, { throwIfNoEntry: false })
+    const now = found(path)
     return now?.ino !== inode || now.dev !== device
   })?.path
+}
+
+/** What the system says when a path leads to no file. */
+const NOTHING: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'ELOOP']
+
+/** Undefined when the path leads to no file. @throws what the system says when it can't tell. */
+function found(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch (error) {
+    if (NOTHING.includes((error as { code?: unknown }).code)) return undefined
+    throw error
+  }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.js'
 const PLACES = 256
 /** Two 64-bit floats a place: since when its owner waits, and when the owner last said so. */
 const PLACE_SIZE = 16
-/** A mark counts for so many milliseconds after it was last set: its owner may be dead or stopped. */
+/** How long a mark counts after it was last set, milliseconds: its owner may be dead or stopped. */
 const FRESH = 10
 
 /** The file of the marks of a database. */
@@ -51,11 +51,13 @@ export class Turnstile {
   /** How many others wait for longer than since `since`. */
   elders(since: number): number {
     const length = readSync(this.#descriptor, this.#marks, 0, PLACES * PLACE_SIZE, 0)
-    const stale = this.#clock.now() - FRESH
+    const now = this.#clock.now()
     const places = Math.floor(length / PLACE_SIZE)
     let elders = 0
     for (let place = 0; place < places; place++) {
-      if (place === this.#place || this.#marks[2 * place + 1]! < stale) continue
+      const age = now - this.#marks[2 * place + 1]!
+      // A time that is yet to come, or NaN, was not written by a waiter of this boot.
+      if (place === this.#place || !(age >= 0 && age <= FRESH)) continue
       const other = this.#marks[2 * place]!
       if (other < since || (other === since && place < this.#place)) elders++
     }

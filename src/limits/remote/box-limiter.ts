@@ -81,7 +81,7 @@ export interface KeyedBoxLimiter {
 export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   /**
    * The limiter of one key, which has the same limits and counts apart from all others. It takes memory only while it
-   * is in use and for a window or so afterwards.
+   * is in use, and for up to 20 seconds or a window afterwards, whichever is longer.
    * @throws InvalidArgumentError
    */
   key(key: string): KeyedBoxLimiter

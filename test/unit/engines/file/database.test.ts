@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -6,6 +6,7 @@ import { systemClock, type Clock } from '../../../../src/clock.js'
 import { Database } from '../../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../../src/engines/file/driver.js'
 import { pause } from '../../../../packages/conformance/src/time.js'
+import { marksOf } from '../../../../src/engines/file/turnstile.js'
 
 let folder: string
 let path: string
@@ -42,6 +43,20 @@ function values({ connection }: Database): unknown[] {
     .all()
     .map(row => row[0])
 }
+
+test.each([
+  ['at a time that is yet to come', [0, Infinity]],
+  ['since ever, at a time that is yet to come', [-Infinity, Number.MAX_VALUE]],
+  ['at no time', [0, NaN]],
+  ['long ago', [0, 1]],
+])('a waiter that reported %s does not delay transactions', async (_, mark) => {
+  const database = await withTable()
+  writeFileSync(marksOf(path), new Float64Array(Array.from({ length: 256 }, () => mark).flat()))
+  // Each millisecond the database looks whether others wait.
+  const end = systemClock.now() + 20
+  while (systemClock.now() < end) await database.run(() => undefined)
+  expect(systemClock.now() - end).toBeLessThan(5000)
+})
 
 describe('a failing operation in a transaction', () => {
   test('rejects one caller alone, and nothing that it wrote stays', async () => {

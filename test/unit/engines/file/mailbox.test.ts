@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -85,6 +86,38 @@ class Impostor {
 }
 
 const someAddress = `${'0123456789ab'.repeat(2)}.box`
+
+/** The file name of a socket. */
+function socketName(letter: string, ending = 'box'): string {
+  return `${letter.repeat(24)}.${ending}`
+}
+
+describe('removeOrphans', () => {
+  it('removes old sockets of the dead that nobody knows, and nothing else', async () => {
+    const mailbox = await open()
+    const another = await open()
+    const dead = ['a', 'b', 'c'].map(letter => socketName(letter)).concat(socketName('d', 'new'), 'other.box')
+    for (const name of dead) await (await Impostor.listen(name, () => {})).die()
+    writeFileSync(join(folder, socketName('e')), '')
+    const young = socketName('a')
+    for (const name of readdirSync(folder)) if (name !== young) utimesSync(join(folder, name), 0, 0)
+    await mailbox.removeOrphans([socketName('b')])
+    const kept = [mailbox.address, another.address, young, socketName('b'), socketName('e'), 'other.box']
+    expect(readdirSync(folder).sort()).toEqual(kept.sort())
+  })
+
+  it('does nothing in a folder that is gone, and after the mailbox was closed', async () => {
+    const mailbox = await open()
+    await (await Impostor.listen(socketName('a'), () => {})).die()
+    utimesSync(join(folder, socketName('a')), 0, 0)
+    await mailbox.close()
+    await mailbox.removeOrphans([])
+    expect(readdirSync(folder)).toEqual([socketName('a')])
+    renameSync(folder, `${folder}-moved`)
+    await mailbox.removeOrphans([])
+    renameSync(`${folder}-moved`, folder)
+  })
+})
 
 describe('open', () => {
   it('makes one file of its own in the folder, which close removes', async () => {
