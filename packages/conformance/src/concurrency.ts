@@ -271,7 +271,7 @@ export function concurrency(fixture: EngineFixture): void {
       }
       assert.throws(
         () => limiterOf(box, { concurrency: 2, onUnavailable: 'share', shares: 3 }),
-        /shares takes 2 at the most for a concurrency of that/,
+        /shares must be at most 2, the concurrency/,
       )
     })
   })

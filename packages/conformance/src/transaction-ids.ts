@@ -124,7 +124,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     const store = box.store('s', options)
     const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
     await assert.rejects(wrong, InvalidArgumentError)
-    await assert.rejects(wrong, /x.*with b.*named a/)
+    await assert.rejects(wrong, /x belongs to b.*its keys are a/)
   })
 
   test('a transaction that failed does not use up its id', async boxes => {

@@ -113,7 +113,7 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
       })
       await assert.rejects(touching, InvalidArgumentError)
       await assert.rejects(touching, { key: 'b' })
-      await assert.rejects(touching, /b.*named a/)
+      await assert.rejects(touching, /b is not a key.*its keys are a/)
     }
     assert.equal(await store.get('a'), undefined)
   })
