@@ -29,8 +29,8 @@ const sidebar = [
     Transactions: '/docs/transactions',
     'Values in other stores': '/docs/records',
     'Rate limits': '/docs/limits',
-    'The command': '/docs/cli',
-    'Diagnostics and errors': '/docs/diagnostics',
+    'The signalbox command': '/docs/cli',
+    'Errors and diagnostics': '/docs/diagnostics',
   }),
   group('Engines', {
     Memory: '/docs/memory',
@@ -43,7 +43,7 @@ const sidebar = [
   }),
   group('Evidence', {
     Benchmarks: '/docs/benchmarks',
-    'Fault harness': '/docs/chaos',
+    'Chaos tests': '/docs/chaos',
     'Train tracker': '/docs/trains',
   }),
   group('Inside', {
@@ -51,7 +51,7 @@ const sidebar = [
     'Waiting and turns': '/docs/internals/waiting',
     'Rows in PostgreSQL': '/docs/internals/postgres',
     'Traps of ZooKeeper': '/docs/internals/zookeeper',
-    'An engine of your own': '/docs/conformance',
+    'Writing an engine': '/docs/conformance',
     'Checks for engines': '/packages/conformance/README',
   }),
   group('Project', {
