@@ -14,7 +14,7 @@ import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
-import { HoldMeter } from './hold-meter.js'
+import { LatencyEstimator } from './latency-estimator.js'
 import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
 import { NOW, type BoxPermits } from './box-permits.js'
 import { limiterId } from './limiter-id.js'
@@ -134,7 +134,7 @@ export class BoxLimiters {
   #closed: ClosedError | undefined
 
   constructor(source: LimiterSource) {
-    this.#source = { ...source, meter: new HoldMeter() }
+    this.#source = { ...source, meter: new LatencyEstimator() }
   }
 
   get source(): LimiterSource {

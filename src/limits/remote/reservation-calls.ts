@@ -3,7 +3,7 @@ import type { Awaitable, Reservation } from '../../engine/contract.js'
 import type { Reserve } from '../../engine/limits/reserve.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
-import type { HoldMeter } from './hold-meter.js'
+import type { LatencyEstimator } from './latency-estimator.js'
 
 /** What a reservation client needs of its box. */
 export interface ReservationSource {
@@ -13,7 +13,7 @@ export interface ReservationSource {
   /** The box's session id. */
   readonly session: string
   /** What all clients of the box have measured of the way to the engine. */
-  readonly meter: HoldMeter
+  readonly meter: LatencyEstimator
   /** Fails with the error that ended the box once the box is closed. */
   readonly ask: (request: Reserve) => Awaitable<Reservation>
 }

@@ -11,8 +11,8 @@ import { pauseTime } from '../local/times.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { aborted, busy, tooLate } from '../refusals.js'
 import type { Unit } from '../../engine/limits/reserve.js'
-import { Answers, explanationOf } from './answers.js'
-import { AskPace } from './ask-pace.js'
+import { ReservationReplies, explanationOf } from './reservation-replies.js'
+import { PollSchedule } from './poll-schedule.js'
 import { BoxCallers, isUntold, TryWaiter } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
@@ -29,7 +29,7 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
  *
  * A caller enters the queue (`#enter`). When the present task is over, one call asks for all that is wanted (`#ask`).
  * From its answer permits are kept, and waiters for which there is none are refused or ask again later
- * (`Answers.settle`). Each permit is handed out when it opens (`#handOut`).
+ * (`ReservationReplies.settle`). Each permit is handed out when it opens (`#handOut`).
  */
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
@@ -39,8 +39,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   readonly #waiters: Waiters<PermitWaiter>
   readonly #reserved = new ReservedPermits()
   readonly #calls: ReservationCalls
-  readonly #pace = new AskPace(this.#reserved)
-  readonly #answers: Answers
+  readonly #pace = new PollSchedule(this.#reserved)
+  readonly #answers: ReservationReplies
   readonly #outage: Outage
   /** Whether a call is about to be made in a microtask. */
   #scheduled = false
@@ -72,7 +72,13 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#callers = new BoxCallers(source.clock, this, this.#context)
     this.#waiters = this.#callers.queue
     this.#calls = new ReservationCalls(source, id)
-    this.#answers = new Answers(this.#callers, this.#reserved, this.#pace, this.#calls, this.#context)
+    this.#answers = new ReservationReplies(
+      this.#callers,
+      this.#reserved,
+      this.#pace,
+      this.#calls,
+      this.#context,
+    )
     this.#outage = new Outage(source.clock, terms.share, this.#context, again)
   }
 

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
-import { HoldMeter } from '../../../src/limits/remote/hold-meter.js'
+import { LatencyEstimator } from '../../../src/limits/remote/latency-estimator.js'
 import { reserve, type LimiterState } from '../../../src/engine/limits/reserve.js'
 
 describe('the hold that a process asks for', () => {
   test('is a little more than the longest but one of what was measured, in whole milliseconds', () => {
-    const meter = new HoldMeter()
+    const meter = new LatencyEstimator()
     expect(meter.hold()).toBe(0)
     for (const [taken, now] of [
       [3, 1000],
@@ -21,7 +21,7 @@ describe('the hold that a process asks for', () => {
   })
 
   test('takes delays that overlap for one', () => {
-    const meter = new HoldMeter()
+    const meter = new LatencyEstimator()
     meter.note(2, 1000)
     meter.note(3, 1010)
     // A process that was stopped uses several permits too late, and has an answer late.
@@ -37,7 +37,7 @@ describe('the hold that a process asks for', () => {
   })
 
   test('is that of the only delay that is known, until another one is', () => {
-    const meter = new HoldMeter()
+    const meter = new LatencyEstimator()
     meter.note(200, 1000)
     expect(meter.hold()).toBe(230)
     meter.note(2, 1010)
@@ -47,7 +47,7 @@ describe('the hold that a process asks for', () => {
   })
 
   test('follows what becomes shorter after two to four seconds, and not before', () => {
-    const meter = new HoldMeter()
+    const meter = new LatencyEstimator()
     for (const now of [800, 1000]) meter.note(200, now)
     for (let now = 1010; now <= 2800; now += 10) {
       meter.note(2, now)
@@ -60,7 +60,7 @@ describe('the hold that a process asks for', () => {
   })
 
   test('is two seconds at the most, and no more than a limit bears', () => {
-    const meter = new HoldMeter()
+    const meter = new LatencyEstimator()
     meter.note(10_000, 1000)
     expect([meter.hold(), meter.hold(300)]).toEqual([2000, 300])
   })

@@ -4,7 +4,7 @@ import type { PermitWaiter } from '../local/permit-waiter.js'
 import { busy, tooLate } from '../refusals.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { Reserved, Unit } from '../../engine/limits/reserve.js'
-import type { AskPace } from './ask-pace.js'
+import type { PollSchedule } from './poll-schedule.js'
 import { isUntold, TryWaiter, type BoxCallers } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { Decided, ReservationCalls } from './reservation-calls.js'
@@ -34,10 +34,10 @@ interface Refusal {
 }
 
 /** What an answer of the engine means for the callers of this process. */
-export class Answers {
+export class ReservationReplies {
   readonly #callers: BoxCallers
   readonly #reserved: ReservedPermits
-  readonly #pace: AskPace
+  readonly #pace: PollSchedule
   readonly #calls: ReservationCalls
   /** For messages. */
   readonly #context: ErrorContext
@@ -45,7 +45,7 @@ export class Answers {
   constructor(
     callers: BoxCallers,
     reserved: ReservedPermits,
-    pace: AskPace,
+    pace: PollSchedule,
     calls: ReservationCalls,
     context: ErrorContext,
   ) {

@@ -7,7 +7,7 @@ const ASK_AGAIN = 2500
 const LOOK = 250
 
 /** When a process asks the engine again for waiters that it could not serve, and how far ahead it then reserves. */
-export class AskPace {
+export class PollSchedule {
   readonly #reserved: ReservedPermits
   /**
    * Nothing more is asked for until then, clock time: the turns of the waiters come later than anything that can be

@@ -16,7 +16,7 @@ const MOST = 2000
  * more, because it lengthens the window of each permit of the next seconds. A single measure counts until there is
  * another one.
  */
-export class HoldMeter {
+export class LatencyEstimator {
   #before = new Delays()
   #current = new Delays()
   /** When the present period began: clock time. */
