@@ -3,7 +3,7 @@ import type { ClusterAnswer } from './cluster-topology.js'
 import type { Connect, Patience } from './connection.js'
 import type { GivenServer } from './given-client.js'
 import { GivenCommands } from './given-commands.js'
-import { LastingConnection, seeThatItServes } from './lasting-connection.js'
+import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import { placeOf } from './node-name.js'
 import type { ServerCommands } from './redis-link.js'
 
@@ -113,7 +113,7 @@ export class ClusterNodes {
     const client = access.server(node)
     if (client && client.status !== 'closed') return new GivenCommands({ name, client, clock, patience })
     const connect = access.connect(node)
-    return new LastingConnection({ name, connect, prepare: seeThatItServes, failed, clock, patience })
+    return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, patience })
   }
 }
 

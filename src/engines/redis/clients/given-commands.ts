@@ -5,7 +5,7 @@ import type { Patience, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, GivenServer } from './given-client.js'
 import { InFlight } from './in-flight.js'
-import { LastingConnection, seeThatItServes } from './lasting-connection.js'
+import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
 /** How often a client that is being connected is looked at: milliseconds. */
@@ -33,7 +33,7 @@ export class GivenCommands implements ServerCommands {
   readonly #parts: GivenCommandsParts
   readonly #inFlight: InFlight
   /** Takes the place of the client's connection. */
-  #own: LastingConnection | undefined
+  #own: ReconnectingConnection | undefined
   /** The client's epoch when {@link #own} took its place. */
   #epochBefore = 0
   #isClosed = false
@@ -93,11 +93,15 @@ export class GivenCommands implements ServerCommands {
     const { client } = this.#parts
     if (this.#own || this.#isClosed) return
     this.#epochBefore = client.epoch
-    this.#own = new LastingConnection({ ...this.#parts, connect: client.connect(), prepare: seeThatItServes })
+    this.#own = new ReconnectingConnection({
+      ...this.#parts,
+      connect: client.connect(),
+      prepare: assertReady,
+    })
     this.#own.connect().catch(() => undefined)
   }
 
-  #sendOver(own: LastingConnection, commands: readonly (readonly string[])[]): Promise<Reply> {
+  #sendOver(own: ReconnectingConnection, commands: readonly (readonly string[])[]): Promise<Reply> {
     // It reconnects by itself once it was connected.
     if (own.epoch === 0) own.connect().catch(() => undefined)
     return own.send(...commands)

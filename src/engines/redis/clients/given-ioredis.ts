@@ -1,6 +1,6 @@
 import type { Connect, Reply } from './connection.js'
 import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
-import { connectIoredis, OBEDIENT, type IoredisClient } from './ioredis-connection.js'
+import { connectIoredis, PASSIVE_OPTIONS, type IoredisClient } from './ioredis-connection.js'
 import { nodeName, placeOf } from './node-name.js'
 import { plain } from './reply.js'
 
@@ -100,7 +100,11 @@ export class GivenIoredis implements GivenServer {
   connect(node?: string): Connect {
     const place = node === undefined ? {} : placeOf(node)
     return (listener, attempt) => {
-      const client = this.#client.duplicate({ ...OBEDIENT, ...place, connectTimeout: attempt.timeLimit })
+      const client = this.#client.duplicate({
+        ...PASSIVE_OPTIONS,
+        ...place,
+        connectTimeout: attempt.timeLimit,
+      })
       return connectIoredis(client, listener, attempt)
     }
   }

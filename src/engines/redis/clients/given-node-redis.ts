@@ -3,7 +3,7 @@ import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
 import { nodeName, placeOf } from './node-name.js'
 import {
   connectNodeRedis,
-  OBEDIENT,
+  PASSIVE_OPTIONS,
   obedientSocket,
   SEND_OPTIONS,
   type NodeRedisClient,
@@ -82,7 +82,7 @@ export class GivenNodeRedis implements GivenServer {
     return (listener, attempt) => {
       const socket = { ...this.#client.options?.socket, ...place, ...obedientSocket(attempt) }
       // What a URL said is in the other options already.
-      const client = this.#client.duplicate({ ...OBEDIENT, url: undefined, socket })
+      const client = this.#client.duplicate({ ...PASSIVE_OPTIONS, url: undefined, socket })
       return connectNodeRedis(client, listener, attempt)
     }
   }

@@ -24,7 +24,7 @@ export interface IoredisClient {
 export type IoredisClass = new (options: object) => IoredisClient
 
 /** Makes clients do nothing of their own accord: no queue, no sending again, no connection after the first one. */
-export const OBEDIENT = {
+export const PASSIVE_OPTIONS = {
   lazyConnect: true,
   retryStrategy: null,
   reconnectOnError: null,
@@ -48,7 +48,7 @@ export const OBEDIENT = {
 export function ioredisPackage(Redis: IoredisClass): ClientPackage {
   return (address, login) => async (listener, attempt) => {
     const place = 'path' in address ? address : { ...address, tls: address.tls ? {} : undefined }
-    const options = { ...OBEDIENT, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
+    const options = { ...PASSIVE_OPTIONS, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
     const connection = await connectIoredis(new Redis(options), listener, attempt)
     await logIn(connection, login)
     return connection
@@ -64,7 +64,7 @@ async function logIn(connection: Connection, { username, password, database }: L
   await Promise.all(steps.map(step => connection.send(step)))
 }
 
-/** Connects a client that was made with {@link OBEDIENT}. */
+/** Connects a client that was made with {@link PASSIVE_OPTIONS}. */
 export async function connectIoredis(
   client: IoredisClient,
   listener: ConnectionListener,

@@ -24,7 +24,7 @@ export interface NodeRedisClient {
 export type CreateNodeRedisClient = (options: object) => NodeRedisClient
 
 /** What overrides the options of a client, so that it does nothing of its own accord. */
-export const OBEDIENT = {
+export const PASSIVE_OPTIONS = {
   disableOfflineQueue: true,
   disableClientInfo: true,
   maintNotifications: 'disabled',
@@ -64,16 +64,16 @@ export const SEND_OPTIONS = {
 export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
   // It writes a class with all commands for each client whose options differ from those of the last one, which takes
   // tens of milliseconds. Duplicates share the class.
-  const pattern = createClient(OBEDIENT)
+  const pattern = createClient(PASSIVE_OPTIONS)
   return (address, { username, password, database }) =>
     (listener, attempt) => {
       const socket = { ...address, ...obedientSocket(attempt) }
-      const client = pattern.duplicate({ ...OBEDIENT, RESP: 2, username, password, database, socket })
+      const client = pattern.duplicate({ ...PASSIVE_OPTIONS, RESP: 2, username, password, database, socket })
       return connectNodeRedis(client, listener, attempt)
     }
 }
 
-/** Connects a client that was made with {@link OBEDIENT} and {@link obedientSocket}. */
+/** Connects a client that was made with {@link PASSIVE_OPTIONS} and {@link obedientSocket}. */
 export function connectNodeRedis(
   client: NodeRedisClient,
   listener: ConnectionListener,

@@ -1,7 +1,7 @@
 import type { Connect, Reply } from './connection.js'
 import { GivenCommands } from './given-commands.js'
 import type { GivenServer } from './given-client.js'
-import { LastingConnection, seeThatItServes } from './lasting-connection.js'
+import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
 
@@ -18,7 +18,7 @@ export class ServerLink implements RedisLink {
     const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
     this.#commands = given
       ? new GivenCommands({ ...parts, client: given, demoted })
-      : new LastingConnection({ ...parts, connect, prepare: seeThatItServes, demoted })
+      : new ReconnectingConnection({ ...parts, connect, prepare: assertReady, demoted })
     this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }
 

@@ -1,6 +1,6 @@
 import type { Timer } from '../../../clock.js'
 import type { Connect, Connection } from './connection.js'
-import { LastingConnection } from './lasting-connection.js'
+import { ReconnectingConnection } from './reconnecting-connection.js'
 import type { LinkParts } from './redis-link.js'
 
 /** What subscriptions are made of. */
@@ -15,7 +15,7 @@ export interface SubscriptionsParts extends LinkParts {
 /** The channels that are heard over one connection of their own, which the first one opens. */
 export class Subscriptions {
   readonly #parts: SubscriptionsParts
-  readonly #connection: LastingConnection
+  readonly #connection: ReconnectingConnection
   /** When each channel began, or begins, to be heard. */
   readonly #channels = new Map<string, Promise<void>>()
   /** Those that have begun. */
@@ -24,7 +24,7 @@ export class Subscriptions {
 
   constructor(parts: SubscriptionsParts) {
     this.#parts = parts
-    this.#connection = new LastingConnection({
+    this.#connection = new ReconnectingConnection({
       ...parts,
       prepare: connection => this.#prepare(connection),
       ready: isFirst => {

@@ -25,7 +25,7 @@ export interface LastingConnectionParts {
 }
 
 /** Rejects when the server wants a password, still loads its data, or has lost its master. */
-export async function seeThatItServes(connection: Connection): Promise<void> {
+export async function assertReady(connection: Connection): Promise<void> {
   await connection.send(['PING'])
 }
 
@@ -33,7 +33,7 @@ export async function seeThatItServes(connection: Connection): Promise<void> {
  * Connections to one server, one after the other: when one is lost the next is made. No command is ever kept for later
  * or sent twice. What isn't in use keeps no process alive.
  */
-export class LastingConnection implements ServerCommands {
+export class ReconnectingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts
   readonly #inFlight: InFlight
   readonly #connections: Reconnector<Connection>

@@ -1,19 +1,19 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
-import { LastingConnection } from '../../../../../src/engines/redis/clients/lasting-connection.js'
+import { ReconnectingConnection } from '../../../../../src/engines/redis/clients/reconnecting-connection.js'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { FakeServer, turns } from './fake-server.js'
 
 let clock: VirtualClock
 let server: FakeServer
 let told: string[]
-let connection: LastingConnection
+let connection: ReconnectingConnection
 
 beforeEach(() => {
   clock = new VirtualClock()
   server = new FakeServer()
   told = []
-  connection = new LastingConnection({
+  connection = new ReconnectingConnection({
     name: 'redis://there',
     connect: server.connect,
     prepare: async made => {
