@@ -33,7 +33,7 @@ export const recordMutants: readonly Mutant[] = [
     id: 'roll-back-committed',
     description: 'what was committed is rolled back',
     wrong: `const after = known
-        ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())
+        ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#records.now())
         : withoutStamp(seen.record, attempt)`,
   },
   {

@@ -13,7 +13,7 @@ import {
 } from './key-record.js'
 import { indeterminate, notApplied, writeAlone } from './lone-write.js'
 import { transactionIn, type Settler } from './settler.js'
-import type { Shelf, Sighting } from './shelf.js'
+import type { EncodedRecords, Sighting } from './encoded-records.js'
 
 /** What a holder has read: as the store gave it, and in the form that its transactions work on. */
 export interface Reading {
@@ -23,7 +23,7 @@ export interface Reading {
 
 /** What an attempt to commit needs. */
 export interface AttemptParts {
-  readonly shelf: Shelf
+  readonly encoded: EncodedRecords
   readonly settler: Settler
   /** Unique among all attempts. */
   readonly name: string
@@ -42,16 +42,16 @@ export class CommitAttempt {
 
   constructor(parts: AttemptParts) {
     this.#parts = parts
-    this.#until = parts.shelf.now() + parts.commit.retention
+    this.#until = parts.encoded.now() + parts.commit.retention
   }
 
   /** Commits to a single key, by one compare-and-set. */
   async alone(key: string): Promise<CommitOutcome> {
-    const { shelf, settler, name, token, assertHeld } = this.#parts
+    const { encoded, settler, name, token, assertHeld } = this.#parts
     let seen = this.#seen(key)
     for (;;) {
       assertHeld()
-      if (await writeAlone(shelf, key, seen, this.#after(key, seen.record), name)) return COMMITTED
+      if (await writeAlone(encoded, key, seen, this.#after(key, seen.record), name)) return COMMITTED
       const again = await settler.again(key, seen, token)
       if ('state' in again) return again
       seen = again
@@ -100,13 +100,13 @@ export class CommitAttempt {
 
   /** Stamps a key as it was read; the outcome when it is not any more as it was read. */
   async #stamp(key: string, stamp: Stamp): Promise<Sighting | CommitOutcome> {
-    const { shelf, settler, token, name } = this.#parts
+    const { encoded, settler, token, name } = this.#parts
     let seen = this.#seen(key)
     for (;;) {
-      const swap = await shelf.swap(key, seen, stamped(seen.record, stamp))
+      const swap = await encoded.swap(key, seen, stamped(seen.record, stamp))
       // mutant: stamp-over-change
       if (swap.state === 'written') return swap.now
-      const found = await shelf.find(key)
+      const found = await encoded.find(key)
       const own = found.record.stamp?.attempt === name ? found.record.stamp.state : undefined
       if (own === stamp.state) return found
       // Written without an answer, and then aborted by another process.
@@ -120,12 +120,12 @@ export class CommitAttempt {
 
   /** Commits by writing the first key's record; gives that as it was written. */
   async #decide(first: string, begun: Sighting, committed: Primary): Promise<Sighting | 'aborted'> {
-    const { shelf, name } = this.#parts
-    const swap = await shelf.swap(first, begun, stamped(this.#after(first, begun.record), committed))
+    const { encoded, name } = this.#parts
+    const swap = await encoded.swap(first, begun, stamped(this.#after(first, begun.record), committed))
     if (swap.state === 'written') return swap.now
     const cause = swap.state === 'unknown' ? swap.cause : 'it was refused'
     for (;;) {
-      const now = await shelf.find(first).catch((error: unknown) => {
+      const now = await encoded.find(first).catch((error: unknown) => {
         throw indeterminate(first, error)
       })
       const found = transactionIn(now.record, name)
@@ -158,7 +158,7 @@ export class CommitAttempt {
     transaction: Primary,
   ): Promise<Sighting | 'unknown' | 'refused'> {
     const after = stamped(seen.record, { ...transaction, state: 'aborted' })
-    const swap = await this.#parts.shelf.swap(first, seen, after)
+    const swap = await this.#parts.encoded.swap(first, seen, after)
     return swap.state === 'written' ? swap.now : swap.state
   }
 
@@ -183,16 +183,16 @@ export class CommitAttempt {
   }
 
   #after(key: string, record: KeyRecord): KeyRecord {
-    const { shelf, token } = this.#parts
-    return changed(record, this.#change(key, record), token, this.#until, shelf.now())
+    const { encoded, token } = this.#parts
+    return changed(record, this.#change(key, record), token, this.#until, encoded.now())
   }
 
   #change(key: string, record: KeyRecord): Change {
-    const { shelf, commit } = this.#parts
+    const { encoded, commit } = this.#parts
     const write = commit.writes.find(one => one.key === key)
     const ids = commit.record.filter(one => one.key === key).map(({ id }) => [id, this.#until] as const)
     return {
-      write: write && { value: write.value, version: nextVersion(record, shelf.now()) },
+      write: write && { value: write.value, version: nextVersion(record, encoded.now()) },
       ids: new Map(ids),
     }
   }

@@ -1,24 +1,24 @@
 import { IndeterminateError, UnavailableError } from '../../errors.js'
 import { canHaveForgotten, decidedIn, isDecided, type KeyRecord } from './key-record.js'
-import { messageOf, type Shelf, type Sighting } from './shelf.js'
+import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 
 /**
  * Writes a record by one compare-and-set that decides an attempt; false when another client wrote the key.
  * @throws UnavailableError when it is not written and never will be, IndeterminateError
  */
 export async function writeAlone(
-  shelf: Shelf,
+  encoded: EncodedRecords,
   key: string,
   seen: Sighting,
   record: KeyRecord,
   attempt: string,
 ): Promise<boolean> {
-  const swap = await shelf.swap(key, seen, decidedIn(record, attempt, true))
+  const swap = await encoded.swap(key, seen, decidedIn(record, attempt, true))
   if (swap.state === 'written') return true
   const cause = swap.state === 'unknown' ? swap.cause : 'it was refused'
   for (;;) {
     // Clients that send again after a lost connection can be refused because of what they wrote themselves.
-    const now = await shelf.find(key).catch((error: unknown) => {
+    const now = await encoded.find(key).catch((error: unknown) => {
       throw indeterminate(key, error)
     })
     // mutant: believe-repeated-refusal
@@ -28,7 +28,7 @@ export async function writeAlone(
     // A record never comes back to what it was, so what is still under way can't arrive at one that has changed.
     if (now.record.stamp) throw notApplied(key, cause)
     // mutant: lost-answer-as-refusal
-    const marked = await shelf.swap(key, now, decidedIn(now.record, attempt, false))
+    const marked = await encoded.swap(key, now, decidedIn(now.record, attempt, false))
     if (marked.state === 'unknown') throw indeterminate(key, cause)
     if (marked.state === 'written') throw notApplied(key, cause)
   }

@@ -6,7 +6,7 @@ import type { AcquireRequest } from '../../core/lock-options.js'
 import type { LocalQueue } from '../../core/local-queue.js'
 import type { Session } from '../../core/session.js'
 import type { HeldValues, Values } from '../values.js'
-import { Ledger } from './ledger.js'
+import { RecordTransactions } from './record-transactions.js'
 import type { Records } from './records.js'
 
 /**
@@ -21,14 +21,14 @@ export class RecordValues implements Values {
   readonly checksOnlyLocked = true
   readonly join = false
   readonly #session: Session
-  readonly #ledger: Ledger
+  readonly #transactions: RecordTransactions
   readonly #writes: WriteQueue
 
   constructor(session: Session, records: Records) {
     this.#session = session
     this.#writes = queues.get(records) ?? new WriteQueue()
     queues.set(records, this.#writes)
-    this.#ledger = new Ledger(records, {
+    this.#transactions = new RecordTransactions(records, {
       now: Date.now,
       newAttempt: () => randomBytes(9).toString('base64url'),
     })
@@ -36,12 +36,12 @@ export class RecordValues implements Values {
 
   async read(what: ReadSet): Promise<ReadOutcome> {
     this.#assertOpen()
-    return this.#ledger.read(what)
+    return this.#transactions.read(what)
   }
 
   async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
     this.#assertOpen()
-    const carryOut = (): Promise<CommitOutcome> => this.#ledger.write(write, version, retention)
+    const carryOut = (): Promise<CommitOutcome> => this.#transactions.write(write, version, retention)
     return version === undefined ? this.#writes.run(write.key, carryOut) : carryOut()
   }
 
@@ -49,7 +49,7 @@ export class RecordValues implements Values {
     const grant = await this.#session.acquire(queue, request)
     const release = (): Promise<void> => grant.release().catch(() => undefined)
     try {
-      const reading = await this.#ledger.hold(what, grant.token)
+      const reading = await this.#transactions.hold(what, grant.token)
       if (reading === 'lost') {
         throw new LostError(
           `${queue.set.title} already had a later holder than token ${grant.token}`,
@@ -60,7 +60,9 @@ export class RecordValues implements Values {
         grant,
         read: reading.outcome,
         commit: async commit => {
-          const outcome = await this.#ledger.commit(reading, commit, grant.token, () => grant.assertHeld())
+          const outcome = await this.#transactions.commit(reading, commit, grant.token, () =>
+            grant.assertHeld(),
+          )
           // Committed it is, also where the locks were lost since.
           if (outcome.state === 'committed') await release()
           return outcome

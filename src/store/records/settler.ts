@@ -9,7 +9,7 @@ import {
   type KeyRecord,
   type Primary,
 } from './key-record.js'
-import { messageOf, type Shelf, type Sighting } from './shelf.js'
+import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 
 /**
  * The kind of caller that looks at a record. It decides what becomes of a transaction that is neither committed nor
@@ -20,10 +20,10 @@ export type Looker = 'reader' | 'writer' | bigint
 
 /** Reads records, and first settles any transaction that another process left in them. */
 export class Settler {
-  readonly #shelf: Shelf
+  readonly #records: EncodedRecords
 
-  constructor(shelf: Shelf) {
-    this.#shelf = shelf
+  constructor(encoded: EncodedRecords) {
+    this.#records = encoded
   }
 
   /**
@@ -32,13 +32,13 @@ export class Settler {
    */
   async settled(key: string, looker: Looker): Promise<Sighting | 'lost'> {
     for (;;) {
-      const seen = await this.#shelf.find(key)
+      const seen = await this.#records.find(key)
       const { stamp, token } = seen.record
       // mutant: ignore-larger-token
       if (typeof looker === 'bigint' && (token > looker || (stamp && stamp.token > looker))) return 'lost'
       if (!stamp) return seen
       const at = stamp.state === 'pointer' ? stamp.primary : key
-      const primary = stamp.state === 'pointer' ? await this.#shelf.find(at) : seen
+      const primary = stamp.state === 'pointer' ? await this.#records.find(at) : seen
       const transaction = transactionIn(primary.record, stamp.attempt)
       // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it
       // came late.
@@ -85,12 +85,12 @@ export class Settler {
     const { attempt, token, until, state, changes } = transaction
     let seen = known
     for (;;) {
-      seen ??= await this.#shelf.find(key)
+      seen ??= await this.#records.find(key)
       if (seen.record.stamp?.attempt !== attempt) return
       // mutant: roll-back-committed
       const after =
         state === 'committed'
-          ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())
+          ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#records.now())
           : withoutStamp(seen.record, attempt)
       if (await this.#write(key, seen, after)) return
       seen = undefined
@@ -99,7 +99,7 @@ export class Settler {
 
   /** @throws UnavailableError when there was no answer. */
   async #write(key: string, seen: Sighting, record: KeyRecord): Promise<boolean> {
-    const swap = await this.#shelf.swap(key, seen, record)
+    const swap = await this.#records.swap(key, seen, record)
     if (swap.state !== 'unknown') return swap.state === 'written'
     const { cause } = swap
     throw new UnavailableError(`can't settle an unfinished transaction at ${key}: ${messageOf(cause)}`, {

@@ -1,4 +1,4 @@
-import type { Ledger } from '../../../src/store/records/ledger.js'
+import type { RecordTransactions } from '../../../src/store/records/record-transactions.js'
 import { parseRecord } from '../../../src/store/records/record-text.js'
 import type { Records } from '../../../src/store/records/records.js'
 import type { Explored } from './explore.js'
@@ -22,7 +22,7 @@ export interface Scope {
 }
 
 /** What is tried: the sources, or a copy with a mistake in it. */
-export type LedgerClass = typeof Ledger
+export type RecordTransactionsClass = typeof RecordTransactions
 
 /** What an action tells at its end. */
 type Outcome = Pick<Told, 'outcome' | 'read'>
@@ -38,16 +38,16 @@ const NOT_COMMITTED: Outcome = { outcome: 'refused', read: undefined }
 const UNKNOWN: Outcome = { outcome: 'unknown', read: undefined }
 
 /** A scenario in every order, with some faults. */
-export function explored({ scenario, faults, kinds }: Scope, LedgerOf: LedgerClass): Explored {
+export function explored({ scenario, faults, kinds }: Scope, LedgerOf: RecordTransactionsClass): Explored {
   const { before, actions } = scenario
-  const ledger = (records: Records, attempts: string): Ledger => {
+  const transactions = (records: Records, attempts: string): RecordTransactions => {
     let count = 0
     return new LedgerOf(records, { now: () => NOW, newAttempt: () => `${attempts}.${++count}` })
   }
   const tasks = actions.map(
     (action): Task =>
       (records, process) =>
-        perform(action, ledger(records, process)),
+        perform(action, transactions(records, process)),
   )
   const begin: State = { values: new Map(Object.entries(before)), ids: new Set() }
   let texts: ReadonlyMap<string, string> | undefined
@@ -68,9 +68,9 @@ export function explored({ scenario, faults, kinds }: Scope, LedgerOf: LedgerCla
       }
       const all = new Map(world.texts)
       const records = instantRecords(all)
-      const seen = await ledger(records, 'reader').read({ keys: KEYS, ids: [] })
+      const seen = await transactions(records, 'reader').read({ keys: KEYS, ids: [] })
       const reader = valuesOf(seen.values.map(({ value }) => value))
-      const reading = await ledger(records, 'last').hold({ keys: KEYS, ids: [] }, LAST_TOKEN)
+      const reading = await transactions(records, 'last').hold({ keys: KEYS, ids: [] }, LAST_TOKEN)
       if (reading === 'lost') return 'a token was made up'
       for (const [key, text] of all) if (text.includes('"stamp"')) return `a stamp stays at ${key}: ${text}`
       const values = valuesOf(reading.outcome.values.map(({ value }) => value))
@@ -86,12 +86,12 @@ export function explored({ scenario, faults, kinds }: Scope, LedgerOf: LedgerCla
 }
 
 /** Does what the store does for an action, as far as the locks are not concerned. */
-async function perform(action: Action, ledger: Ledger): Promise<Outcome> {
+async function perform(action: Action, transactions: RecordTransactions): Promise<Outcome> {
   const { keys, token, id, work } = action
   try {
-    if (token === 0) return await write(action, ledger)
+    if (token === 0) return await write(action, transactions)
     const ids = id === undefined ? [] : [{ key: keys[0]!, id }]
-    const reading = await ledger.hold({ keys, ids }, BigInt(token))
+    const reading = await transactions.hold({ keys, ids }, BigInt(token))
     if (reading === 'lost') return NOT_COMMITTED
     if (reading.outcome.seen[0]) return { outcome: 'repeated', read: undefined }
     const read = valuesOf(
@@ -101,7 +101,7 @@ async function perform(action: Action, ledger: Ledger): Promise<Outcome> {
     const writes = Object.entries(work(read)).map(([key, value]) => ({ key, value: textOf(value) }))
     const expect = keys.map((key, index) => ({ key, version: reading.outcome.values[index]!.version }))
     const commit = { expect, writes, record: ids, retention: RETENTION }
-    const { state } = await ledger.commit(reading, commit, BigInt(token), () => undefined)
+    const { state } = await transactions.commit(reading, commit, BigInt(token), () => undefined)
     return state === 'committed' ? { outcome: 'committed', read } : NOT_COMMITTED
   } catch (error) {
     return failed(error)
@@ -109,9 +109,9 @@ async function perform(action: Action, ledger: Ledger): Promise<Outcome> {
 }
 
 /** Writes round the locks, which needs no reading. */
-async function write({ work }: Action, ledger: Ledger): Promise<Outcome> {
+async function write({ work }: Action, transactions: RecordTransactions): Promise<Outcome> {
   for (const [key, value] of Object.entries(work(new Map())))
-    await ledger.write({ key, value: textOf(value) }, undefined, RETENTION)
+    await transactions.write({ key, value: textOf(value) }, undefined, RETENTION)
   return { outcome: 'committed', read: undefined }
 }
 

@@ -5,7 +5,7 @@ import { changed, nextVersion, versioned } from './key-record.js'
 import { writeAlone } from './lone-write.js'
 import type { Records } from './records.js'
 import { Settler, type Looker } from './settler.js'
-import { Shelf, type Sighting } from './shelf.js'
+import { EncodedRecords, type Sighting } from './encoded-records.js'
 
 /** What the protocol takes from outside, so that a test can give it. */
 export interface Surroundings {
@@ -24,14 +24,14 @@ export interface Surroundings {
  * last.
  * A process that finds a stamp settles it first.
  */
-export class Ledger {
-  readonly #shelf: Shelf
+export class RecordTransactions {
+  readonly #records: EncodedRecords
   readonly #settler: Settler
   readonly #newAttempt: () => string
 
   constructor(records: Records, { now, newAttempt }: Surroundings) {
-    this.#shelf = new Shelf(records, now)
-    this.#settler = new Settler(this.#shelf)
+    this.#records = new EncodedRecords(records, now)
+    this.#settler = new Settler(this.#records)
     this.#newAttempt = newAttempt
   }
 
@@ -62,11 +62,11 @@ export class Ledger {
       if (version !== undefined && version !== before.version)
         return { state: 'conflict', key, found: before }
       if (value === undefined && before.value === undefined) return { state: 'committed', versions: [0] }
-      const now = this.#shelf.now()
+      const now = this.#records.now()
       const next = nextVersion(seen.record, now)
       const change = { write: { value, version: next }, ids: new Map<string, number>() }
       const after = changed(seen.record, change, 0n, now + retention, now)
-      if (await writeAlone(this.#shelf, key, seen, after, attempt))
+      if (await writeAlone(this.#records, key, seen, after, attempt))
         return { state: 'committed', versions: [value === undefined ? 0 : next] }
     }
   }
@@ -87,7 +87,7 @@ export class Ledger {
     const keys = expect.map(({ key }) => key)
     if (writes.length === 0 && record.length === 0) return this.#verify(keys, reading, token)
     const attempt = new CommitAttempt({
-      shelf: this.#shelf,
+      encoded: this.#records,
       settler: this.#settler,
       name: this.#newAttempt(),
       reading,
@@ -114,7 +114,7 @@ export class Ledger {
       if (sighting === 'lost') return 'lost'
       sightings.set(all[index]!, sighting)
     }
-    const now = this.#shelf.now()
+    const now = this.#records.now()
     const values: Versioned[] = keys.map(key => versioned(sightings.get(key)!.record))
     const seen = ids.map(({ key, id }) => (sightings.get(key)!.record.ids.get(id) ?? 0) > now)
     return { sightings, outcome: { values, seen } }

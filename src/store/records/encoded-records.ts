@@ -17,8 +17,8 @@ export type Swap =
   /** No answer: it may have been written, or be written yet. */
   | { readonly state: 'unknown'; readonly cause: unknown }
 
-/** The records of a caller's store, read and written as what they mean. */
-export class Shelf {
+/** The records of a caller's store, decoded when they are read and encoded when they are written. */
+export class EncodedRecords {
   readonly #records: Records
   readonly now: () => number
 
