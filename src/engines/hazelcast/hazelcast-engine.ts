@@ -85,7 +85,7 @@ export class HazelcastEngine extends StateEngine {
       this.#sessions.join(session)
       this.#own.join(session.session)
       this.#listener = listener
-      this.#transactions.carryOver.follow(record)
+      this.#transactions.writeBack.follow(record)
       await super.join(session, listener)
     } catch (error) {
       await this.#close()
@@ -127,7 +127,7 @@ export class HazelcastEngine extends StateEngine {
       super.leave(),
       this.#memberLocks.leaveAll(),
       this.#sessions.leave(),
-      this.#transactions.carryOver.leave(),
+      this.#transactions.writeBack.leave(),
     ])
     // What can't be given back now ends with its lease.
     if (isLinked) await answered(left, this.clock).catch(() => undefined)
@@ -154,7 +154,7 @@ export class HazelcastEngine extends StateEngine {
       for (const id of woken) this.receive({ type: 'wake', about: id })
     }
     this.#tellWatchers(record)
-    this.#transactions.carryOver.follow(record)
+    this.#transactions.writeBack.follow(record)
     // The changes of a record that was missed may be carried over by now, and stand in no record.
     if (!isOwn && !isNext) this.#listener?.missed()
   }
@@ -180,7 +180,7 @@ export class HazelcastEngine extends StateEngine {
   }
 
   async #close(): Promise<void> {
-    this.#transactions.carryOver.close()
+    this.#transactions.writeBack.close()
     await this.#link.close()
   }
 }

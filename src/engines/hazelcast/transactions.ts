@@ -3,7 +3,7 @@ import type { Operation, ReadSet, SessionInfo } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { UnavailableError } from '../../errors.js'
-import { CarryOver } from './carry-over.js'
+import { WriteBack } from './write-back.js'
 import { failureOf, SpoiledError, UnclearError } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { OpenTable } from './open-table.js'
@@ -53,7 +53,7 @@ interface Opened {
 
 /** Changes the state in one step: the jobs of a tick share one compare-and-set of the record. */
 export class Transactions {
-  readonly carryOver: CarryOver
+  readonly writeBack: WriteBack
   readonly #place: HazelcastPlace
   readonly #table: Table
   readonly #values: Values
@@ -77,7 +77,7 @@ export class Transactions {
     this.#sessions = sessions
     this.#clock = clock
     this.#unclear = unclear
-    this.carryOver = new CarryOver(table, values, clock, () => this.#forget())
+    this.writeBack = new WriteBack(table, values, clock, () => this.#forget())
   }
 
   /** Calls `work` with the state, perhaps several times, and keeps what the last call changed. */
@@ -152,7 +152,7 @@ export class Transactions {
     if (this.#table.known !== found) return undefined
     for (const [key, text] of read) entries.set(key, text)
     const { sightings } = this.#table
-    const carriedOver = this.carryOver.done(record)
+    const carriedOver = this.writeBack.done(record)
     const surroundings = { sightings, floor: attempt.floor, entries, sessions, carriedOver }
     return { state: new OpenTable(record, surroundings, this.#clock), entries, spoiled }
   }
@@ -163,7 +163,7 @@ export class Transactions {
     state.forget()
     const made = await this.#table.change(found, mark => state.close(mark), until)
     if (made) {
-      this.carryOver.begin(found.record, made.record, entries)
+      this.writeBack.begin(found.record, made.record, entries)
       return true
     }
     // No job joins others that are soon given up.

@@ -11,7 +11,7 @@ const HELP_AFTER = 2000
 const FORGET_WITHIN = 20
 
 /** Carries the changes that the record has pending over to the entries of their keys. */
-export class CarryOver {
+export class WriteBack {
   readonly #table: Table
   readonly #values: Values
   readonly #clock: Clock
