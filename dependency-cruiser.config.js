@@ -53,7 +53,7 @@ export default {
       '^src/store/',
       '^src/core/',
       '^src/engine/contract\\.ts$',
-      '^src/engines/redis/clients/recognise\\.ts$',
+      '^src/engines/redis/clients/detect-client\\.ts$',
     ),
     wall(
       'limits',

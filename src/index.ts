@@ -3,11 +3,11 @@ export type { Box, BoxOptions, CloseOptions, InspectOptions, LockReport, Party }
 export { diagnose } from './diagnose.js'
 export type { Duration } from './duration.js'
 export type { Diagnosis, Finding } from './engine/diagnosis.js'
-export type { GivenEngine } from './engines/given-engine.js'
-export type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
-export type { GivenRedisQuorum } from './engines/redis/quorum/open.js'
-export type { GivenPostgres } from './engines/postgres/given-postgres.js'
-export type { GivenRedis, RedisOptions } from './engines/redis/redis-options.js'
+export type { ExistingEngine } from './engines/existing-engine.js'
+export type { ExistingHazelcast } from './engines/hazelcast/existing-hazelcast.js'
+export type { ExistingRedisQuorum } from './engines/redis/quorum/open.js'
+export type { ExistingPostgres } from './engines/postgres/given-postgres.js'
+export type { ExistingRedis, RedisOptions } from './engines/redis/redis-options.js'
 export {
   AbortedError,
   BusyError,

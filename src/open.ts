@@ -2,8 +2,8 @@ import { Box, BOX_OPTIONS, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Engine } from './engine/contract.js'
-import { givenEngine, type GivenEngine } from './engines/given-engine.js'
-import { registeredFor, type Given } from './engines/registry.js'
+import { existingEngine, type ExistingEngine } from './engines/existing-engine.js'
+import { registeredFor, type Existing } from './engines/registry.js'
 import { MissingPackageError, UnavailableError } from './errors.js'
 import { checkOptions } from './options.js'
 import { pause } from './pause.js'
@@ -27,7 +27,7 @@ const TRY_AGAIN = 250
  *   before they are on the disk;
  * - `redis://user:password@host:6379/0` for all processes on the same Redis server; `rediss:` over TLS, `redis+unix:`
  *   at a socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The
- *   query takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
+ *   query takes `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
  * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` for all processes on the same database that
@@ -48,7 +48,10 @@ const TRY_AGAIN = 250
  * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the engine can't be reached
  * within `wait`, or at once when a package that it needs is missing.
  */
-export async function open(source: string | Given | GivenEngine, options: OpenOptions = {}): Promise<Box> {
+export async function open(
+  source: string | Existing | ExistingEngine,
+  options: OpenOptions = {},
+): Promise<Box> {
   checkOptions(options, [...BOX_OPTIONS, 'wait'])
   const { wait = 0, ...ofBox } = options
   const patience = milliseconds('wait', wait, { least: 0, most: Infinity })
@@ -89,10 +92,10 @@ async function inTime(opening: Promise<Box>, left: number, engine: string): Prom
 }
 
 async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
-  if (isOwnEngine(source)) return givenEngine(source)
+  if (isOwnEngine(source)) return existingEngine(source)
   return registeredFor(source).open(source)
 }
 
-function isOwnEngine(source: unknown): source is GivenEngine {
+function isOwnEngine(source: unknown): source is ExistingEngine {
   return typeof source === 'object' && source !== null && 'engine' in source
 }

@@ -1,13 +1,13 @@
 import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import type { GivenHazelcast } from './hazelcast/given-hazelcast.js'
-import type { GivenPostgres } from './postgres/given-postgres.js'
-import type { GivenRedisQuorum } from './redis/quorum/open.js'
-import type { GivenRedis } from './redis/redis-options.js'
+import type { ExistingHazelcast } from './hazelcast/existing-hazelcast.js'
+import type { ExistingPostgres } from './postgres/given-postgres.js'
+import type { ExistingRedisQuorum } from './redis/quorum/open.js'
+import type { ExistingRedis } from './redis/redis-options.js'
 
 /** What `open` takes in the place of a URL, apart from an engine of the caller's own. */
-export type Given = GivenRedis | GivenRedisQuorum | GivenHazelcast | GivenPostgres
+export type Existing = ExistingRedis | ExistingRedisQuorum | ExistingHazelcast | ExistingPostgres
 
 /** An engine of this package. Its code is loaded when it is asked for. */
 interface Registered {
@@ -42,14 +42,14 @@ const engines: readonly Registered[] = [
       'rediss+cluster',
     ],
     option: 'redis',
-    open: async source => (await import('./redis/open.js')).openRedis(source as string | GivenRedis),
+    open: async source => (await import('./redis/open.js')).openRedis(source as string | ExistingRedis),
     diagnose: async url => (await import('./redis/diagnose.js')).diagnoseRedis(url),
   },
   {
     schemes: ['redis-quorum', 'rediss-quorum'],
     option: 'redisQuorum',
     open: async source =>
-      (await import('./redis/quorum/open.js')).openRedisQuorum(source as string | GivenRedisQuorum),
+      (await import('./redis/quorum/open.js')).openRedisQuorum(source as string | ExistingRedisQuorum),
     diagnose: async url => (await import('./redis/diagnose.js')).diagnoseRedis(url),
   },
   {
@@ -61,13 +61,14 @@ const engines: readonly Registered[] = [
     schemes: ['hazelcast'],
     option: 'hazelcast',
     open: async source =>
-      (await import('./hazelcast/open.js')).openHazelcast(source as string | GivenHazelcast),
+      (await import('./hazelcast/open.js')).openHazelcast(source as string | ExistingHazelcast),
     diagnose: async url => (await import('./hazelcast/diagnose.js')).diagnoseHazelcast(url),
   },
   {
     schemes: ['postgres', 'postgresql'],
     option: 'postgres',
-    open: async source => (await import('./postgres/open.js')).openPostgres(source as string | GivenPostgres),
+    open: async source =>
+      (await import('./postgres/open.js')).openPostgres(source as string | ExistingPostgres),
     diagnose: async url => (await import('./postgres/diagnose.js')).diagnosePostgres(url),
   },
 ]
@@ -76,7 +77,7 @@ const engines: readonly Registered[] = [
  * The engine that a URL or an option of `open` names.
  * @throws InvalidArgumentError when there is none
  */
-export function registeredFor(source: string | Given): Registered {
+export function registeredFor(source: string | Existing): Registered {
   const found = typeof source === 'string' ? byScheme(source) : byOption(source)
   if (found) {
     if (typeof source === 'string' && found.diagnose && !source.startsWith('file:')) checkEncoding(source)

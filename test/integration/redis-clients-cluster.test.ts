@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DEFAULT_PATIENCE, type Patience } from '../../src/engines/redis/clients/connection.js'
-import { recognise } from '../../src/engines/redis/clients/recognise.js'
+import { detectClient } from '../../src/engines/redis/clients/detect-client.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkOver, linkTo } from '../../src/engines/redis/links.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
@@ -27,7 +27,7 @@ const ways: [string, Open][] = clientPackages.flatMap(({ name, connectWith, clus
     `${name}, a given client`,
     async (cluster, listener) => {
       const given = await clusterClient(cluster.masters.map(({ host, port }) => ({ host, port })))
-      const link = linkOver(recognise(given.client), PATIENCE)(listener)
+      const link = linkOver(detectClient(given.client), PATIENCE)(listener)
       await link.connect()
       return { link, end: given.close }
     },

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ClientPackage } from '../../src/engines/redis/clients/connection.js'
-import { recognise } from '../../src/engines/redis/clients/recognise.js'
+import { detectClient } from '../../src/engines/redis/clients/detect-client.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkOver, linkTo } from '../../src/engines/redis/links.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
@@ -189,7 +189,7 @@ describe('over TLS', () => {
       client.on('error', () => {})
       if ('isOpen' in client) await client.connect()
       const heard = new Heard()
-      const link = linkOver(recognise(client))(heard)
+      const link = linkOver(detectClient(client))(heard)
       await link.connect()
       await link.subscribe('news')
       await link.command('', ['PUBLISH', 'news', 'secret'])

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
-import type { GivenHazelcast } from './given-hazelcast.js'
+import type { ExistingHazelcast } from './existing-hazelcast.js'
 
 /** A cluster, and the map whose keys are locked there. */
 export interface HazelcastPlace {
@@ -49,7 +49,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
 }
 
 /** Reads a configuration of the client. @throws InvalidArgumentError when it is invalid */
-export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): HazelcastPlace {
+export function givenPlace({ hazelcast, map, ...rest }: ExistingHazelcast): HazelcastPlace {
   const [unknown] = Object.keys(rest)
   if (unknown !== undefined) throw unknownOption(unknown)
   if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)

@@ -3,7 +3,7 @@ import type { Engine } from '../../engine/contract.js'
 import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
-import type { GivenHazelcast } from './given-hazelcast.js'
+import type { ExistingHazelcast } from './existing-hazelcast.js'
 import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'
 import type { Package } from './link.js'
 
@@ -12,7 +12,7 @@ import type { Package } from './link.js'
  * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the client package is
  * missing
  */
-export async function openHazelcast(source: string | GivenHazelcast): Promise<Engine> {
+export async function openHazelcast(source: string | ExistingHazelcast): Promise<Engine> {
   const place = typeof source === 'string' ? parseHazelcastUrl(source) : givenPlace(source)
   return new HazelcastEngine(place, await installedPackage(), systemClock)
 }

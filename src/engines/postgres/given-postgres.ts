@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { schemaName } from './postgres-url.js'
 
 /** A client of PostgreSQL that is there already, and where the engine keeps its state. */
-export interface GivenPostgres {
+export interface ExistingPostgres {
   /**
    * A `Pool` or a connected `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`. It stays the caller's, who ends it
    * after the box was closed.

@@ -2,7 +2,7 @@ import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { installedClient } from './clients/installed-client.js'
 import { recognise } from './clients/recognise.js'
-import { givenSchema, type GivenPostgres } from './given-postgres.js'
+import { givenSchema, type ExistingPostgres } from './given-postgres.js'
 import { PostgresEngine } from './postgres-engine.js'
 import { parsePostgresUrl } from './postgres-url.js'
 
@@ -11,7 +11,7 @@ import { parsePostgresUrl } from './postgres-url.js'
  * @throws InvalidArgumentError when the URL, the client or an option is unfit; UnavailableError when no client package
  * is installed
  */
-export async function openPostgres(source: string | GivenPostgres): Promise<Engine> {
+export async function openPostgres(source: string | ExistingPostgres): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parsePostgresUrl(source)
     return new PostgresEngine(await installedClient(place, systemClock), place.schema, systemClock)

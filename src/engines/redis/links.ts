@@ -1,9 +1,9 @@
 import { systemClock } from '../../clock.js'
 import { ClusterLink } from './clients/cluster-link.js'
 import { DEFAULT_PATIENCE, type ClientPackage } from './clients/connection.js'
-import { untilReady } from './clients/given-commands.js'
+import { untilReady } from './clients/existing-commands.js'
 import { nodeName, placeOf } from './clients/node-name.js'
-import type { Given } from './clients/recognise.js'
+import type { Existing } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
 import { ServerLink } from './clients/server-link.js'
@@ -32,7 +32,7 @@ export function linkTo(
 }
 
 /** Makes links over a given client: its connections for commands, and further ones like them for messages. */
-export function linkOver({ client, kind }: Given, patience = DEFAULT_PATIENCE): LinkMaker {
+export function linkOver({ client, kind }: Existing, patience = DEFAULT_PATIENCE): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, patience }
     if (kind === 'server') return new ServerLink(parts, client.connect(), client)

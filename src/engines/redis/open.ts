@@ -1,11 +1,11 @@
 import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { installedPackage } from './clients/installed-package.js'
-import { recognise } from './clients/recognise.js'
+import { detectClient } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
 import { linkOver, linkTo } from './links.js'
 import { RedisEngine, type RedisEngineOptions } from './redis-engine.js'
-import { redisOptions, type GivenRedis } from './redis-options.js'
+import { redisOptions, type ExistingRedis } from './redis-options.js'
 import { SlotsEngine } from './slots-engine.js'
 import { parseRedisUrl } from './redis-url.js'
 
@@ -14,14 +14,14 @@ import { parseRedisUrl } from './redis-url.js'
  * @throws InvalidArgumentError when the URL, the client or an option is unfit; UnavailableError when no client package
  * is installed
  */
-export async function openRedis(source: string | GivenRedis): Promise<Engine> {
+export async function openRedis(source: string | ExistingRedis): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parseRedisUrl(source)
     return engineOver(linkTo(place, await installedPackage()), place.options)
   }
   const { redis, ...more } = source
   const options = redisOptions(more)
-  const given = recognise(redis)
+  const given = detectClient(redis)
   // What the client itself puts before keys, the engine does for it: in channels and scripts the client would not.
   return engineOver(linkOver(given), { ...options, prefix: given.client.keyPrefix + options.prefix })
 }

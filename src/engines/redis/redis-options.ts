@@ -15,7 +15,7 @@ export interface RedisOptions {
 }
 
 /** A client that is there already, and how Redis is used over it. */
-export interface GivenRedis extends RedisOptions {
+export interface ExistingRedis extends RedisOptions {
   /**
    * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. It is used for commands and stays the
    * caller's; one connection like it is opened for messages.

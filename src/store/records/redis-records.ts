@@ -1,4 +1,4 @@
-import { recognise } from '../../engines/redis/clients/recognise.js'
+import { detectClient } from '../../engines/redis/clients/detect-client.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import type { FoundRecord, Records } from './records.js'
@@ -42,7 +42,7 @@ interface RoutingCluster {
 }
 
 function commandsOver(redis: object): { send: Send; keyPrefix: string } {
-  const { kind, client } = recognise(redis)
+  const { kind, client } = detectClient(redis)
   if (kind === 'server') return { send: (_key, args) => client.send(args), keyPrefix: client.keyPrefix }
   const cluster = redis as RoutingCluster
   // A cluster of ioredis puts its prefix before keys itself.

@@ -1,5 +1,5 @@
 import { DEFAULT_PATIENCE, type Patience } from '../../../src/engines/redis/clients/connection.js'
-import { recognise } from '../../../src/engines/redis/clients/recognise.js'
+import { detectClient } from '../../../src/engines/redis/clients/detect-client.js'
 import type { RedisLink } from '../../../src/engines/redis/clients/redis-link.js'
 import { linkOver, linkTo } from '../../../src/engines/redis/links.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
@@ -56,7 +56,7 @@ export const linkWays: readonly LinkWay[] = clientPackages.flatMap(
       async open({ port }) {
         const heard = new Heard()
         const given = await client(`redis://127.0.0.1:${port}`, protocol)
-        const link = linkOver(recognise(given.client), PATIENCE)(heard)
+        const link = linkOver(detectClient(given.client), PATIENCE)(heard)
         await link.connect()
         return openLink(link, heard, given)
       },

@@ -20,7 +20,7 @@ interface GivenPool extends PgPool {
   listeners(event: 'error'): unknown[]
 }
 
-interface GivenClient extends PgConnection, Address {
+interface ExistingClient extends PgConnection, Address {
   /** Null before it is connected. */
   readonly processID: number | null
   readonly _ending: boolean
@@ -50,7 +50,7 @@ export function recognise(client: unknown, schema: string, clock: Clock): SqlCli
     if (has('connect', 'query', 'on') && 'totalCount' in client)
       return overPool(client as unknown as GivenPool, schema, clock)
     if (has('connect', 'query', 'on') && 'processID' in client)
-      return overClient(client as unknown as GivenClient, schema, clock)
+      return overClient(client as unknown as ExistingClient, schema, clock)
   }
   throw unusable(shown(client))
 }
@@ -65,7 +65,7 @@ function overPool(pool: GivenPool, schema: string, clock: Clock): SqlClient {
   return new PgClient(placeName(place ?? placeOf(pool.options), schema), pool, clock)
 }
 
-function overClient(client: GivenClient, schema: string, clock: Clock): SqlClient {
+function overClient(client: ExistingClient, schema: string, clock: Clock): SqlClient {
   const isConnected = client.processID !== null && !client._ending && client._queryable
   if (!isConnected) throw unusable('a Client that is not connected; connect it first')
   const status = client.getTransactionStatus?.() ?? 'I'

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
 import type { Connect, Patience } from './connection.js'
-import type { GivenServer } from './given-client.js'
-import { GivenCommands } from './given-commands.js'
+import type { ExistingServer } from './existing-client.js'
+import { ExistingCommands } from './existing-commands.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import { placeOf } from './node-name.js'
 import type { ServerCommands } from './redis-link.js'
@@ -19,7 +19,7 @@ export interface ClusterAccess {
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
   /** A given client that is connected to a node; undefined when there is none. */
-  server(node: string): GivenServer | undefined
+  server(node: string): ExistingServer | undefined
   /** Makes a connection to a node. */
   connect(node: string): Connect
 }
@@ -111,7 +111,7 @@ export class ClusterNodes {
     const { access, clock, failed, name: cluster, patience } = this.#parts
     const name = `${cluster} (${node})`
     const client = access.server(node)
-    if (client && client.status !== 'closed') return new GivenCommands({ name, client, clock, patience })
+    if (client && client.status !== 'closed') return new ExistingCommands({ name, client, clock, patience })
     const connect = access.connect(node)
     return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, patience })
   }

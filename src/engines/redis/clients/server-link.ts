@@ -1,6 +1,6 @@
 import type { Connect, Reply } from './connection.js'
-import { GivenCommands } from './given-commands.js'
-import type { GivenServer } from './given-client.js'
+import { ExistingCommands } from './existing-commands.js'
+import type { ExistingServer } from './existing-client.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
@@ -13,11 +13,11 @@ export class ServerLink implements RedisLink {
   readonly #subscriptions: Subscriptions
 
   /** @param given the client for the commands; without it they get a connection of their own. */
-  constructor(parts: LinkParts, connect: Connect, given?: GivenServer) {
+  constructor(parts: LinkParts, connect: Connect, given?: ExistingServer) {
     this.name = parts.name
     const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
     this.#commands = given
-      ? new GivenCommands({ ...parts, client: given, demoted })
+      ? new ExistingCommands({ ...parts, client: given, demoted })
       : new ReconnectingConnection({ ...parts, connect, prepare: assertReady, demoted })
     this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }

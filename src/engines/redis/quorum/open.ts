@@ -1,7 +1,7 @@
 import { systemClock } from '../../../clock.js'
 import { InvalidArgumentError, shown } from '../../../errors.js'
 import { installedPackage } from '../clients/installed-package.js'
-import { recognise } from '../clients/recognise.js'
+import { detectClient } from '../clients/detect-client.js'
 import type { LinkMaker } from '../clients/redis-link.js'
 import { linkOver, linkTo } from '../links.js'
 import { RedisEngine } from '../redis-engine.js'
@@ -11,7 +11,7 @@ import { QuorumEngine } from './quorum-engine.js'
 import { parseQuorumUrl } from './quorum-url.js'
 
 /** Clients that are there already, one for each of several independent servers. */
-export interface GivenRedisQuorum extends Omit<RedisOptions, 'layout'> {
+export interface ExistingRedisQuorum extends Omit<RedisOptions, 'layout'> {
   /**
    * At least three, each a `Redis` of ioredis or a client of node-redis for a server that knows nothing of the others.
    * They are used for commands and stay the caller's; one connection like each of them is opened for messages.
@@ -27,7 +27,7 @@ const LEAST_SERVERS = 3
  * @throws InvalidArgumentError when the URL, a client or an option is unfit; UnavailableError when no client package is
  * installed
  */
-export async function openRedisQuorum(source: string | GivenRedisQuorum): Promise<QuorumEngine> {
+export async function openRedisQuorum(source: string | ExistingRedisQuorum): Promise<QuorumEngine> {
   if (typeof source !== 'string') return overClients(source)
   const { name, servers } = parseQuorumUrl(source)
   const places = servers.map(parseRedisUrl)
@@ -38,11 +38,11 @@ export async function openRedisQuorum(source: string | GivenRedisQuorum): Promis
   return quorumOf(name, linkMakers, options)
 }
 
-function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine {
+function overClients({ redisQuorum, ...given }: ExistingRedisQuorum): QuorumEngine {
   if (!Array.isArray(redisQuorum))
     throw new InvalidArgumentError(`redisQuorum must be a list of clients, not ${shown(redisQuorum)}`)
   const options = redisOptions(given)
-  const clients = redisQuorum.map(recognise).map(({ client, kind }) => {
+  const clients = redisQuorum.map(detectClient).map(({ client, kind }) => {
     if (kind === 'cluster')
       throw new InvalidArgumentError('redisQuorum must have clients of single servers, not of a cluster')
     return client

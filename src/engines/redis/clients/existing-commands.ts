@@ -3,7 +3,7 @@ import { UnavailableError } from '../../../errors.js'
 import { pause } from '../../../pause.js'
 import type { Patience, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
-import type { ClientStatus, GivenServer } from './given-client.js'
+import type { ClientStatus, ExistingServer } from './existing-client.js'
 import { InFlight } from './in-flight.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
@@ -12,9 +12,9 @@ import type { ServerCommands } from './redis-link.js'
 const LOOK = 10
 
 /** What commands over a given client are made of. */
-export interface GivenCommandsParts {
+export interface ExistingCommandsParts {
   readonly name: string
-  readonly client: GivenServer
+  readonly client: ExistingServer
   /** Called when the server has said that it is not the master any more. */
   readonly demoted?: () => void
   readonly clock: Clock
@@ -29,8 +29,8 @@ export interface GivenCommandsParts {
  * Most clients stay connected to a master that is demoted, or to a server that has stopped answering, for good. Their
  * connections are their owners'. So from then on commands go over a connection of our own, with the client's options.
  */
-export class GivenCommands implements ServerCommands {
-  readonly #parts: GivenCommandsParts
+export class ExistingCommands implements ServerCommands {
+  readonly #parts: ExistingCommandsParts
   readonly #inFlight: InFlight
   /** Takes the place of the client's connection. */
   #own: ReconnectingConnection | undefined
@@ -38,7 +38,7 @@ export class GivenCommands implements ServerCommands {
   #epochBefore = 0
   #isClosed = false
 
-  constructor(parts: GivenCommandsParts) {
+  constructor(parts: ExistingCommandsParts) {
     const { name, patience } = parts
     this.#parts = parts
     this.#inFlight = new InFlight(parts.clock, patience.answer, {

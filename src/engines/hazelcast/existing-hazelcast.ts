@@ -1,5 +1,5 @@
 /** Opens a box with a configuration of the client, for what a URL can't say: TLS, authentication, discovery. */
-export interface GivenHazelcast {
+export interface ExistingHazelcast {
   /**
    * A `ClientConfig` of `hazelcast-client`, whose types may not be installed. The box makes a new client of it when
    * one has died, because a client that was cut off for long never comes back.

@@ -1,52 +1,52 @@
 import { InvalidArgumentError, shown } from '../../../errors.js'
-import type { GivenCluster, GivenServer } from './given-client.js'
+import type { ExistingCluster, ExistingServer } from './existing-client.js'
 import {
-  GivenIoredis,
-  GivenIoredisCluster,
+  ExistingIoredis,
+  ExistingIoredisCluster,
   type IoredisCluster,
   type IoredisServer,
-} from './given-ioredis.js'
+} from './existing-ioredis.js'
 import {
-  GivenNodeRedis,
-  GivenNodeRedisCluster,
+  ExistingNodeRedis,
+  ExistingNodeRedisCluster,
   type NodeRedisCluster,
   type NodeRedisServer,
-} from './given-node-redis.js'
+} from './existing-node-redis.js'
 
 /** A given client, by what it is connected to. */
-export type Given =
-  | { readonly kind: 'server'; readonly client: GivenServer }
-  | { readonly kind: 'cluster'; readonly client: GivenCluster }
+export type Existing =
+  | { readonly kind: 'server'; readonly client: ExistingServer }
+  | { readonly kind: 'cluster'; readonly client: ExistingCluster }
 
 /**
- * Tells by its looks what a client is: a `Redis` or a `Cluster` of ioredis, a client or a cluster of node-redis.
+ * Detects the kind of a client by its methods: a `Redis` or a `Cluster` of ioredis, a client or a cluster of node-redis.
  * @throws InvalidArgumentError when it is nothing of these, or cannot be used
  */
-export function recognise(client: unknown): Given {
+export function detectClient(client: unknown): Existing {
   if (typeof client === 'object' && client !== null) {
     const has = (...methods: string[]): boolean =>
       methods.every(name => typeof Reflect.get(client, name) === 'function')
     if (has('nodes', 'call', 'sendCommand'))
-      return { kind: 'cluster', client: new GivenIoredisCluster(client as IoredisCluster) }
+      return { kind: 'cluster', client: new ExistingIoredisCluster(client as IoredisCluster) }
     if (has('nodeClient', 'sendCommand'))
-      return { kind: 'cluster', client: new GivenNodeRedisCluster(client as unknown as NodeRedisCluster) }
+      return { kind: 'cluster', client: new ExistingNodeRedisCluster(client as unknown as NodeRedisCluster) }
     if (has('getSentinelNode'))
       throw unusable("a sentinel client of node-redis; open('redis+sentinel://…') instead")
     if (has('execute', 'destroy')) throw unusable('a pool of clients; give one client')
     if (has('duplicate', 'call', 'sendCommand'))
       return { kind: 'server', client: fitIoredis(client as IoredisServer) }
     if (has('duplicate', 'destroy', 'sendCommand'))
-      return { kind: 'server', client: new GivenNodeRedis(client as NodeRedisServer) }
+      return { kind: 'server', client: new ExistingNodeRedis(client as NodeRedisServer) }
   }
   throw unusable(shown(client))
 }
 
-function fitIoredis(client: IoredisServer): GivenIoredis {
+function fitIoredis(client: IoredisServer): ExistingIoredis {
   const { mode, options } = client
   if (options.stringNumbers === true) throw unusable('one with the option stringNumbers')
   if (mode === 'monitor' || (mode === 'subscriber' && options.protocol !== 3))
     throw unusable(`one in ${mode} mode, which takes no other commands`)
-  return new GivenIoredis(client)
+  return new ExistingIoredis(client)
 }
 
 function unusable(what: string): InvalidArgumentError {

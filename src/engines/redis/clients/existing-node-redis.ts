@@ -1,5 +1,5 @@
 import type { Connect, Reply } from './connection.js'
-import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
+import type { ClientStatus, ExistingCluster, ExistingServer } from './existing-client.js'
 import { nodeName, placeOf } from './node-name.js'
 import {
   connectNodeRedis,
@@ -44,7 +44,7 @@ export interface NodeRedisCluster {
 }
 
 /** A client of node-redis. */
-export class GivenNodeRedis implements GivenServer {
+export class ExistingNodeRedis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: NodeRedisServer
@@ -89,7 +89,7 @@ export class GivenNodeRedis implements GivenServer {
 }
 
 /** A cluster of node-redis. */
-export class GivenNodeRedisCluster implements GivenCluster {
+export class ExistingNodeRedisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: NodeRedisCluster
@@ -114,9 +114,9 @@ export class GivenNodeRedisCluster implements GivenCluster {
     return this.#cluster.masters.map(({ address }) => address)
   }
 
-  server(node: string): GivenNodeRedis | undefined {
+  server(node: string): ExistingNodeRedis | undefined {
     const client = this.#cluster.nodeByAddress.get(node)?.client
-    return client && new GivenNodeRedis(client)
+    return client && new ExistingNodeRedis(client)
   }
 
   rename(node: string): string {

@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../errors.js'
 import type { Engine } from '../engine/contract.js'
 
 /** An engine of one's own for `open`. */
-export interface GivenEngine {
+export interface ExistingEngine {
   /** Not joined yet: one engine for each box. */
   readonly engine: Engine
 }
@@ -14,7 +14,7 @@ const METHODS = ['join', 'submit', 'leave'] as const
  * The engine that is given.
  * @throws InvalidArgumentError when it has not what every engine has
  */
-export function givenEngine({ engine }: { readonly engine: unknown }): Engine {
+export function existingEngine({ engine }: { readonly engine: unknown }): Engine {
   if (typeof engine !== 'object' || engine === null || Array.isArray(engine)) throw unfit(shown(engine))
   const parts = engine as Partial<Record<keyof Engine, unknown>>
   if (typeof parts.name !== 'string') throw unfit(`one whose name is ${shown(parts.name)}`)

@@ -7,7 +7,7 @@ import type { Connect, Reply } from './connection.js'
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
 /** What a given client of one server and one of a cluster have in common. */
-interface GivenClient {
+interface ExistingClient {
   /** For messages: the address without passwords. */
   readonly name: string
   /** What the client puts before every key of its own accord, but not before those that are sent through here. */
@@ -18,7 +18,7 @@ interface GivenClient {
 }
 
 /** A given client that is connected to one server. */
-export interface GivenServer extends GivenClient {
+export interface ExistingServer extends ExistingClient {
   /** Rises with each connection of the client; 0 before the first one is ready. */
   readonly epoch: number
   /** Hands a command to the client. Rejects with RedisReplyError for an error reply. */
@@ -28,11 +28,11 @@ export interface GivenServer extends GivenClient {
 }
 
 /** A given client that is connected to the masters of a cluster. Nodes are named by `host:port`. */
-export interface GivenCluster extends GivenClient {
+export interface ExistingCluster extends ExistingClient {
   /** The masters that the client knows, as they are reached from here. */
   nodes(): readonly string[]
   /** The client's connection to a node; undefined when it has none. */
-  server(node: string): GivenServer | undefined
+  server(node: string): ExistingServer | undefined
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
   /** Makes one more connection to a node, like those of the client. */

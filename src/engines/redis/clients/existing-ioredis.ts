@@ -1,5 +1,5 @@
 import type { Connect, Reply } from './connection.js'
-import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
+import type { ClientStatus, ExistingCluster, ExistingServer } from './existing-client.js'
 import { connectIoredis, PASSIVE_OPTIONS, type IoredisClient } from './ioredis-connection.js'
 import { nodeName, placeOf } from './node-name.js'
 import { plain } from './reply.js'
@@ -59,7 +59,7 @@ function statusOf(status: string): ClientStatus {
 }
 
 /** A `Redis` of ioredis: one server, or the master behind its Sentinels. */
-export class GivenIoredis implements GivenServer {
+export class ExistingIoredis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: IoredisServer
@@ -119,7 +119,7 @@ function nameOf({ db, host, name, path, port, sentinels, tls }: ServerOptions): 
 }
 
 /** A `Cluster` of ioredis. */
-export class GivenIoredisCluster implements GivenCluster {
+export class ExistingIoredisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: IoredisCluster
@@ -143,9 +143,9 @@ export class GivenIoredisCluster implements GivenCluster {
     return this.#cluster.nodes('master').map(nodeNameOf)
   }
 
-  server(node: string): GivenIoredis | undefined {
+  server(node: string): ExistingIoredis | undefined {
     const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
-    return client && new GivenIoredis(client)
+    return client && new ExistingIoredis(client)
   }
 
   rename(node: string): string {
@@ -158,7 +158,7 @@ export class GivenIoredisCluster implements GivenCluster {
     return async (listener, attempt) => {
       const [any] = this.#cluster.nodes('all')
       if (any === undefined) throw new Error('the client does not know any node')
-      return new GivenIoredis(any).connect(node)(listener, attempt)
+      return new ExistingIoredis(any).connect(node)(listener, attempt)
     }
   }
 }
