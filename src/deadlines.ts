@@ -2,7 +2,7 @@
 interface Limited {
   /** Whether it has not left the queue. */
   readonly isQueued: boolean
-  readonly patience: { readonly deadline: number } | undefined
+  readonly waitLimit: { readonly deadline: number } | undefined
 }
 
 /** With fewer entries a sweep is not worth while. */
@@ -72,6 +72,6 @@ export class Deadlines<W extends Limited> {
   }
 }
 
-function deadline({ patience }: Limited): number {
-  return patience!.deadline
+function deadline({ waitLimit }: Limited): number {
+  return waitLimit!.deadline
 }

@@ -9,7 +9,7 @@ export class Waiter {
   /** Its place in the queue; undefined once it has left. */
   rank: Rank | undefined
   /** What can end its wait before its turn, if anything. */
-  patience: Patience | undefined
+  waitLimit: WaitLimit | undefined
 
   /** @param n how many permits it wants; 1 for a lock. */
   constructor(readonly n: number) {}
@@ -20,7 +20,7 @@ export class Waiter {
 }
 
 /** What can end a wait. */
-interface Patience {
+interface WaitLimit {
   readonly signal: AbortSignal | undefined
   /** Clock time; Infinity when there is none. */
   readonly deadline: number
@@ -131,7 +131,7 @@ export class Waiters<W extends Waiter> {
   limit(waiter: W, deadline: number, signal: AbortSignal | undefined): void {
     if (deadline === Infinity && !signal) return
     const letGo = signal && onAbort(signal, () => this.#owner.aborted(waiter, signal))
-    waiter.patience = { signal, deadline, letGo }
+    waiter.waitLimit = { signal, deadline, letGo }
     this.#limited++
     if (deadline !== Infinity) (this.#deadlines ??= new Deadlines()).add(waiter)
   }
@@ -139,7 +139,7 @@ export class Waiters<W extends Waiter> {
   /** Takes a waiter out. */
   remove(waiter: W): void {
     const rank = waiter.rank!
-    const { previous, next, patience } = waiter
+    const { previous, next, waitLimit } = waiter
     if (previous) previous.next = next
     else rank.first = next
     if (next) next.previous = previous
@@ -147,9 +147,9 @@ export class Waiters<W extends Waiter> {
     waiter.previous = waiter.next = waiter.rank = undefined
     this.#count(rank, waiter, -1)
     if (!rank.first && this.#ranks.length > 1) this.#ranks.splice(this.#ranks.indexOf(rank), 1)
-    if (patience) {
-      patience.letGo?.()
-      if (patience.deadline !== Infinity) this.#deadlines!.left()
+    if (waitLimit) {
+      waitLimit.letGo?.()
+      if (waitLimit.deadline !== Infinity) this.#deadlines!.left()
       this.#limited--
     }
     if (this.callers === 0) this.#lookAt = Infinity

@@ -102,7 +102,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   /** The longest that a local caller waits from now on: milliseconds. */
-  patience(): number {
+  longestWait(): number {
     return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
   }
 
@@ -348,7 +348,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
-    const wait = this.patience()
+    const wait = this.longestWait()
     const asked = this.#newRequest(request.label)
     const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), placeUntil)
     pending.follow(this.#enqueue(asked, request, wait))
@@ -468,7 +468,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** Asks to keep the lease. If another request waits for it, it is released, and this queue's request goes behind. */
   #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
     const next = this.#newRequest(request.label)
-    const wait = this.patience()
+    const wait = this.longestWait()
     const pending = this.#startRequest(next, request.lease, wait, this.clock.now(), lease.deadline)
     const { request: held, number } = lease
     // The lease is not in use meanwhile, and the answer sets its deadline anew.

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../clock.js'
 import {
-  HEARD_EVERY,
-  hearWithin,
-  placeLife,
+  HEARTBEAT_INTERVAL,
+  heartbeatWithin,
+  placeTtl,
   type Awaitable,
   type Cancel,
   type LockRequest,
@@ -43,7 +43,7 @@ export interface RequestOwner {
   /** Whether a local caller still waits. */
   readonly waiting: boolean
   /** The longest that a local caller waits from now on: milliseconds. */
-  patience(): number
+  longestWait(): number
   /** What the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
   granted(pending: PendingRequest, status: HeldStatus): void
@@ -182,7 +182,7 @@ export class PendingRequest {
     this.state = 'sent'
     this.#isWoken = false
     this.sentAt = this.#session.clock.now()
-    this.wait = this.#owner.patience()
+    this.wait = this.#owner.longestWait()
     const { request, lease, wait } = this
     this.follow(this.#session.send({ type: 'poll', request, lease, wait, read: this.#owner.wantedRead() }))
   }
@@ -190,7 +190,7 @@ export class PendingRequest {
   #queued(status: QueuedStatus): void {
     this.state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
-    this.placeUntil = this.sentAt + placeLife(this)
+    this.placeUntil = this.sentAt + placeTtl(this)
     if (!this.#owner.waiting) {
       // All callers gave up before the answer arrived.
       this.takeOut()
@@ -204,8 +204,8 @@ export class PendingRequest {
 
   /** Interval within which the engine expects its next sign of life, in milliseconds. */
   #untilHeard(): number {
-    const within = hearWithin(this)
-    return within < HEARD_EVERY ? within : this.#session.untilBeat()
+    const within = heartbeatWithin(this)
+    return within < HEARTBEAT_INTERVAL ? within : this.#session.untilBeat()
   }
 
   #pollAfter(pause: number): void {

@@ -1,6 +1,6 @@
 import {
   CLAIM_WINDOW,
-  HEARD_EVERY,
+  HEARTBEAT_INTERVAL,
   type Awaitable,
   type Cancel,
   type Engine,
@@ -120,8 +120,8 @@ export class Session implements Listener, QueueSession {
   untilBeat(): number {
     const now = this.clock.now()
     this.#firstBeat ??= now
-    const left = HEARD_EVERY - ((now - this.#firstBeat) % HEARD_EVERY)
-    return left < HEARD_EVERY / 2 ? left + HEARD_EVERY / 2 : left
+    const left = HEARTBEAT_INTERVAL - ((now - this.#firstBeat) % HEARTBEAT_INTERVAL)
+    return left < HEARTBEAT_INTERVAL / 2 ? left + HEARTBEAT_INTERVAL / 2 : left
   }
 
   /** Why new requests are refused; undefined when they are accepted. */

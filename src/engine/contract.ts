@@ -26,7 +26,7 @@ export interface LockRequest {
 }
 
 /** How long a request, and the grant that comes of it, last. */
-export interface Patience {
+export interface WaitTerms {
   /** How long the grant lasts without a renewal: milliseconds. */
   readonly lease: number
   /** The longest that a caller waits for the grant from now on: milliseconds, Infinity for as long as it takes. */
@@ -35,10 +35,10 @@ export interface Patience {
 
 /**
  * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The
- * entry lasts for `entryLife` without being heard of. With a wait of 0 the request is answered `busy` instead of
+ * entry lasts for `entryTtl` without being heard of. With a wait of 0 the request is answered `busy` instead of
  * queued, and nothing is left behind. Repeating an enqueue of the same request changes nothing.
  */
-export interface Enqueue extends Patience {
+export interface Enqueue extends WaitTerms {
   readonly type: 'enqueue'
   readonly request: LockRequest
   /** What to read in the same step when it is granted. */
@@ -49,7 +49,7 @@ export interface Enqueue extends Patience {
  * Turns a reservation into a grant. For a waiter, keeps its entry alive, and drops what has expired before it. For a
  * request that is granted already, renews the grant. Harmless at any time.
  */
-export interface Poll extends Patience {
+export interface Poll extends WaitTerms {
   readonly type: 'poll'
   readonly request: LockRequest
   readonly read?: ReadSet | undefined
@@ -83,7 +83,7 @@ export interface Release extends Granted {
  * Asks to keep a grant for further callers of the same process. When another request waits for its keys, the grant is
  * released, and `next`, with the same claims, enters the queues behind. Else it gets a new number and a full lease.
  */
-export interface ExtendOrYield extends Granted, Patience {
+export interface ExtendOrYield extends Granted, WaitTerms {
   readonly type: 'extendOrYield'
   readonly next: LockRequest
 }
@@ -394,20 +394,20 @@ export interface Reservation {
 export const CLAIM_WINDOW = 1000
 
 /** How long a waiter may go without being heard of before other requests may go past it: milliseconds. */
-export const WAITER_LIFE = 5000
+export const WAITER_TTL = 5000
 
 /** How often a waiter reports that it is alive, unless its lease or its wait requires it more often: milliseconds. */
-export const HEARD_EVERY = WAITER_LIFE / 3
+export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
 /** Every watched key is read again once in this period, because hints may be lost: milliseconds. */
 export const LOOK_EVERY = 10_000
 
 /**
  * How long a waiter's entry in the engine's queue blocks others without being heard of: milliseconds. After that it
- * keeps its place until a request that came later needs it, see {@link placeLife}.
+ * keeps its place until a request that came later needs it, see {@link placeTtl}.
  */
-export function entryLife(patience: Patience): number {
-  return Math.min(placeLife(patience), WAITER_LIFE)
+export function entryTtl(terms: WaitTerms): number {
+  return Math.min(placeTtl(terms), WAITER_TTL)
 }
 
 /**
@@ -415,14 +415,14 @@ export function entryLife(patience: Patience): number {
  * is in the way of others if its cancellation comes late or never. The window on top lets callers that came later look
  * again in time.
  */
-export function placeLife({ lease, wait }: Patience): number {
+export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
 /** Within how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
-export function hearWithin({ lease, wait }: Patience): number {
-  return Math.min(lease * HEARD_OF, wait + CLAIM_WINDOW * HEARD_OF, HEARD_EVERY)
+export function heartbeatWithin({ lease, wait }: WaitTerms): number {
+  return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
 }
 
 /** The part of its lease, or of the window after its wait, by whose end a waiter has to be heard of again. */
-const HEARD_OF = 2 / 3
+const HEARTBEAT_PART = 2 / 3

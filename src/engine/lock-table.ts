@@ -1,8 +1,8 @@
 import {
   CLAIM_WINDOW,
-  WAITER_LIFE,
-  entryLife,
-  hearWithin,
+  WAITER_TTL,
+  entryTtl,
+  heartbeatWithin,
   type Enqueue,
   type ExtendOrYield,
   type Granted,
@@ -10,7 +10,7 @@ import {
   type Inspect,
   type LockOperation,
   type OutcomeOf,
-  type Patience,
+  type WaitTerms,
   type Poll,
   type RequestReport,
   type RequestStatus,
@@ -170,7 +170,7 @@ export class LockTable {
       session,
       claims,
       phase: 'waiting',
-      expires: now + entryLife(operation),
+      expires: now + entryTtl(operation),
       lease: operation.lease,
       number: 0,
       label,
@@ -195,7 +195,7 @@ export class LockTable {
     }
     request.lease = operation.lease
     // A reservation past its window, or an entry past its life, is still good if no other request has needed its place.
-    request.expires = now + (request.phase === 'held' ? operation.lease : entryLife(operation))
+    request.expires = now + (request.phase === 'held' ? operation.lease : entryTtl(operation))
     this.#state.changed(request)
     if (request.phase === 'waiting') this.#serveKeysOf(request, now)
     // This call also claims what it has just reserved. A grant keeps its number.
@@ -415,7 +415,7 @@ export class LockTable {
     this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #standing(request: Request, patience: Patience, now: number): RequestStatus {
+  #standing(request: Request, terms: WaitTerms, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
@@ -442,7 +442,7 @@ export class LockTable {
       if (entry.request === request) break
       place++
     }
-    const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(patience))
+    const soonest = Math.min(next + place * LOOK_STAGGER, heartbeatWithin(terms))
     const granting = request.phase === 'reserved' ? 0 : soonest
     const lookAgain = this.#isBound(request) ? LOOK_FOR_END : granting
     return {
@@ -492,7 +492,7 @@ function isSilent({ phase, expires }: Request, now: number): boolean {
 /** Whether a request has to be dropped as soon as it is found. */
 function isOver({ phase, expires, lease }: Request, now: number): boolean {
   // In an outage no waiter can be heard. Waiters that try again within this time keep their order.
-  return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_LIFE, 0) : 0)
+  return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_TTL, 0) : 0)
 }
 
 function keysOf(request: Request): string[] {

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { conformance } from '../../packages/conformance/src/index.js'
-import { MeddledEngine, type Meddle } from '../../packages/conformance/src/meddled-engine.js'
+import {
+  FaultInjectingEngine,
+  type Intercept,
+} from '../../packages/conformance/src/fault-injecting-engine.js'
 import type { RequestStatus } from '../../src/engine/contract.js'
 import { distantMemory } from './memory-fixture.js'
 
 /** The memory engine with a mistake in it. */
-function mistaken(meddle: Meddle): typeof distantMemory {
+function mistaken(intercept: Intercept): typeof distantMemory {
   return {
     ...distantMemory,
     async start() {
@@ -13,8 +16,8 @@ function mistaken(meddle: Meddle): typeof distantMemory {
       return {
         ...place,
         async engine() {
-          const engine = new MeddledEngine(await place.engine())
-          engine.meddle = meddle
+          const engine = new FaultInjectingEngine(await place.engine())
+          engine.intercept = intercept
           return engine
         },
       }
@@ -22,10 +25,10 @@ function mistaken(meddle: Meddle): typeof distantMemory {
   }
 }
 
-const honest: Meddle = (_, carryOut) => carryOut()
+const honest: Intercept = (_, carryOut) => carryOut()
 
 /** Each a mistake, and a check that is about what it breaks. */
-const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle])[] = [
+const mistakes: readonly (readonly [what: string, check: string, intercept: Intercept])[] = [
   [
     'grants a held lock',
     'P1 exclusion > a mutex has one holder at a time, and each later holder has a greater token',
@@ -72,14 +75,14 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
 ]
 
 describe.concurrent('the conformance kit rejects an engine that', () => {
-  const check = async (name: string, meddle: Meddle): Promise<void> => {
-    const found = conformance(mistaken(meddle)).find(one => one.name === name)
+  const check = async (name: string, intercept: Intercept): Promise<void> => {
+    const found = conformance(mistaken(intercept)).find(one => one.name === name)
     if (!found) throw new Error(`there is no check ${name}`)
     await found.run()
   }
 
-  test.each(mistakes)('%s', async (_, name, meddle) => {
+  test.each(mistakes)('%s', async (_, name, intercept) => {
     await check(name, honest)
-    await expect(check(name, meddle)).rejects.toThrow()
+    await expect(check(name, intercept)).rejects.toThrow()
   })
 })

@@ -5,7 +5,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { postgresGuarantees } from '../../src/engines/postgres/guarantees.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
@@ -39,7 +39,7 @@ function server(): Promise<PostgresServer> {
 async function boundIsPolled(): Promise<void> {
   const url = `${(await server()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
   await using one = await open(url)
-  const engine = new MeddledEngine(await openPostgres(url))
+  const engine = new FaultInjectingEngine(await openPostgres(url))
   await using other = await Box.join(engine, systemClock)
   const pool = (await server()).pool()
   const client = await pool.connect()
@@ -237,7 +237,7 @@ async function keptLonger(): Promise<void> {
   const lease = 500
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
-  const engine = new MeddledEngine(await openPostgres(server.url))
+  const engine = new FaultInjectingEngine(await openPostgres(server.url))
   const one = await Box.join(engine, systemClock)
   await using other = await open(server.url)
   await one.mutex('key').acquire({ lease })

@@ -8,7 +8,7 @@ import type { VotingEngine } from '../../src/engines/redis/quorum/voter.js'
 import { openRedisQuorum } from '../../src/engines/redis/quorum/open.js'
 import { InvalidArgumentError, LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -178,7 +178,7 @@ export const quorum: EngineFixture = {
         return engine
       }
       await using holder = await Box.join(await quorumEngine(members, { prefix, between }), systemClock)
-      const engine = new MeddledEngine(await quorumEngine(members, { prefix }))
+      const engine = new FaultInjectingEngine(await quorumEngine(members, { prefix }))
       await using waiter = await Box.join(engine, systemClock)
       const key = await holder.mutex('key').acquire()
       const other = await holder.mutex('other').acquire()

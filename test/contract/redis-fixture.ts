@@ -12,7 +12,7 @@ import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 
 const HOUR = 3_600_000
@@ -165,7 +165,7 @@ export const redis: EngineFixture = {
     async P4() {
       await using server = await startRedis()
       await using one = await open(server.url)
-      const engine = new MeddledEngine(await openRedis(server.url))
+      const engine = new FaultInjectingEngine(await openRedis(server.url))
       await using other = await Box.join(engine, systemClock)
       const held = await one.mutex('key').acquire()
       const asked = other.mutex('key').acquire()
@@ -174,7 +174,7 @@ export const redis: EngineFixture = {
       engine.hears = () => false
       let goOn = (): void => undefined
       const taken = new Promise<void>(resolve => (goOn = resolve))
-      engine.meddle = async ({ type }, carryOut) => {
+      engine.intercept = async ({ type }, carryOut) => {
         if (type === 'poll') await taken
         return carryOut()
       }

@@ -57,12 +57,12 @@ describe('while a box is open', () => {
       },
     ],
   ] as const
-  const cases = FILES.flatMap(file => ways.map(([way, meddle]) => [file, way, meddle] as const))
+  const cases = FILES.flatMap(file => ways.map(([way, intercept]) => [file, way, intercept] as const))
 
-  test.each(cases)('%s is %s: its grants end and nobody opens other files', async (file, _, meddle) => {
+  test.each(cases)('%s is %s: its grants end and nobody opens other files', async (file, _, intercept) => {
     const here = place()
     const box = await holder(here)
-    meddle(here, file)
+    intercept(here, file)
     if (file !== 'opening.db') expect(await laterPut(here)).toMatchObject(REPLACED)
     await lost(box)
     await expect(box.call('put', 's', 'key', 'too late')).rejects.toMatchObject(REPLACED)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { DEFAULT_PATIENCE, type Patience } from '../../src/engines/redis/clients/connection.js'
+import { DEFAULT_TIMEOUTS, type Timeouts } from '../../src/engines/redis/clients/connection.js'
 import { detectClient } from '../../src/engines/redis/clients/detect-client.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkOver, linkTo } from '../../src/engines/redis/links.js'
@@ -9,7 +9,7 @@ import { Heard } from '../support/redis/heard.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import { until } from '../support/servers/until.js'
 
-const PATIENCE: Patience = { ...DEFAULT_PATIENCE, connect: 2000, answer: 1000, heartbeat: 200 }
+const PATIENCE: Timeouts = { ...DEFAULT_TIMEOUTS, connect: 2000, answer: 1000, heartbeat: 200 }
 
 type Open = (cluster: RedisCluster, heard: Heard) => Promise<{ link: RedisLink; end: () => void }>
 

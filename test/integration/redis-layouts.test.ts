@@ -6,7 +6,7 @@ import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { ClosedError, LostError, open, UnavailableError, type Grant } from '../../src/index.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
@@ -320,7 +320,7 @@ describe('behind a foreign holder', () => {
 
   test('a dead waiter does not keep those behind it from a key that comes free', async () => {
     const { boxes, asked } = await waiting('stalled', 1)
-    const engine = new MeddledEngine(await openRedis(server.url))
+    const engine = new FaultInjectingEngine(await openRedis(server.url))
     const dead = await Box.join(engine, systemClock)
     onTestFinished(() => dead.close())
     await boxes[0]!.close()
@@ -329,7 +329,7 @@ describe('behind a foreign holder', () => {
     never.catch(() => undefined)
     await until(() => engine.count('poll') > 0)
     // From now on nothing is heard of it.
-    engine.meddle = () => new Promise(() => undefined)
+    engine.intercept = () => new Promise(() => undefined)
     engine.hears = () => false
     const next = await boxOf('string')
     const grant = next.mutex('stalled').acquire({ lease: 60_000 })

@@ -1,8 +1,8 @@
 import {
   CLAIM_WINDOW,
-  WAITER_LIFE,
-  entryLife,
-  hearWithin,
+  WAITER_TTL,
+  entryTtl,
+  heartbeatWithin,
   type Poll,
   type Commit,
   type CommitOutcome,
@@ -217,8 +217,8 @@ export class ObservedTable {
     const look = request?.look
     if (request && !over) {
       request.lease = operation.lease
-      request.life = entryLife(operation)
-      request.look = hearWithin(operation)
+      request.life = entryTtl(operation)
+      request.look = heartbeatWithin(operation)
       request.expires = this.#now + (request.phase === 'held' ? operation.lease : request.life)
       request.heardAt = this.#now
       if (request.phase === 'waiting') this.#touch(request)
@@ -424,7 +424,7 @@ export class ObservedTable {
     wait,
   }: Pick<Enqueue, 'request' | 'lease' | 'wait'>): Observed {
     const now = this.#now
-    const life = entryLife({ lease, wait })
+    const life = entryTtl({ lease, wait })
     const request: Observed = {
       id,
       session,
@@ -433,7 +433,7 @@ export class ObservedTable {
       expires: now + life,
       lease,
       life,
-      look: hearWithin({ lease, wait }),
+      look: heartbeatWithin({ lease, wait }),
       number: 0,
       heardAt: now,
       clearedAt: now,
@@ -517,7 +517,7 @@ export class ObservedTable {
     for (const key of this.#touched) {
       for (const request of this.#queue(key)) {
         const isSilent = this.#isSilent(request)
-        const placeKept = isSilent ? Math.max(request.lease - WAITER_LIFE, 0) : 0
+        const placeKept = isSilent ? Math.max(request.lease - WAITER_TTL, 0) : 0
         if (this.#now >= request.expires + placeKept) {
           this.#broken('P9', `${request.id} has expired and still stands before others`)
           return

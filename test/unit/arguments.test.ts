@@ -242,7 +242,7 @@ describe('arguments that are refused', () => {
     ...administration,
   ]) {
     test(name, async ({ boxes }) => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const before = engine.operations.length
       const error = await rejection(Promise.resolve().then(() => wrong(box as unknown as AnyBox)))
       expect(error).toBeInstanceOf(InvalidArgumentError)

@@ -3,7 +3,7 @@ import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { UnavailableError } from '../../src/errors.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 
 /** Lets all promises settle that need no time. */
 const settled = (): Promise<void> => new Promise(setImmediate)
@@ -38,7 +38,7 @@ test('a task that fails at once is called after pauses that grow, and anew after
 
 test('while the engine is out of reach a caller stands again each second', async () => {
   const clock = new VirtualClock(0)
-  const engine = new MeddledEngine(openMemory('memory:'))
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
   const box = await Box.join(engine, clock)
   engine.fail(['enqueue'], new UnavailableError('an outage'))
   let errors = 0

@@ -123,12 +123,12 @@ describe.concurrent('the diagnostics channels of locks', () => {
   })
 
   test('a release is published once, after it is answered', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const ends = ['released', 'release-failed', 'lost'].map(end => boxes.heard(`lock:${end}`, box))
     const told = (): number[] => ends.map(({ length }) => length)
     const released = await box.mutex('key').acquire()
     let answer: (() => void) | undefined
-    engine.meddle = async (operation, carryOut) => {
+    engine.intercept = async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type === 'release') await new Promise<void>(resolve => (answer = resolve))
       return outcome
@@ -153,13 +153,13 @@ describe.concurrent('the diagnostics channels of locks', () => {
   })
 
   test('a lease that was extended for a caller that gave up is not published', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const granted = boxes.heard<GrantedEvent>('lock:granted', box)
     const released = boxes.heard<ReleasedEvent>('lock:released', box)
     const grant = await box.mutex('key').acquire({ lease: 5000 })
     const controller = new AbortController()
     const waiting = box.mutex('key').acquire({ lease: 6000, signal: controller.signal })
-    engine.meddle = async (operation, carryOut) => {
+    engine.intercept = async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type === 'extendOrYield') controller.abort()
       return outcome

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
-import { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 import { slotAt, type Slots } from '../../src/once.js'
@@ -119,7 +119,7 @@ test('a process whose clock is less than an hour behind does nothing for a slot 
 })
 
 test("slots go by the engine's clock, and by the own one where that is up to a minute ahead", async () => {
-  const engine = new MeddledEngine(openMemory('memory:'))
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
   const shared = at('2026-03-01T23:59:30Z')
   engine.wallClock = () => Promise.resolve(shared)
   const clock = new VirtualClock(shared - 400 * 86_400_000)
@@ -185,7 +185,7 @@ test('what an early build has recorded counts, and it reads what is recorded now
 })
 
 test('an error says whether the task ran', async () => {
-  const engine = new MeddledEngine(openMemory('memory:'))
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
   const box = await Box.join(engine, new VirtualClock(0))
   const outage = new UnavailableError('an outage')
   engine.fail(['read'], outage)

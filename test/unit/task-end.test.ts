@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { rejection } from '../../packages/conformance/src/assert.js'
-import type { MeddledEngine } from '../../packages/conformance/src/meddled-engine.js'
+import type { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { LAPSING, nothingHeld, until } from '../../packages/conformance/src/time.js'
 import {
   IndeterminateError,
@@ -65,7 +65,7 @@ const fresh = (): string => `key ${++keys}`
 describe.concurrent('an error says whether the task ran', () => {
   for (const fault of FAULTS) {
     test(`the caller gets the task's result, or its error, when ${fault.name}`, async ({ boxes }) => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
       const begin = failingOnce(engine, fault, 2 * VERBS.length)
       const options = { lease: leaseOf(fault) }
@@ -102,7 +102,7 @@ describe.concurrent('an error says whether the task ran', () => {
     })
 
     test(`\`await using\` keeps the block's result, or its error, when ${fault.name}`, async ({ boxes }) => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const options = { lease: leaseOf(fault) }
       const acquirers = [
         (): Promise<Grant> => box.mutex(fresh()).acquire(options),
@@ -125,7 +125,7 @@ describe.concurrent('an error says whether the task ran', () => {
   }
 
   test('an explicit release rejects with its failure', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
     for (const Failure of [UnavailableError, IndeterminateError]) {
       const grant = await box.mutex('key').acquire()
@@ -140,9 +140,9 @@ describe.concurrent('an error says whether the task ran', () => {
   })
 
   test('a task succeeds when its lease ends only during the release', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const other = await boxes.open()
-    engine.meddle = async (operation, carryOut) => {
+    engine.intercept = async (operation, carryOut) => {
       if (operation.type === 'renew') throw new UnavailableError(CUT)
       if (operation.type !== 'release') return carryOut()
       const next = await other.mutex('key').acquire()
@@ -163,7 +163,7 @@ describe.concurrent('an error says whether the task ran', () => {
 
   test('a task whose grant an operator took away gets a LostError with its result', async ({ boxes }) => {
     const other = await boxes.open()
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     engine.hears = () => false
     const running = box.mutex('key').run(
       async grant => {
@@ -190,13 +190,13 @@ describe.concurrent('an error says whether the task ran', () => {
   })
 
   test('an error before the task says that the task did not begin', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const cut = new UnavailableError(CUT)
     let calls = 0
     for (const call of CALLS) {
-      engine.meddle = operation =>
+      engine.intercept = operation =>
         operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(cut)
-      engine.meddleReserve = () => Promise.reject(cut)
+      engine.interceptReserve = () => Promise.reject(cut)
       const error = await rejection(call(box, () => ++calls))
       expect(error).toBeInstanceOf(UnavailableError)
       expect(error).toMatchObject({ taskBegan: false, message: CUT })
@@ -204,7 +204,7 @@ describe.concurrent('an error says whether the task ran', () => {
       engine.restore()
       // The error of a call within a task is about another task, and is the task's own.
       const nested = box.mutex('outer').run(() => {
-        engine.meddleReserve = () => Promise.reject(cut)
+        engine.interceptReserve = () => Promise.reject(cut)
         engine.fail(['enqueue', 'read'], cut)
         return call(box, () => ++calls)
       })
@@ -292,7 +292,7 @@ describe.concurrent('an error says whether the task ran', () => {
   })
 
   test("a limiter returns the task's result when its share can not be returned", async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })
     const given = await limiter.run(() => {
       engine.fail(['release'], new UnavailableError(CUT))
@@ -321,7 +321,7 @@ function outlasting<T>(
 }
 
 /** Lets the engine fail once all tasks have begun: a grant that is lost before its task begins has another error. */
-function failingOnce(engine: MeddledEngine, fault: Fault, tasks: number): () => Promise<void> {
+function failingOnce(engine: FaultInjectingEngine, fault: Fault, tasks: number): () => Promise<void> {
   let begun = 0
   return async () => {
     if (++begun === tasks) engine.fail(fault.fails, new UnavailableError(CUT))

@@ -8,7 +8,7 @@ const CUT = 'the line is cut'
 
 describe.concurrent('the error of a transaction says whether its function ran', () => {
   test('a committed transaction returns its result although its release fails', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     engine.fail(['release'], new UnavailableError(CUT))
     const outcome = await box.store('s').transaction(['k'], transaction => {
       transaction.put('k', 1)
@@ -20,7 +20,7 @@ describe.concurrent('the error of a transaction says whether its function ran', 
   })
 
   test('a transaction that lost its locks has not ended', async ({ boxes }) => {
-    const [box, engine] = await boxes.meddled()
+    const [box, engine] = await boxes.withFaults()
     const running = box.store('s').transaction(
       ['k'],
       async transaction => {
@@ -39,7 +39,7 @@ describe.concurrent('the error of a transaction says whether its function ran', 
   for (const group of [undefined, { most: 2, within: 10 }]) {
     const kind = group ? 'a transaction of a group' : 'a transaction'
     test(`the error of ${kind} that could not commit says that its task began`, async ({ boxes }) => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const store = box.store('s', { group })
       const failing = (failure: Error): Promise<unknown> =>
         store.transaction(['k'], transaction => {

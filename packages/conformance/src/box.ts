@@ -34,9 +34,9 @@ export function box(fixture: EngineFixture): void {
     })
 
     test('a ping ends when its lock is released, or with the reason why it is not', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const outage = new UnavailableError('an outage')
-      engine.meddle = ({ type }, carryOut) => (type === 'release' ? pause(100).then(carryOut) : carryOut())
+      engine.intercept = ({ type }, carryOut) => (type === 'release' ? pause(100).then(carryOut) : carryOut())
       await box.ping()
       assert.deepEqual(await locks(box), [])
       engine.fail(['release'], outage)
@@ -46,9 +46,9 @@ export function box(fixture: EngineFixture): void {
     })
 
     test('its state tells of an outage, and that it is over', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const outage = new UnavailableError('an outage')
-      engine.meddle = () => Promise.reject(outage)
+      engine.intercept = () => Promise.reject(outage)
       await assert.rejects(box.ping(), UnavailableError)
       await assert.rejects(box.mutex('key').acquire(), UnavailableError)
       assert.has(box.state, { status: 'reconnecting', reason: outage })

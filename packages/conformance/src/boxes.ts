@@ -6,7 +6,7 @@ import type { Engine } from 'signalbox/engine'
 import { testsOn, type Tests } from './checks.js'
 import { startChild, type Child } from './child.js'
 import type { EngineFixture, Network, Place } from './fixture.js'
-import { MeddledEngine } from './meddled-engine.js'
+import { FaultInjectingEngine } from './fault-injecting-engine.js'
 
 /** The folder of the programs that checks run in other processes: the built package's, also in tests of the sources. */
 const programs = join(
@@ -50,8 +50,8 @@ export class Boxes {
   }
 
   /** A box with an engine whose operations can be seen and disturbed. */
-  async meddled(options?: BoxOptions): Promise<[Box, MeddledEngine]> {
-    const engine = new MeddledEngine(await this.place.engine())
+  async withFaults(options?: BoxOptions): Promise<[Box, FaultInjectingEngine]> {
+    const engine = new FaultInjectingEngine(await this.place.engine())
     return [await this.join(engine, options), engine]
   }
 

@@ -219,7 +219,7 @@ export function concurrency(fixture: EngineFixture): void {
     })
 
     test('while the engine is out of reach, `onUnavailable` decides about the concurrency', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const failure = new UnavailableError('it is away')
       const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share', key = 'a') =>
         box
@@ -233,8 +233,8 @@ export function concurrency(fixture: EngineFixture): void {
       const permits = [await of('open', 'b').acquire(), await of('open', 'b').acquire()]
       const waiting = of('open', 'b').acquire()
       await until('it waits', async () => (await of('open', 'b').explain()).place === 1)
-      engine.meddleReserve = () => Promise.reject(failure)
-      engine.meddle = (operation, carryOut) =>
+      engine.interceptReserve = () => Promise.reject(failure)
+      engine.intercept = (operation, carryOut) =>
         operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
       await assert.rejects(of('error').tryAcquire(), error => error === failure)
       await assert.rejects(of('error').acquire(), error => error === failure)

@@ -32,7 +32,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test("a silent holder's keys are free after its lease", async boxes => {
       const other = await boxes.open()
-      const [silent, engine] = await boxes.meddled()
+      const [silent, engine] = await boxes.withFaults()
       const grants = [
         await silent.mutex('key').acquire({ lease: 400 }),
         await silent.semaphore('permits', { max: 2 }).acquire({ lease: 400, permits: 2 }),
@@ -53,7 +53,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test('a waiter notices a lapsed lease while an older holder still holds', async boxes => {
       const [one, other] = await boxes.pair()
-      const [silent, engine] = await boxes.meddled()
+      const [silent, engine] = await boxes.withFaults()
       const { permits } = { permits: 3 }
       const living = await one.semaphore('key', { max: permits }).acquire({ permits: 2 })
       await silent.semaphore('key', { max: permits }).acquire({ lease: 400 })
@@ -69,7 +69,7 @@ export function deadHolders(fixture: EngineFixture): void {
       async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
-        const [silent, engine] = await boxes.meddled()
+        const [silent, engine] = await boxes.withFaults()
         silent
           .mutex('key')
           .acquire()
@@ -89,7 +89,7 @@ export function deadHolders(fixture: EngineFixture): void {
     test('a waiter that receives no hints is served by its own poll, and so are the waiters behind it', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire({ lease: 3000 })
-      const [deaf, engine] = await boxes.meddled()
+      const [deaf, engine] = await boxes.withFaults()
       engine.hears = () => false
       const served: string[] = []
       const first = deaf.mutex('key').run(() => void served.push('deaf'))
@@ -106,16 +106,16 @@ export function deadHolders(fixture: EngineFixture): void {
     test('a waiter that was cut off for a while does not block the key afterwards', async boxes => {
       const one = await boxes.open()
       const held = await one.mutex('key').acquire()
-      const [away, engine] = await boxes.meddled()
+      const [away, engine] = await boxes.withFaults()
       const asked = away
         .mutex('key')
         .acquire({ lease: 200 })
         .catch(() => undefined)
       await queued(one, 'key', 1)
-      const carryOn = engine.meddle
-      engine.meddle = () => Promise.reject(new Error('the line is cut'))
+      const carryOn = engine.intercept
+      engine.intercept = () => Promise.reject(new Error('the line is cut'))
       await pause(150)
-      engine.meddle = carryOn
+      engine.intercept = carryOn
       await held.release()
       const grant = await asked
       // It was granted or rejected; in both cases it does not block the key.
@@ -126,7 +126,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test('an operator can revoke a session without waiting for its lease', async boxes => {
       const [one, other] = await boxes.pair()
-      const [dead, engine] = await boxes.meddled()
+      const [dead, engine] = await boxes.withFaults()
       await dead.mutex('a', 'b').acquire()
       await dead.semaphore('c', { max: 1 }).acquire()
       const held = await one.mutex('d').acquire()

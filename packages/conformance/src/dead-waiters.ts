@@ -4,7 +4,7 @@ import { type Box, type Grant, type LockOptions, UnavailableError } from 'signal
 import { testOn, type Boxes } from './boxes.js'
 import type { LockRequest } from 'signalbox/engine'
 import type { EngineFixture } from './fixture.js'
-import type { MeddledEngine } from './meddled-engine.js'
+import type { FaultInjectingEngine } from './fault-injecting-engine.js'
 import { assertServed, handOver, pause, queued, soFar, timed, until } from './time.js'
 
 /** A request that is compatible with the holder, behind a waiter that is not. */
@@ -57,7 +57,7 @@ export function deadWaiters(fixture: EngineFixture): void {
     test('a waiter keeps its place during a short outage', async boxes => {
       const [holder, reader] = await boxes.pair()
       const held = await holder.readWriteLock('key').read.acquire()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const writing = box.readWriteLock('key').write.acquire()
       await queued(holder, 'key', 1)
       const goOn = cut(engine)
@@ -76,13 +76,13 @@ export function deadWaiters(fixture: EngineFixture): void {
     test('a waiter waits on through a short outage in which the engine has forgotten it', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const waiting = box.mutex('key').acquire()
       await queued(holder, 'key', 1)
       const forgotten: LockRequest[] = []
       let refused = 0
       // As a server that has lost its newest data answers, and one that takes no writes.
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         if (operation.type === 'poll') {
           forgotten.push(operation.request)
           return { state: 'gone' }
@@ -100,7 +100,7 @@ export function deadWaiters(fixture: EngineFixture): void {
     })
 
     test('a caller behind a holder of its own box waits on through a short outage', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const held = await box.mutex('key').acquire({ lease: '20s' })
       // With another lease it can't use the holder's.
       const waiting = box.mutex('key').acquire({ lease: '15s' })
@@ -118,7 +118,7 @@ export function deadWaiters(fixture: EngineFixture): void {
         const holder = await boxes.open()
         const held = await holder.mutex('key').acquire()
         const served: string[] = []
-        const engines: MeddledEngine[] = []
+        const engines: FaultInjectingEngine[] = []
         const waiting: Promise<unknown>[] = []
         for (const [index, name] of ['first', 'second'].entries()) {
           engines.push(
@@ -169,8 +169,8 @@ async function waiter(
   holder: Box,
   place: number,
   ask: (box: Box) => Promise<unknown>,
-): Promise<MeddledEngine> {
-  const [box, engine] = await boxes.meddled()
+): Promise<FaultInjectingEngine> {
+  const [box, engine] = await boxes.withFaults()
   // Some wait until their box is closed.
   ask(box).catch(() => undefined)
   await queued(holder, 'key', place)
@@ -178,12 +178,12 @@ async function waiter(
 }
 
 /** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
-function cut(engine: MeddledEngine, error = new Error('the line is cut')): () => void {
-  const { meddle, hears } = engine
-  engine.meddle = () => Promise.reject(error)
+function cut(engine: FaultInjectingEngine, error = new Error('the line is cut')): () => void {
+  const { intercept, hears } = engine
+  engine.intercept = () => Promise.reject(error)
   engine.hears = () => false
   return () => {
-    engine.meddle = meddle
+    engine.intercept = intercept
     engine.hears = hears
   }
 }

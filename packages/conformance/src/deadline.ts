@@ -96,7 +96,7 @@ export function deadline(fixture: EngineFixture): void {
     })
 
     test('a grant is renewed about three times a lease', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: RENEWED })
       await pause(RENEWED + 1000)
       grant.assertHeld()
@@ -105,8 +105,8 @@ export function deadline(fixture: EngineFixture): void {
     })
 
     test('the deadline counts from before the request was sent', async boxes => {
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = async (_, carryOut) => {
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = async (_, carryOut) => {
         await pause(100)
         const outcome = await carryOut()
         await pause(100)
@@ -119,10 +119,10 @@ export function deadline(fixture: EngineFixture): void {
 
     test('the deadline of a waiter counts from before its poll was sent', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
       let isQueued = false
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'enqueue') isQueued = true
         if (operation.type === 'poll') await pause(200)
@@ -138,8 +138,8 @@ export function deadline(fixture: EngineFixture): void {
 
     test('a grant that arrives after its own deadline is released', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = async (operation, carryOut) => {
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'enqueue') await pause(150)
         return outcome
@@ -151,9 +151,9 @@ export function deadline(fixture: EngineFixture): void {
     })
 
     test('after a late answer the caller goes on waiting and gets a timely one', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       let late = true
-      engine.meddle = async (_, carryOut) => {
+      engine.intercept = async (_, carryOut) => {
         const outcome = await carryOut()
         if (late) await pause(2400)
         late = false
@@ -166,9 +166,9 @@ export function deadline(fixture: EngineFixture): void {
 
     test('a renewal without an answer keeps the old deadline', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: LAPSING })
-      engine.meddle = (operation, carryOut) =>
+      engine.intercept = (operation, carryOut) =>
         operation.type === 'renew' ? new Promise(() => undefined) : carryOut()
       const took = await timed(() => until('the grant is lost', () => grant.expiresIn() === 0))
       assert.below(took, 3000)
@@ -179,10 +179,10 @@ export function deadline(fixture: EngineFixture): void {
     })
 
     test('a failed renewal does not lose the grant if the next one succeeds', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: RENEWED })
       let failures = 1
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         if (operation.type === 'renew' && failures-- > 0) throw new Error('the line is cut')
         return carryOut()
       }

@@ -166,7 +166,7 @@ export function election(fixture: EngineFixture): void {
     })
 
     test('with `again` a caller that meets an outage stands again', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const told: unknown[] = []
       engine.fail(['enqueue'], new UnavailableError('an outage'))
       const given = await box.election('e').lead(() => 'led', {
@@ -241,7 +241,7 @@ export function election(fixture: EngineFixture): void {
       await closing.election('e').campaign()
       await closing.close()
       assert.equal(await other.election('e').leader(), undefined)
-      const [silent, engine] = await boxes.meddled()
+      const [silent, engine] = await boxes.withFaults()
       await silent.election('e').campaign({ lease: TERM })
       await engine.freeze()
       const next = await other.election('e').campaign()

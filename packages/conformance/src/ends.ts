@@ -17,7 +17,7 @@ import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
-import type { MeddledEngine } from './meddled-engine.js'
+import type { FaultInjectingEngine } from './fault-injecting-engine.js'
 import { Random } from './random.js'
 import { pause } from './time.js'
 
@@ -89,12 +89,12 @@ export function ends(fixture: EngineFixture): void {
     const test = testOn(fixture)
 
     /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
-    async function disturb(boxes: Boxes, box: Box, engine: MeddledEngine, call: Call): Promise<void> {
+    async function disturb(boxes: Boxes, box: Box, engine: FaultInjectingEngine, call: Call): Promise<void> {
       const random = new Random(CALLS)
       const rival = await boxes.open()
       const held = await rival.mutex('a', 's/a').acquire()
-      engine.meddle = (_, carryOut) => nowAndThen(random, carryOut)
-      engine.meddleReserve = (_, carryOut) => nowAndThen(random, carryOut)
+      engine.intercept = (_, carryOut) => nowAndThen(random, carryOut)
+      engine.interceptReserve = (_, carryOut) => nowAndThen(random, carryOut)
       const calls = Array.from({ length: CALLS }, async () => {
         await pause(random.below(TIME))
         await call(box, random)
@@ -109,7 +109,7 @@ export function ends(fixture: EngineFixture): void {
     }
 
     test('each lock request ends once, and the event names the request', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const requested = boxes.heard<LockEvent>('lock:requested', box)
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
@@ -134,7 +134,7 @@ export function ends(fixture: EngineFixture): void {
       ...(keepsValues(fixture) ? ([['the locks of a transaction', transact]] as const) : []),
     ] as const) {
       test(`${what} ends once, and the event names its token`, async boxes => {
-        const [box, engine] = await boxes.meddled()
+        const [box, engine] = await boxes.withFaults()
         const granted = boxes.heard<GrantedEvent>('lock:granted', box)
         const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
         await box.mutex('a').run(() => undefined)
@@ -151,7 +151,7 @@ export function ends(fixture: EngineFixture): void {
     }
 
     test.runIf(hasLimits(fixture))('each request for a permit ends once', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const permitted = boxes.heard('limit:permitted', box)
       const refused = boxes.heard<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
@@ -165,7 +165,7 @@ export function ends(fixture: EngineFixture): void {
     })
 
     test.runIf(keepsValues(fixture))('each transaction ends once', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const ended = boxes.heard<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
       await disturb(boxes, box, engine, transact)

@@ -125,7 +125,7 @@ export function errors(fixture: EngineFixture): void {
     })
 
     test('unavailable and indeterminate, as the engine reported', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const name = engine.name
       for (const [type, code] of [
         [UnavailableError, 'UNAVAILABLE'],
@@ -134,7 +134,7 @@ export function errors(fixture: EngineFixture): void {
         const cause = new Error('the line is cut')
         const context = { key: 'key', engine: name, cause }
         const failure = new type('the engine is out of reach: key', context)
-        engine.meddle = operation =>
+        engine.intercept = operation =>
           operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(failure)
         const failing = [
           () => box.mutex('key').acquire(),
@@ -160,8 +160,8 @@ export function errors(fixture: EngineFixture): void {
 
     test('a grant whose answer was lost is released', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = async (operation, carryOut) => {
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'enqueue') throw new IndeterminateError('the answer was lost')
         return outcome
@@ -173,8 +173,8 @@ export function errors(fixture: EngineFixture): void {
     })
 
     test('an unexpected error of an engine becomes an IndeterminateError', async boxes => {
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = operation =>
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = operation =>
         operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(new TypeError('a slip'))
       for (const verb of ['acquire', 'tryAcquire'] as const) {
         const error = await rejection(box.mutex('key')[verb]())

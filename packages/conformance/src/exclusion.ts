@@ -233,11 +233,11 @@ export function exclusion(fixture: EngineFixture): void {
     })
 
     test('a renewal that is sent before a downgrade is answered finds the grant', async boxes => {
-      const [one, engine] = await boxes.meddled()
+      const [one, engine] = await boxes.withFaults()
       const other = await boxes.open()
       const lease = 20_000
       const renewed: Promise<boolean>[] = []
-      engine.meddle = (operation, carryOut) => {
+      engine.intercept = (operation, carryOut) => {
         const answer = carryOut()
         if (operation.type === 'downgrade') {
           const { request, number } = operation

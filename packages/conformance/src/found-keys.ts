@@ -43,10 +43,12 @@ export function foundKeys(fixture: EngineFixture): void {
           for (const [index, others] of [[], ['beside']].entries()) {
             await point(other.store('s'), 'A')
             let runs = 0
-            const meddle = async () => {
+            const intercept = async () => {
               if (++runs === 1) await point(other.store('s'), `B${index}`)
             }
-            const outcome = await follow(one.store('s', options), meddle, { others: ['pointer', ...others] })
+            const outcome = await follow(one.store('s', options), intercept, {
+              others: ['pointer', ...others],
+            })
             assert.has(outcome, { applied: true, result: place(`B${index}`), attempts: 2 })
             assert.equal(await other.store('s').get(place('A')), undefined)
           }
@@ -129,12 +131,12 @@ async function point(store: Store, pointer: string | undefined): Promise<void> {
 
 /**
  * Writes to the key that the pointer names, and returns that key.
- * @param meddle called before the transaction writes
+ * @param intercept called before the transaction writes
  * @param options the number of attempts, and further keys to name
  */
 function follow(
   store: Store,
-  meddle: () => unknown,
+  intercept: () => unknown,
   { attempts, others = [] }: { attempts?: number; others?: readonly string[] } = {},
 ) {
   let named = ''
@@ -142,7 +144,7 @@ function follow(
     async read => [...others, (named = place(await read<string>('pointer')))],
     async transaction => {
       const key = named
-      await meddle()
+      await intercept()
       transaction.put(key, 'written')
       return key
     },

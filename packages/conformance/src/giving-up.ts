@@ -46,7 +46,7 @@ export function givingUp(fixture: EngineFixture): void {
     })
 
     test('an aborted signal refuses every call before anything is sent', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const signal = AbortSignal.abort(new Error('too late'))
       const before = engine.operations.length
       await assert.rejects(box.mutex('key').acquire({ signal }), AbortedError)
@@ -164,13 +164,13 @@ export function givingUp(fixture: EngineFixture): void {
 
     test('a request that can not be cancelled vanishes within a lease', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
       const controller = new AbortController()
       const asked = box.mutex('key').acquire({ signal: controller.signal, lease: 500 })
       asked.catch(() => undefined)
       await queued(other, 'key', 1)
-      engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+      engine.intercept = () => Promise.reject(new UnavailableError('the line is cut'))
       controller.abort()
       await assert.rejects(asked, AbortedError)
       await held.release()

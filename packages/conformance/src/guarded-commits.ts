@@ -42,11 +42,11 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
       [() => other.store('s').put('absent', 'made'), undefined, 'made'],
       [() => other.store('s').delete('read'), 2, undefined],
     ]
-    for (const [meddle, expected, found] of cases) {
+    for (const [intercept, expected, found] of cases) {
       const writing = store.transaction(['read', 'absent', 'written'], async transaction => {
         transaction.get('read')
         transaction.get('absent')
-        await meddle()
+        await intercept()
         transaction.put('written', 1)
       })
       await assert.rejects(writing, {
@@ -75,7 +75,7 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
     'the engine refuses a commit whose locks are lost although its box does not know it',
     async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const store = box.store('s', options)
       engine.hears = () => false
       for (const later of [true, false]) {
@@ -108,10 +108,10 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
     'a commit without an answer rejects as indeterminate, or is settled by its id',
     async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const store = box.store('s', options)
       let losses = 0
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'commit' && losses-- > 0) throw new IndeterminateError('the answer was lost')
         return outcome

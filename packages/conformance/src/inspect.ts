@@ -163,7 +163,7 @@ export function inspecting(fixture: EngineFixture): void {
 
     test('a silent holder is shown no longer than its lease', async boxes => {
       const other = await boxes.open()
-      const [silent, engine] = await boxes.meddled()
+      const [silent, engine] = await boxes.withFaults()
       const begun = performance.now()
       await silent.mutex('key').acquire({ lease: LAPSING })
       await engine.freeze()

@@ -232,10 +232,10 @@ export function limits(fixture: EngineFixture): void {
     })
 
     test('a caller that gives up leaves its place to the next, and an unused reservation is returned', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const reserved: number[] = []
       const returned: number[] = []
-      engine.meddleReserve = async (request, carryOut) => {
+      engine.interceptReserve = async (request, carryOut) => {
         const answer = await carryOut()
         reserved.push(...answer.reserved.units.filter(({ n }) => n > 0).map(({ at }) => at))
         returned.push(...request.returns.map(({ at }) => at))
@@ -277,9 +277,9 @@ export function limits(fixture: EngineFixture): void {
 
     test('the engine reports how many processes wait for permits', async boxes => {
       const others = await boxes.several(2)
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const told: number[] = []
-      engine.meddleReserve = async (request, carryOut) => {
+      engine.interceptReserve = async (request, carryOut) => {
         const answer = await carryOut()
         // The first request of a process only measures the time to the engine.
         if (request.units.length > 0) told.push(answer.reserved.contenders)
@@ -380,11 +380,11 @@ export function limits(fixture: EngineFixture): void {
 
     test('after every box has raised a limit, no caller waits for an old reservation', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       // The box measures the time to the engine first.
       await box.limiter('another', { limit: 1, per: '2s' }).acquire()
       const waits: number[] = []
-      engine.meddleReserve = async (request, carryOut) => {
+      engine.interceptReserve = async (request, carryOut) => {
         const answer = await carryOut()
         const { now, units, hold } = answer.reserved
         const lead = Math.max(request.hold - hold, 0)
@@ -442,7 +442,7 @@ export function limits(fixture: EngineFixture): void {
     })
 
     test('an engine out of reach is distinguished from a reached limit', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const failure = new UnavailableError('it is away')
       const options = { limit: 2, per: '1m' } as const
       const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share') =>
@@ -451,7 +451,7 @@ export function limits(fixture: EngineFixture): void {
           onUnavailable,
           ...(onUnavailable === 'share' ? { shares: 2 } : {}),
         })
-      engine.meddleReserve = () => Promise.reject(failure)
+      engine.interceptReserve = () => Promise.reject(failure)
       await assert.rejects(of('error').tryAcquire(), error => error === failure)
       await assert.rejects(of('error').acquire(), error => error === failure)
       assert.equal(of('error').outage, failure)
@@ -489,9 +489,9 @@ export function limits(fixture: EngineFixture): void {
     })
 
     test('bad input is refused before anything is sent', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       let asked = 0
-      engine.meddleReserve = (_, carryOut) => {
+      engine.interceptReserve = (_, carryOut) => {
         asked++
         return carryOut()
       }

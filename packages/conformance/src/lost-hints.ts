@@ -54,11 +54,11 @@ export function lostHints(fixture: EngineFixture): void {
 
     test.runIf(watches)('a watcher and an observer go on after their reads failed', async boxes => {
       const one = await boxes.open()
-      const [other, engine] = await boxes.meddled()
+      const [other, engine] = await boxes.withFaults()
       const entries = await given(boxes, signal => other.store('s').watch('key', signal))
       const leaders = await given(boxes, signal => other.election('e').observe(signal))
       let failed = 0
-      engine.meddle = ({ type }, carryOut) => {
+      engine.intercept = ({ type }, carryOut) => {
         if (type !== 'read' && type !== 'inspect') return carryOut()
         failed++
         return Promise.reject(new UnavailableError('out of reach'))

@@ -57,7 +57,7 @@ export function once(fixture: EngineFixture): void {
     })
 
     test('is done for the slot of today although the clock of one process is 400 days ahead', async boxes => {
-      const [ahead, engine] = await boxes.meddled()
+      const [ahead, engine] = await boxes.withFaults()
       const right = await boxes.open()
       const slots: string[] = []
       const task = (_: unknown, slot: string): void => void slots.push(slot)
@@ -88,7 +88,7 @@ export function once(fixture: EngineFixture): void {
 
     test('is done by another box when its process falls silent in the middle', async boxes => {
       const other = await boxes.open()
-      const [silent, engine] = await boxes.meddled()
+      const [silent, engine] = await boxes.withFaults()
       let began = (): void => undefined
       const middle = new Promise<void>(resolve => (began = resolve))
       const task = async (): Promise<void> => {

@@ -88,10 +88,10 @@ export function quiet(fixture: EngineFixture): void {
 
     test('an engine that fails in the background causes no unhandled rejection', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
       const grant = await box.mutex('mine').acquire({ lease: LAPSING })
-      engine.meddle = () => Promise.reject(new IndeterminateError('the line is cut'))
+      engine.intercept = () => Promise.reject(new IndeterminateError('the line is cut'))
       await assert.rejects(box.mutex('key').acquire({ wait: 20 }))
       await pause(LAPSING + 200)
       await assert.rejects(grant.release())

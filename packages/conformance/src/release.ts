@@ -23,7 +23,7 @@ export function release(fixture: EngineFixture): void {
 
     test('a release that finds the grant gone rejects with a LostError, and is published as a loss', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const lost = boxes.heard<LostEvent>('lock:lost', box)
       const released = boxes.heard('lock:released', box)
       // No hint reports to the box that its grant was taken away.
@@ -74,10 +74,10 @@ export function release(fixture: EngineFixture): void {
 
     test('a late renewal does not restore a lost grant', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: 3300 })
       let sent: (() => Promise<unknown>) | undefined
-      engine.meddle = (operation, carryOut) => {
+      engine.intercept = (operation, carryOut) => {
         if (operation.type !== 'renew') return carryOut()
         sent ??= carryOut
         return new Promise(() => undefined)
@@ -93,11 +93,11 @@ export function release(fixture: EngineFixture): void {
 
     test('a release without an answer is repeated and does not affect the next holder', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire()
       const asked = other.mutex('key').acquire()
       await queued(other, 'key', 1)
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'release' && engine.count('release') === 1) {
           throw new IndeterminateError('the answer was lost')
@@ -115,9 +115,9 @@ export function release(fixture: EngineFixture): void {
 
     test('a release that did not reach the engine is repeated', async boxes => {
       const other = await boxes.open()
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire()
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         if (operation.type === 'release' && engine.count('release') === 1) {
           throw new IndeterminateError('it may have been applied')
         }
@@ -194,10 +194,10 @@ export function release(fixture: EngineFixture): void {
     })
 
     test('taking away a grant that is just released does not affect the next holder', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const first = await box.mutex('key').acquire()
       const waiting = box.mutex('key').acquire()
-      engine.meddle = async (operation, carryOut) => {
+      engine.intercept = async (operation, carryOut) => {
         if (operation.type === 'forceRelease') await first.release()
         return carryOut()
       }

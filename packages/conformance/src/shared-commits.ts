@@ -35,7 +35,7 @@ export function sharedCommits(fixture: EngineFixture): void {
     })
 
     test('many transactions share a commit, never more than the group allows', async boxes => {
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       const store = box.store('s', { group })
       await Promise.all(
         Array.from({ length: 40 }, (_, index) =>

@@ -1,4 +1,4 @@
-import { CLAIM_WINDOW, HEARD_EVERY, LOOK_EVERY } from 'signalbox/engine'
+import { CLAIM_WINDOW, HEARTBEAT_INTERVAL, LOOK_EVERY } from 'signalbox/engine'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
@@ -6,7 +6,7 @@ import { keepsValues, type EngineFixture } from './fixture.js'
 import { queued, timed, until } from './time.js'
 
 /** A waiter looks by itself, at the latest before it would count as silent: milliseconds. */
-const LOOKED = HEARD_EVERY + CLAIM_WINDOW
+const LOOKED = HEARTBEAT_INTERVAL + CLAIM_WINDOW
 
 /** P5: hints that never arrive, over connections that stay open, while commands work. */
 export function silentHints(fixture: EngineFixture): void {

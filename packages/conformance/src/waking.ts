@@ -1,10 +1,10 @@
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import type { Box, Grant } from 'signalbox'
-import { HEARD_EVERY } from 'signalbox/engine'
+import { HEARTBEAT_INTERVAL } from 'signalbox/engine'
 import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import type { MeddledEngine } from './meddled-engine.js'
+import type { FaultInjectingEngine } from './fault-injecting-engine.js'
 import { LAPSING, pause, queued, soFar, timed } from './time.js'
 
 /** Acquires a lock of a key. */
@@ -32,7 +32,7 @@ async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promis
     const begun = performance.now()
     const seen = await work(`key ${attempt}`, controller.signal)
     controller.abort()
-    if (performance.now() - begun < HEARD_EVERY / 2 || attempt === MOST_ATTEMPTS) return seen
+    if (performance.now() - begun < HEARTBEAT_INTERVAL / 2 || attempt === MOST_ATTEMPTS) return seen
   }
 }
 
@@ -42,8 +42,8 @@ export function waking(fixture: EngineFixture): void {
     const test = testOn(fixture)
 
     /** A box that has waited once: a first wait may open connections, and poll when they are there. */
-    async function practised(boxes: Boxes): Promise<[Box, MeddledEngine]> {
-      const [box, engine] = await boxes.meddled()
+    async function practised(boxes: Boxes): Promise<[Box, FaultInjectingEngine]> {
+      const [box, engine] = await boxes.withFaults()
       const other = await boxes.open()
       const held = await other.mutex('practice').acquire()
       const asked = box.mutex('practice').acquire()
@@ -55,7 +55,7 @@ export function waking(fixture: EngineFixture): void {
     }
 
     /** Boxes that have waited once, each with its operations. */
-    async function several(boxes: Boxes, count: number): Promise<[Box, MeddledEngine][]> {
+    async function several(boxes: Boxes, count: number): Promise<[Box, FaultInjectingEngine][]> {
       const all = []
       for (let place = 1; place <= count; place++) all.push(await practised(boxes))
       return all
@@ -88,7 +88,7 @@ export function waking(fixture: EngineFixture): void {
 
     test.alone('a waiter sends one request and then nothing until it is woken', async boxes => {
       const holder = await boxes.open()
-      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, FaultInjectingEngine]]
       const counts = (): number[] => [engine.count('enqueue'), engine.count('poll')]
       const seen = await undisturbed(async (key, signal) => {
         const held = await holder.mutex(key).acquire()
@@ -138,7 +138,7 @@ export function waking(fixture: EngineFixture): void {
 
     test.alone('a released key does not wake a waiter that also waits for another key', async boxes => {
       const holder = await boxes.open()
-      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, FaultInjectingEngine]]
       const seen = await undisturbed(async (key, signal) => {
         const held = await holder.mutex(key).acquire()
         const other = await holder.mutex(`${key} other`).acquire()
@@ -187,15 +187,15 @@ export function waking(fixture: EngineFixture): void {
       await reading
       const polls = engine.count('poll')
       // A waiter that stands still for longer has to report that it lives, which is a poll, too.
-      if (performance.now() - begun < HEARD_EVERY / 2) assert.equal(polls, 1)
+      if (performance.now() - begun < HEARTBEAT_INTERVAL / 2) assert.equal(polls, 1)
       held.assertHeld()
     })
 
     test('a wake-up that arrives before the answer to the request is not lost', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = async (operation, carryOut) => {
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'enqueue') await pause(150)
         return outcome
@@ -209,7 +209,7 @@ export function waking(fixture: EngineFixture): void {
     test("a waiter that receives no hints gets the key when the holder's lease is over", async boxes => {
       const holder = await boxes.open()
       await holder.mutex('key').acquire({ lease: LAPSING, renew: false })
-      const [box, engine] = await boxes.meddled()
+      const [box, engine] = await boxes.withFaults()
       engine.hears = () => false
       const took = await timed(() => box.mutex('key').acquire())
       assert.below(took, 5000)

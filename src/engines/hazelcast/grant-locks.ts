@@ -1,11 +1,11 @@
 import {
-  hearWithin,
+  heartbeatWithin,
   type Enqueue,
   type ExtendOrYield,
   type LockRequest,
   type Operation,
   type OutcomeOf,
-  type Patience,
+  type WaitTerms,
   type Poll,
   type Renew,
   type RequestStatus,
@@ -108,21 +108,21 @@ export class GrantLocks {
   /** Locks the exclusive keys of a grant. While another program has one, the caller is told that it is queued. */
   async #lock(
     request: LockRequest,
-    patience: Patience,
+    terms: WaitTerms,
     held: Held,
     locking?: Promise<boolean>,
   ): Promise<RequestStatus> {
     const { id, claims } = request
     const keys = exclusiveKeys(claims)
     if (keys.length === 0) return held
-    if (await this.#orGiveUp(request, locking ?? this.#locks.tryEnter(id, keys, patience.lease))) return held
-    if (patience.wait === 0) {
+    if (await this.#orGiveUp(request, locking ?? this.#locks.tryEnter(id, keys, terms.lease))) return held
+    if (terms.wait === 0) {
       await this.#decide({ type: 'cancel', request })
       await this.#locks.leave(id)
       return { state: 'busy' }
     }
     this.#locks.wait(id, () => this.#wake(id))
-    return { state: 'queued', id, place: 0, lookAgain: hearWithin(patience), behind: [] }
+    return { state: 'queued', id, place: 0, lookAgain: heartbeatWithin(terms), behind: [] }
   }
 
   async #extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {

@@ -1,12 +1,12 @@
 import type { Claim } from '../../engine/claim.js'
 import {
-  entryLife,
-  hearWithin,
+  entryTtl,
+  heartbeatWithin,
   type Commit,
   type Granted,
   type LockRequest,
   type Operation,
-  type Patience,
+  type WaitTerms,
   type ReadSet,
 } from '../../engine/contract.js'
 import { keyOf, markOf, rowName } from './names.js'
@@ -184,10 +184,10 @@ function exclusiveWords(key: string): ClaimWords {
 }
 
 /** Adds how long a request and its grant last. */
-function patient(words: Words, patience: Patience): Words {
+function patient(words: Words, patience: WaitTerms): Words {
   words.lease = finite(patience.lease)
-  words.life = patience.wait > 0 ? finite(entryLife(patience)) : 0
-  words.hear = finite(hearWithin(patience))
+  words.life = patience.wait > 0 ? finite(entryTtl(patience)) : 0
+  words.hear = finite(heartbeatWithin(patience))
   return words
 }
 

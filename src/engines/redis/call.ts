@@ -1,10 +1,10 @@
 import {
-  entryLife,
-  hearWithin,
+  entryTtl,
+  heartbeatWithin,
   type Commit,
   type LockRequest,
   type Operation,
-  type Patience,
+  type WaitTerms,
   type ReadSet,
   type SessionInfo,
 } from '../../engine/contract.js'
@@ -73,11 +73,11 @@ export class CallArguments {
     switch (operation.type) {
       case 'enqueue':
         this.#request(operation.request)
-        words.push(whole(operation.lease), ...patience(operation), this.#details(operation.request))
+        words.push(whole(operation.lease), ...waitWords(operation), this.#details(operation.request))
         return this.#readOf(operation)
       case 'poll':
         this.#request(operation.request)
-        words.push(whole(operation.lease), ...patience(operation))
+        words.push(whole(operation.lease), ...waitWords(operation))
         return this.#readOf(operation)
       case 'cancel':
         return this.#request(operation.request)
@@ -94,7 +94,7 @@ export class CallArguments {
         const { next } = operation
         this.#request(operation.request)
         words.push(String(operation.number), next.id)
-        words.push(whole(operation.lease), ...patience(operation), this.#details(next))
+        words.push(whole(operation.lease), ...waitWords(operation), this.#details(next))
         return
       }
       case 'downgrade':
@@ -201,8 +201,8 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
 }
 
 /** How long the entry of a waiter blocks others, and within what time it has to be heard of. */
-function patience(operation: Patience): [life: string, hear: string] {
-  return [operation.wait > 0 ? whole(entryLife(operation)) : '0', whole(hearWithin(operation))]
+function waitWords(operation: WaitTerms): [life: string, hear: string] {
+  return [operation.wait > 0 ? whole(entryTtl(operation)) : '0', whole(heartbeatWithin(operation))]
 }
 
 /** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */

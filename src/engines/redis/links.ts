@@ -1,6 +1,6 @@
 import { systemClock } from '../../clock.js'
 import { ClusterLink } from './clients/cluster-link.js'
-import { DEFAULT_PATIENCE, type ClientPackage } from './clients/connection.js'
+import { DEFAULT_TIMEOUTS, type ClientPackage } from './clients/connection.js'
 import { untilReady } from './clients/existing-commands.js'
 import { nodeName, placeOf } from './clients/node-name.js'
 import type { Existing } from './clients/detect-client.js'
@@ -13,10 +13,10 @@ import type { RedisPlace } from './redis-url.js'
 export function linkTo(
   { login, name, server }: RedisPlace,
   connect: ClientPackage,
-  patience = DEFAULT_PATIENCE,
+  timeouts = DEFAULT_TIMEOUTS,
 ): LinkMaker {
   return listener => {
-    const parts = { name, listener, clock: systemClock, patience }
+    const parts = { name, listener, clock: systemClock, timeouts }
     if (server.kind === 'server') return new ServerLink(parts, connect(server.address, login))
     if (server.kind === 'sentinel')
       return new ServerLink(parts, connectToMaster({ ...server, login, connect }))
@@ -32,9 +32,9 @@ export function linkTo(
 }
 
 /** Makes links over a given client: its connections for commands, and further ones like them for messages. */
-export function linkOver({ client, kind }: Existing, patience = DEFAULT_PATIENCE): LinkMaker {
+export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
-    const parts = { name: client.name, listener, clock: systemClock, patience }
+    const parts = { name: client.name, listener, clock: systemClock, timeouts }
     if (kind === 'server') return new ServerLink(parts, client.connect(), client)
     return new ClusterLink(parts, {
       seeds: async () => {

@@ -1,14 +1,14 @@
 import {
   CLAIM_WINDOW,
-  entryLife,
-  hearWithin,
+  entryTtl,
+  heartbeatWithin,
   type Awaitable,
   type Cancel,
   type Downgrade,
   type Enqueue,
   type ExtendOrYield,
   type Granted,
-  type Patience,
+  type WaitTerms,
   type Poll,
   type Release,
   type Renew,
@@ -25,7 +25,7 @@ import type { Values } from './values.js'
 /** A waiter that heard nothing looks again after so long at the latest. The look costs no packet: milliseconds. */
 const LOOK_AGAIN = 2000
 
-type PatienceAndRead = Patience & Pick<Enqueue, 'read'>
+type PatienceAndRead = WaitTerms & Pick<Enqueue, 'read'>
 
 /** The requests of a box. A request is granted when no contender stands before its nodes in any queue. */
 export class LockRequests {
@@ -185,7 +185,7 @@ export class LockRequests {
   /** Creates the nodes of a request, in the place of those of another one if that is named, and gives its status. */
   async #enter(
     own: OwnRequest,
-    patience: PatienceAndRead,
+    terms: PatienceAndRead,
     instead: OwnRequest | undefined,
   ): Promise<RequestStatus> {
     this.#requests.set(own.request.id, own)
@@ -206,14 +206,14 @@ export class LockRequests {
       return problem
     }
     if (own.isFree) own.phase = 'free'
-    else if (patience.wait === 0) {
+    else if (terms.wait === 0) {
       await this.#remove(own)
       return { state: 'busy' }
     } else {
       own.phase = 'waiting'
       this.#watch.watchBefore(own)
     }
-    return this.#status(own, patience)
+    return this.#status(own, terms)
   }
 
   /**
@@ -242,22 +242,22 @@ export class LockRequests {
   }
 
   /** Answers for a request that has been entered, and counts it as heard of. */
-  #status(own: OwnRequest, patience: PatienceAndRead): Awaitable<RequestStatus> {
+  #status(own: OwnRequest, terms: PatienceAndRead): Awaitable<RequestStatus> {
     const { request, nodes, number, phase } = own
     const { id } = request
     if (this.#requests.get(id) !== own || phase === 'gone' || phase === 'entering') return GONE
-    own.lease = patience.lease
+    own.lease = terms.lease
     if (phase === 'waiting') {
-      this.#arm(own, entryLife(patience))
-      const lookAgain = Math.min(hearWithin(patience), LOOK_AGAIN)
+      this.#arm(own, entryTtl(terms))
+      const lookAgain = Math.min(heartbeatWithin(terms), LOOK_AGAIN)
       return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
     }
-    if (this.#box.clock.now() >= own.client!.certainUntil) return this.#statusWhenCertain(own, patience)
+    if (this.#box.clock.now() >= own.client!.certainUntil) return this.#statusWhenCertain(own, terms)
     own.phase = 'held'
-    this.#arm(own, patience.lease)
-    if (!patience.read) return { state: 'held', id, number }
+    this.#arm(own, terms.lease)
+    if (!terms.read) return { state: 'held', id, number }
     // What this server has seen of the queue it has seen of the values, so they need no `sync`.
-    return this.#values.read(own.client!, patience.read, false).then(
+    return this.#values.read(own.client!, terms.read, false).then(
       read => ({ state: 'held', id, number, read }),
       (error: unknown) => {
         // No caller has heard of the grant.
@@ -269,7 +269,7 @@ export class LockRequests {
   }
 
   /** Answers when it is known that the session, and with it the request, is still there. */
-  async #statusWhenCertain(own: OwnRequest, patience: PatienceAndRead): Promise<RequestStatus> {
+  async #statusWhenCertain(own: OwnRequest, terms: PatienceAndRead): Promise<RequestStatus> {
     try {
       await own.client!.certain()
     } catch {
@@ -277,7 +277,7 @@ export class LockRequests {
       this.#discard(own)
       return GONE
     }
-    return this.#status(own, patience)
+    return this.#status(own, terms)
   }
 
   /** Ends a request unless it is heard of within so many milliseconds. */

@@ -355,7 +355,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #goWithout(waiter: PermitWaiter): void {
     const now = this.#calls.answeredAt
     const { priority } = waiter.rank!
-    const { signal, deadline = Infinity } = waiter.patience ?? {}
+    const { signal, deadline = Infinity } = waiter.waitLimit ?? {}
     const wait = waiter instanceof TryWaiter ? 0 : Math.max(deadline - now, 0)
     this.#callers.leave(waiter)
     this.#left()

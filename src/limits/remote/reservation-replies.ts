@@ -118,7 +118,7 @@ export class ReservationReplies {
   ): void {
     if (!waiter.isQueued) return
     if (waiter instanceof TryWaiter) return this.#refuseTry(waiter, ahead)
-    const deadline = waiter.patience?.deadline ?? Infinity
+    const deadline = waiter.waitLimit?.deadline ?? Infinity
     if (others !== undefined && deadline < Infinity) {
       const turn = ahead + leastDelay(terms.windows, others)
       if (decidedAt + turn > deadline) {

@@ -60,7 +60,7 @@ function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situatio
       return { units, waiters }
     }
     if (!isTry) ahead += n
-    const patience = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+    const patience = isTry ? 0 : Math.max((waiter.waitLimit?.deadline ?? Infinity) - now, 0)
     const within = Math.min(patience, ahead > Math.max(part, n) ? hold : Infinity)
     if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
     units.push(last)

@@ -1,4 +1,4 @@
-import { DEFAULT_PATIENCE, type Patience } from '../../../src/engines/redis/clients/connection.js'
+import { DEFAULT_TIMEOUTS, type Timeouts } from '../../../src/engines/redis/clients/connection.js'
 import { detectClient } from '../../../src/engines/redis/clients/detect-client.js'
 import type { RedisLink } from '../../../src/engines/redis/clients/redis-link.js'
 import { linkOver, linkTo } from '../../../src/engines/redis/links.js'
@@ -7,7 +7,7 @@ import { clientPackages, type UserClient } from './client-packages.js'
 import { Heard } from './heard.js'
 
 /** Short enough for tests, and long enough for a busy machine. */
-export const PATIENCE: Patience = { ...DEFAULT_PATIENCE, answer: 1000, heartbeat: 200 }
+export const PATIENCE: Timeouts = { ...DEFAULT_TIMEOUTS, answer: 1000, heartbeat: 200 }
 
 /** A link and what it tells; disposing of it closes it, and the client that was given to it. */
 export interface OpenLink extends AsyncDisposable {

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/clock.js'
-import { HEARD_EVERY, type Enqueue, type RequestStatus } from '../../../src/engine/contract.js'
+import { HEARTBEAT_INTERVAL, type Enqueue, type RequestStatus } from '../../../src/engine/contract.js'
 import {
   AbortedError,
   ClosedError,
@@ -175,8 +175,8 @@ describe('requests to the engine', () => {
     await answerAll()
     for (const times of heard.values()) {
       const pauses = times.slice(1).map((time, index) => time - times[index]!)
-      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(HEARD_EVERY / 2)
-      expect(Math.max(...pauses)).toBeLessThanOrEqual(HEARD_EVERY + 10)
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(HEARTBEAT_INTERVAL / 2)
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(HEARTBEAT_INTERVAL + 10)
     }
     const [first, ...others] = [...heard.values()].map(times => times.slice(-2))
     expect(others).toEqual([first, first])

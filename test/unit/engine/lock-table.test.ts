@@ -3,8 +3,8 @@ import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import {
   CLAIM_WINDOW,
-  HEARD_EVERY,
-  WAITER_LIFE,
+  HEARTBEAT_INTERVAL,
+  WAITER_TTL,
   type LockRequest,
   type RequestStatus,
 } from '../../../src/engine/contract.js'
@@ -259,7 +259,7 @@ describe('claim', () => {
     expect(claim('b.1', LEASE, 900)).toMatchObject({ lookAgain: 900 + (CLAIM_WINDOW * 2) / 3 })
     now = 200 + 900 + CLAIM_WINDOW - 1
     expect(queue('k')).toBe('a held, b waiting')
-    expect(claim('b.1')).toMatchObject({ lookAgain: HEARD_EVERY })
+    expect(claim('b.1')).toMatchObject({ lookAgain: HEARTBEAT_INTERVAL })
     now += LEASE
     expect(queue('k')).toBe('a held')
   })
@@ -314,13 +314,13 @@ describe('claim', () => {
 })
 
 describe('a silent waiter', () => {
-  const LONG = 6 * WAITER_LIFE
+  const LONG = 6 * WAITER_TTL
 
   test('keeps its place as long as nothing behind it could run', () => {
     const held = enqueue('a.1', x('k'), { lease: LONG })
     enqueue('b.1', x('k'), { lease: LONG })
     enqueue('c.1', x('k'), { lease: LONG })
-    now = WAITER_LIFE
+    now = WAITER_TTL
     expect(claim('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
     expect(claim('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
     release('a.1', numberOf(held))
@@ -336,9 +336,9 @@ describe('a silent waiter', () => {
     enqueue('a.1', holds, { lease: LONG })
     enqueue('b.1', waits, { lease: LONG })
     enqueue('c.1', runs, { lease: LONG })
-    now = WAITER_LIFE - 1
+    now = WAITER_TTL - 1
     expect(claim('c.1', LONG).state).toBe('queued')
-    now = WAITER_LIFE
+    now = WAITER_TTL
     expect(claim('c.1', LONG).state).toBe('held')
     expect(told()).toContain('lost b.1')
     expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
@@ -347,9 +347,9 @@ describe('a silent waiter', () => {
   test('is dropped for a request that comes and does not wait', () => {
     enqueue('a.1', s('k'), { lease: LONG })
     enqueue('b.1', x('k', 'z'), { lease: LONG })
-    now = WAITER_LIFE - 1
+    now = WAITER_TTL - 1
     expect(enqueue('c.1', s('k'), { wait: 0 })).toEqual({ state: 'busy' })
-    now = WAITER_LIFE
+    now = WAITER_TTL
     expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
     expect(queue('z')).toBe('')
     expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
@@ -360,7 +360,7 @@ describe('a silent waiter', () => {
     enqueue('b.1', x('k', 'y', 'z'), { lease: LONG })
     now = 1
     enqueue('c.1', x('y'), { lease: LONG })
-    now = WAITER_LIFE
+    now = WAITER_TTL
     expect(enqueue('d.1', x('z')).state).toBe('held')
     expect(told()).toEqual(['lost b.1', 'wake c.1'])
   })

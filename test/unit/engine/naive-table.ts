@@ -1,4 +1,4 @@
-import { entryLife, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
+import { entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 
 /** Who claims something. */
@@ -84,7 +84,7 @@ export class NaiveTable {
       lease: number,
       wait: number,
     ): NaiveOutcome => {
-      const expires = now + entryLife({ lease, wait })
+      const expires = now + entryTtl({ lease, wait })
       const request = { id, session, claims, granted: false, number: 0, expires }
       this.requests.push(request)
       if (this.free(request, now)) return give(request, lease)
@@ -110,7 +110,7 @@ export class NaiveTable {
           gone(request)
           return { state: 'gone' }
         }
-        request.expires = now + (request.granted ? operation.lease : entryLife(operation))
+        request.expires = now + (request.granted ? operation.lease : entryTtl(operation))
         if (!request.granted && this.free(request, now)) return give(request, operation.lease)
         return standing(request)
       }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/clock.js'
-import { MeddledEngine } from '../../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
@@ -12,8 +12,8 @@ import { pass } from './passing.js'
 function scene() {
   const clock = new VirtualClock(5000)
   const space = new MemorySpace(clock)
-  const join = async (): Promise<[Box, MeddledEngine]> => {
-    const engine = new MeddledEngine(new MemoryEngine('memory:test', space, clock))
+  const join = async (): Promise<[Box, FaultInjectingEngine]> => {
+    const engine = new FaultInjectingEngine(new MemoryEngine('memory:test', space, clock))
     return [await Box.join(engine, clock), engine]
   }
   const shares = async (box: Box): Promise<number> => {
@@ -113,7 +113,7 @@ describe('concurrency of a box', () => {
     const { clock, join } = scene()
     const [box, engine] = await join()
     const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
-    engine.meddle = async (_, carryOut) => {
+    engine.intercept = async (_, carryOut) => {
       await new Promise<void>(resolve => clock.after(10, resolve))
       return carryOut()
     }
@@ -158,7 +158,7 @@ describe('concurrency of a box', () => {
       void limiter.acquire().then(() => given++)
       await pass(clock, 100)
       const failure = new UnavailableError('it is away')
-      engine.meddleReserve = () => Promise.reject(failure)
+      engine.interceptReserve = () => Promise.reject(failure)
       await pass(clock, 600)
       expect(limiter.outage).toBe(failure)
       const goesOn = onUnavailable === 'open' || onUnavailable === 'share'
@@ -192,7 +192,7 @@ describe('concurrency of a box', () => {
       for (let index = 0; index < 3; index++) {
         const [box, engine] = await join()
         boxes.push(box)
-        engine.meddle = async (operation, carryOut) => {
+        engine.intercept = async (operation, carryOut) => {
           const way = (): Promise<void> =>
             new Promise(resolve => clock.after([0, 0.5, 3, 20][random.below(4)]!, resolve))
           await way()

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock, VirtualClock } from '../../../src/clock.js'
-import { MeddledEngine } from '../../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { AbortedError, UnavailableError } from '../../../src/errors.js'
@@ -17,9 +17,11 @@ import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
 
 /** An engine that can't be asked for limits. */
-function awayEngine(): MeddledEngine {
-  const engine = new MeddledEngine(new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock))
-  engine.meddleReserve = () => Promise.reject(new UnavailableError('it is away'))
+function awayEngine(): FaultInjectingEngine {
+  const engine = new FaultInjectingEngine(
+    new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock),
+  )
+  engine.interceptReserve = () => Promise.reject(new UnavailableError('it is away'))
   return engine
 }
 

@@ -16,7 +16,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { MeddledEngine } from '../../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { channels } from '../../../src/diagnostics.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { ConflictError, LostError, open, UnavailableError, type Box } from '../../../src/index.js'
@@ -91,10 +91,10 @@ async function ofLocks(box: Box): Promise<void> {
 
 /** A release that fails, and a request while the engine is out of reach. */
 async function ofAnOutage(): Promise<void> {
-  const engine = new MeddledEngine(openMemory('memory:'))
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
   await using box = await open({ engine })
   const grant = await box.mutex('a').acquire()
-  engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+  engine.intercept = () => Promise.reject(new UnavailableError('the line is cut'))
   await expect(grant.release()).rejects.toThrow(UnavailableError)
   await expect(box.mutex('a').acquire()).rejects.toThrow(UnavailableError)
   engine.restore()
@@ -273,7 +273,7 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   await (await waiting).release()
   expect(await now()).toEqual({})
 
-  const engine = new MeddledEngine(openMemory('memory:'))
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
   const box = await open({ engine })
   const grant = await box.mutex('a').acquire()
   const others = [box.mutex('a').acquire(), box.mutex('a').acquire({ wait: 50 })] as const
@@ -297,7 +297,7 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   await free.release()
   const next = await others[0]
   await box.forceRelease('a', next.token)
-  engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+  engine.intercept = () => Promise.reject(new UnavailableError('the line is cut'))
   await expect(box.mutex('b').acquire()).rejects.toThrow()
   expect(await now()).toEqual({ 'box.states reconnecting': 1 })
   engine.restore()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/clock.js'
-import { MeddledEngine } from '../../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { UnavailableError } from '../../../src/errors.js'
 import { LOOK_EVERY } from '../../../src/engine/contract.js'
@@ -10,7 +10,7 @@ import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 /** A box that no hint reaches, and another one of the same place. */
 async function deafAndOther(url: string) {
   const clock = new VirtualClock()
-  const engine = new MeddledEngine(openMemory(url))
+  const engine = new FaultInjectingEngine(openMemory(url))
   engine.hears = () => false
   return { clock, engine, deaf: await Box.join(engine, clock), other: await Box.join(openMemory(url), clock) }
 }

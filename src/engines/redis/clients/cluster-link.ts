@@ -59,8 +59,8 @@ export class ClusterLink implements RedisLink {
   }
 
   async call(route: string, args: readonly string[]): Promise<Answered> {
-    const { clock, patience } = this.#parts
-    const deadline = clock.now() + patience.answer
+    const { clock, timeouts } = this.#parts
+    const deadline = clock.now() + timeouts.answer
     let node = this.#topology.masterOf(route)
     let commands = [args]
     for (let redirections = 0; ; redirections++) {

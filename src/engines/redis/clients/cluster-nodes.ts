@@ -1,6 +1,6 @@
 import type { Clock } from '../../../clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
-import type { Connect, Patience } from './connection.js'
+import type { Connect, Timeouts } from './connection.js'
 import type { ExistingServer } from './existing-client.js'
 import { ExistingCommands } from './existing-commands.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
@@ -31,7 +31,7 @@ export interface ClusterNodesParts {
   /** Told when a connection was lost, and after each vain try to get the next. */
   readonly failed: () => void
   readonly clock: Clock
-  readonly patience: Patience
+  readonly timeouts: Timeouts
 }
 
 interface Node {
@@ -108,12 +108,12 @@ export class ClusterNodes {
   }
 
   #make(node: string): ServerCommands {
-    const { access, clock, failed, name: cluster, patience } = this.#parts
+    const { access, clock, failed, name: cluster, timeouts } = this.#parts
     const name = `${cluster} (${node})`
     const client = access.server(node)
-    if (client && client.status !== 'closed') return new ExistingCommands({ name, client, clock, patience })
+    if (client && client.status !== 'closed') return new ExistingCommands({ name, client, clock, timeouts })
     const connect = access.connect(node)
-    return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, patience })
+    return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, timeouts })
   }
 }
 

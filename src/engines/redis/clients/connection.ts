@@ -70,7 +70,7 @@ export type Connect = (listener: ConnectionListener, attempt: Attempt) => Promis
 export type ClientPackage = (address: Address, login: Login) => Connect
 
 /** How long a link waits: milliseconds. */
-export interface Patience {
+export interface Timeouts {
   /** Until a new connection has to be ready. */
   readonly connect: number
   /** Until a command has to be answered. */
@@ -79,4 +79,4 @@ export interface Patience {
   readonly heartbeat: number
 }
 
-export const DEFAULT_PATIENCE: Patience = { connect: 5000, answer: 5000, heartbeat: 10_000 }
+export const DEFAULT_TIMEOUTS: Timeouts = { connect: 5000, answer: 5000, heartbeat: 10_000 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import { pause } from '../../../pause.js'
-import type { Patience, Reply } from './connection.js'
+import type { Timeouts, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, ExistingServer } from './existing-client.js'
 import { InFlight } from './in-flight.js'
@@ -18,7 +18,7 @@ export interface ExistingCommandsParts {
   /** Called when the server has said that it is not the master any more. */
   readonly demoted?: () => void
   readonly clock: Clock
-  readonly patience: Patience
+  readonly timeouts: Timeouts
 }
 
 /**
@@ -39,14 +39,14 @@ export class ExistingCommands implements ServerCommands {
   #isClosed = false
 
   constructor(parts: ExistingCommandsParts) {
-    const { name, patience } = parts
+    const { name, timeouts } = parts
     this.#parts = parts
-    this.#inFlight = new InFlight(parts.clock, patience.answer, {
+    this.#inFlight = new InFlight(parts.clock, timeouts.answer, {
       busy: () => undefined,
       idle: () => undefined,
       late: () => {
         this.#replaceClient()
-        return unanswered(name, patience.answer)
+        return unanswered(name, timeouts.answer)
       },
     })
   }
@@ -114,9 +114,9 @@ export class ExistingCommands implements ServerCommands {
  */
 export async function untilReady(
   client: { readonly status: ClientStatus; wake(): void },
-  { clock, name, patience }: { name: string; clock: Clock; patience: Patience },
+  { clock, name, timeouts }: { name: string; clock: Clock; timeouts: Timeouts },
 ): Promise<void> {
-  const deadline = clock.now() + patience.connect
+  const deadline = clock.now() + timeouts.connect
   for (let { status } = client; status !== 'ready'; status = client.status) {
     if (status === 'idle') client.wake()
     if (status === 'closed' || clock.now() > deadline) throw notReady(name, status)

@@ -34,8 +34,8 @@ export function isDemoted(error: unknown): boolean {
 }
 
 /** A command that was sent was not answered within so many milliseconds. */
-export function unanswered(name: string, patience: number): IndeterminateError {
-  return new IndeterminateError(`timed out after ${patience} ms waiting for a reply of ${name}`, {
+export function unanswered(name: string, timeout: number): IndeterminateError {
+  return new IndeterminateError(`timed out after ${timeout} ms waiting for a reply of ${name}`, {
     engine: name,
   })
 }

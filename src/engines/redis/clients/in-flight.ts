@@ -13,14 +13,14 @@ export interface InFlightListener {
 /** The commands that wait for their answers. */
 export class InFlight {
   readonly #clock: Clock
-  readonly #patience: number
+  readonly #timeout: number
   readonly #listener: InFlightListener
   #size = 0
 
-  /** @param patience until a command has to be answered: milliseconds */
-  constructor(clock: Clock, patience: number, listener: InFlightListener) {
+  /** @param timeout until a command has to be answered: milliseconds */
+  constructor(clock: Clock, timeout: number, listener: InFlightListener) {
     this.#clock = clock
-    this.#patience = patience
+    this.#timeout = timeout
     this.#listener = listener
   }
 
@@ -47,7 +47,7 @@ export class InFlight {
         if (settle()) reject(this.#listener.late())
       }
       // A process that was stopped finds its timers due before it reads what came meanwhile: that is read first.
-      const timer = this.#clock.after(this.#patience, () => setImmediate(expire), false)
+      const timer = this.#clock.after(this.#timeout, () => setImmediate(expire), false)
       if (this.#size++ === 0) this.#listener.busy()
       answer.then(
         value => {

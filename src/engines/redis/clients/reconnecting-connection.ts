@@ -1,7 +1,7 @@
 import type { Clock } from '../../../clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../errors.js'
-import type { Connect, Connection, Patience, Reply } from './connection.js'
+import type { Connect, Connection, Timeouts, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
 import type { ServerCommands } from './redis-link.js'
@@ -21,7 +21,7 @@ export interface LastingConnectionParts {
   readonly demoted?: (() => void) | undefined
   readonly message?: (channel: string, text: string) => void
   readonly clock: Clock
-  readonly patience: Patience
+  readonly timeouts: Timeouts
 }
 
 /** Rejects when the server wants a password, still loads its data, or has lost its master. */
@@ -45,7 +45,7 @@ export class ReconnectingConnection implements ServerCommands {
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
-    this.#inFlight = new InFlight(parts.clock, parts.patience.answer, {
+    this.#inFlight = new InFlight(parts.clock, parts.timeouts.answer, {
       busy: () => this.#connections.now?.keepAlive(true),
       idle: () => this.#connections.now?.keepAlive(false),
       late: () => this.#tooLate(),
@@ -110,12 +110,12 @@ export class ReconnectingConnection implements ServerCommands {
 
   /** Makes a connection and prepares it, within the time that this may take. */
   async #connectOnce(): Promise<Connection> {
-    const { clock, failed, patience } = this.#parts
+    const { clock, failed, timeouts } = this.#parts
     const attempt = new AbortController()
     const { signal } = attempt
     this.#attempt = attempt
-    const late = (): void => attempt.abort(new Error(`not ready within ${patience.connect} ms`))
-    const timer = clock.after(patience.connect, late, true)
+    const late = (): void => attempt.abort(new Error(`not ready within ${timeouts.connect} ms`))
+    const timer = clock.after(timeouts.connect, late, true)
     const abandoned = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error))
     })
@@ -133,7 +133,7 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   async #make(attempt: AbortController): Promise<Connection> {
-    const { connect, message, patience, prepare, ready } = this.#parts
+    const { connect, message, timeouts, prepare, ready } = this.#parts
     const { signal } = attempt
     const made: { connection?: Connection } = {}
     const listener = {
@@ -143,7 +143,7 @@ export class ReconnectingConnection implements ServerCommands {
       },
       message: (channel: string, text: string): void => message?.(channel, text),
     }
-    made.connection = await connect(listener, { timeLimit: patience.connect, signal })
+    made.connection = await connect(listener, { timeLimit: timeouts.connect, signal })
     await prepare(made.connection)
     signal.throwIfAborted()
     made.connection.keepAlive(this.#inFlight.size > 0)
@@ -153,8 +153,8 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   #tooLate(): unknown {
-    const { name, patience } = this.#parts
-    const error = unanswered(name, patience.answer)
+    const { name, timeouts } = this.#parts
+    const error = unanswered(name, timeouts.answer)
     // Whatever is the matter with this connection, a new one finds out.
     this.drop(error)
     return error

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../clock.js'
-import type { Patience, Reply } from './connection.js'
+import type { Timeouts, Reply } from './connection.js'
 
 /** Sends commands to one server. */
 export interface ServerCommands {
@@ -87,5 +87,5 @@ export interface LinkParts {
   readonly name: string
   readonly listener: LinkListener
   readonly clock: Clock
-  readonly patience: Patience
+  readonly timeouts: Timeouts
 }

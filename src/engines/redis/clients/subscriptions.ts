@@ -82,7 +82,7 @@ export class Subscriptions {
   /** A connection that only listens does not notice by itself that its other end is gone. */
   #beat(): void {
     this.#heartbeat?.cancel()
-    const { clock, patience } = this.#parts
+    const { clock, timeouts } = this.#parts
     const ask = (): void => {
       this.#connection.send(['PING']).then(
         () => this.#beat(),
@@ -90,7 +90,7 @@ export class Subscriptions {
         () => undefined,
       )
     }
-    this.#heartbeat = clock.after(patience.heartbeat, ask, false)
+    this.#heartbeat = clock.after(timeouts.heartbeat, ask, false)
   }
 }
 

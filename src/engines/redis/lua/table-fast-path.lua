@@ -86,7 +86,7 @@ while position <= LAST and not spoilt do
       life, hear = tonumber(WORDS[terms + 1]), tonumber(WORDS[terms + 2])
       isBusy = life == 0
       if isBusy and kind == 'extendOrYield' then break end
-      latest = math.max(latest, now + life + math.max(tonumber(lease) - WAITER_LIFE, 0))
+      latest = math.max(latest, now + life + math.max(tonumber(lease) - WAITER_TTL, 0))
     end
     if not isBusy and now + call('PTTL', REQUESTS) < latest then break end
   end

@@ -38,7 +38,7 @@ local function silent(request) return request.phase == 'waiting' and now >= requ
 -- When a request has to be dropped as soon as it is met. In an outage no waiter can be heard: those that try again for
 -- as long as this keep their order.
 local function overAt(request)
-  return request.expires + (request.phase == 'waiting' and math.max(request.lease - WAITER_LIFE, 0) or 0)
+  return request.expires + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
 
 -- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held

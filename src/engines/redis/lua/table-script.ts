@@ -1,4 +1,4 @@
-import { CLAIM_WINDOW, WAITER_LIFE } from '../../../engine/contract.js'
+import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/contract.js'
 import { LOOK_STAGGER } from '../../../engine/lock-table.js'
 import { luaFile } from './lua-file.js'
 import { withConstants } from './script.js'
@@ -13,7 +13,7 @@ const CONSTANTS = {
   LOOK_STAGGER,
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
-  WAITER_LIFE,
+  WAITER_TTL,
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Enqueue, Patience, RequestStatus } from '../../../engine/contract.js'
+import type { Enqueue, WaitTerms, RequestStatus } from '../../../engine/contract.js'
 import { QuorumGrant, type GrantParts } from './quorum-grant.js'
 import { Round, type Mismatch } from './round.js'
 import type { Vote } from './vote.js'
@@ -35,7 +35,7 @@ export class Candidate {
   }
 
   /** Asks all servers again that have anything of it, because what they have reserved may be a majority by now. */
-  async poll({ lease, wait }: Patience): Promise<RequestStatus> {
+  async poll({ lease, wait }: WaitTerms): Promise<RequestStatus> {
     const { id, grant } = this
     // Another local caller gets a grant on its own terms.
     if (grant)

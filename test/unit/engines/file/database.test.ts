@@ -127,9 +127,9 @@ describe('files that are not there any more', () => {
     ['its index was deleted', () => unlinkSync(`${path}-shm`)],
     ['the marks of waiters were deleted', () => unlinkSync(`${path}-turns`)],
     ['it was moved', () => renameSync(path, `${path}.old`)],
-  ])('%s', async (_what, meddle) => {
+  ])('%s', async (_what, intercept) => {
     const database = await withTable()
-    meddle()
+    intercept()
     await pause(30)
     const message = expect.stringMatching(/was deleted, moved or replaced/) as string
     const refused = { code: 'UNAVAILABLE', message }

@@ -7,7 +7,7 @@ import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Box } from '../../../../src/box.js'
 import { systemClock } from '../../../../src/clock.js'
-import { MeddledEngine } from '../../../../packages/conformance/src/meddled-engine.js'
+import { FaultInjectingEngine } from '../../../../packages/conformance/src/fault-injecting-engine.js'
 import { pause } from '../../../../packages/conformance/src/time.js'
 import { MemoryEngine, MemorySpace } from '../../../../src/engines/memory/memory-engine.js'
 import type { BoxLimiterOptions } from '../../../../src/limits/remote/box-limiter-options.js'
@@ -31,8 +31,10 @@ const key = (): string => 'anna'
 
 /** A limiter of a box whose engine takes 10 ms for each way. */
 async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedRequestLimiter> {
-  const engine = new MeddledEngine(new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock))
-  engine.meddleReserve = async (_, carryOut) => {
+  const engine = new FaultInjectingEngine(
+    new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock),
+  )
+  engine.interceptReserve = async (_, carryOut) => {
     await pause(10)
     const answer = await carryOut()
     await pause(10)

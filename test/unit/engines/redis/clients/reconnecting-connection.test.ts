@@ -22,7 +22,7 @@ beforeEach(() => {
     ready: isFirst => told.push(isFirst ? 'first' : 'again'),
     failed: () => told.push('failed'),
     clock,
-    patience: { connect: 1000, answer: 500, heartbeat: 10_000 },
+    timeouts: { connect: 1000, answer: 500, heartbeat: 10_000 },
   })
 })
 

@@ -20,7 +20,7 @@ beforeEach(() => {
     sharded: false,
     listener: heard,
     clock,
-    patience: { connect: 1000, answer: 500, heartbeat: 2000 },
+    timeouts: { connect: 1000, answer: 500, heartbeat: 2000 },
   })
 })
 

@@ -15,7 +15,7 @@ import type { Guarantees } from 'signalbox'
 export type AnyOutcome = Outcomes[keyof Outcomes]
 
 /** Answers an operation in place of the engine. Each call of `carryOut` has the engine carry it out. */
-export type Meddle = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
+export type Intercept = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
 
 /** A hint on its way to the box. */
 export interface Hint {
@@ -25,11 +25,11 @@ export interface Hint {
 }
 
 /** An engine that records the operations of one box and can disturb them. Its answers are always asynchronous. */
-export class MeddledEngine implements Engine {
+export class FaultInjectingEngine implements Engine {
   /** All operations of the box, in order. */
   readonly operations: Operation[] = []
   /** Disturbs operations; by default nothing does. */
-  meddle: Meddle = (_, carryOut) => carryOut()
+  intercept: Intercept = (_, carryOut) => carryOut()
   /** Whether a hint reaches the box. */
   hears: (hint: Hint) => boolean = () => true
   readonly guarantees: Guarantees
@@ -37,7 +37,7 @@ export class MeddledEngine implements Engine {
   /** Like an engine outside this thread. */
   readonly tellsWanted = false
   /** Disturbs reservations; by default nothing does. */
-  meddleReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
+  interceptReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
     _,
     carryOut,
   ) => carryOut()
@@ -52,7 +52,7 @@ export class MeddledEngine implements Engine {
     this.#engine = engine
     if (engine.limiters) this.limiters = isMeant => engine.limiters!(isMeant)
     if (engine.reserve) {
-      this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
+      this.reserve = request => this.interceptReserve(request, async () => engine.reserve!(request))
     }
     if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
     this.guarantees = engine.guarantees
@@ -74,7 +74,7 @@ export class MeddledEngine implements Engine {
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     this.operations.push(operation)
     const carryOut = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
-    const outcome = this.meddle(operation, carryOut)
+    const outcome = this.intercept(operation, carryOut)
     this.#underWay.add(outcome)
     try {
       return (await outcome) as OutcomeOf<O>
@@ -98,13 +98,13 @@ export class MeddledEngine implements Engine {
 
   /** Carries out operations and reservations undisturbed again. */
   restore(): void {
-    this.meddle = (_, carryOut) => carryOut()
-    this.meddleReserve = (_, carryOut) => carryOut()
+    this.intercept = (_, carryOut) => carryOut()
+    this.interceptReserve = (_, carryOut) => carryOut()
   }
 
   /** Rejects operations of these types with the error, and carries out all others. */
   fail(types: readonly Operation['type'][], error: Error): void {
-    this.meddle = ({ type }, carryOut) => (types.includes(type) ? Promise.reject(error) : carryOut())
+    this.intercept = ({ type }, carryOut) => (types.includes(type) ? Promise.reject(error) : carryOut())
   }
 
   /**
@@ -113,7 +113,7 @@ export class MeddledEngine implements Engine {
    */
   async freeze(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
-    this.meddle = () => new Promise(() => undefined)
+    this.intercept = () => new Promise(() => undefined)
     this.hears = () => false
   }
 }
