@@ -1,3 +1,4 @@
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
@@ -43,6 +44,31 @@ test.each(givenClients)('$name stays its owner’s when the box is closed', asyn
   await box.close()
   const again = await openOver(given.client, 'mine')
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
+})
+
+/** ReadyForQuery outside of a transaction, and an ErrorResponse that ends the connection. */
+const READY = Buffer.from('Z\0\0\0\x05I', 'latin1')
+const ENDED = Buffer.from('E\0\0\0\x1aSFATAL\0C57P01\0Mended\0\0', 'latin1')
+
+test('a server that ends a connection in the packet that says it is ready fails the call, not the process', async () => {
+  const relay = createServer(client => {
+    const upstream = connect(server.address.port, '127.0.0.1')
+    client.pipe(upstream)
+    upstream.on('data', data =>
+      data.subarray(-READY.length).equals(READY)
+        ? client.end(Buffer.concat([data, ENDED]))
+        : client.write(data),
+    )
+    for (const socket of [client, upstream]) socket.on('error', () => undefined)
+    client.on('close', () => upstream.destroy())
+  })
+  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
+  opened.push(() => relay.close())
+  const { port } = relay.address() as AddressInfo
+  const error = await open(server.url.replace(String(server.address.port), String(port))).catch(
+    (error: unknown) => error,
+  )
+  expect((error as { code: string }).code).toMatch(/^(UNAVAILABLE|INDETERMINATE)$/)
 })
 
 test('a pool whose connections are all lent to others is named', async () => {

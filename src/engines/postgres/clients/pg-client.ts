@@ -34,7 +34,7 @@ export interface LentConnection extends PgConnection {
 
 /** What is used of a pool of `pg`. */
 export interface PgPool {
-  connect(): Promise<LentConnection>
+  connect(lent: (error: Error | undefined, connection: LentConnection | undefined) => void): void
 }
 
 /** Statements over a pool of `pg`. */
@@ -123,12 +123,17 @@ export class PgClient implements SqlClient {
   }
 
   async #connect(): Promise<LentConnection> {
-    const connecting = this.#pool.connect()
+    const connecting = new Promise<LentConnection>((resolve, reject) =>
+      this.#pool.connect((error, connection) => {
+        if (!connection) return reject(error!)
+        // Without this, the event would end the process. It can follow at once, in the packet by which the server says
+        // that it is ready. The statement that is under way fails as well.
+        connection.on('error', ignore)
+        resolve(connection)
+      }),
+    )
     try {
-      const connection = await answered(connecting, this.#clock, false, undefined, 'connection of the pool')
-      // The statement that is under way fails as well. Without this, the event would end the process.
-      connection.on('error', ignore)
-      return connection
+      return await answered(connecting, this.#clock, false, undefined, 'connection of the pool')
     } catch (error) {
       // One that comes later is of no use any more.
       connecting.then(

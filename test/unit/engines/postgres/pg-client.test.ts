@@ -23,8 +23,8 @@ class FakePool extends EventEmitter implements PgPool, LentConnection {
     this.#answer = answer
   }
 
-  connect(): Promise<LentConnection> {
-    return Promise.resolve(this)
+  connect(lent: Parameters<PgPool['connect']>[0]): void {
+    lent(undefined, this)
   }
 
   query(statement: Statement): Promise<Result> {
@@ -85,14 +85,14 @@ test('a connection that does not answer is ended', async () => {
 
 test('a pool that lends no connection in time has sent nothing', async () => {
   const clock = new VirtualClock()
-  let lend!: (connection: LentConnection) => void
-  const pool = { connect: () => new Promise<LentConnection>(resolve => (lend = resolve)) }
+  let lend!: Parameters<PgPool['connect']>[0]
+  const pool: PgPool = { connect: lent => (lend = lent) }
   const asked = new PgClient('db', pool, clock).query('select 1', [])
   clock.advance(STATEMENT_TIMEOUT)
   await expect(asked).rejects.toMatchObject({ isUnclear: false })
   // One that comes late goes back.
   const late = new FakePool(silent)
-  lend(await late.connect())
+  lend(undefined, late)
   await settled()
   expect(late.released).toEqual([false])
 })
