@@ -224,6 +224,27 @@ test('what has expired is deleted by those who add, however short they live', as
   for (const rows of await count()) expect(rows).toBeLessThan(3 * 80)
 })
 
+test('ids and keys of one moment are deleted by a box that adds one at a time', async () => {
+  const clock = new FakeClock()
+  await using clocked = await startPostgres({ clock })
+  await using box = await open(clocked.url)
+  const add = (id: string): Promise<unknown> =>
+    box.store('s').transaction(['counter'], tx => tx.put('counter', id), { id, retention: '30s' })
+  const names = Array.from({ length: 40 }, (_, index) => `${index}`)
+  await Promise.all(names.map(add))
+  await Promise.all(names.map(name => box.limiter(name, { limit: 1, per: '1s' }).acquire()))
+  clock.set(61_000)
+  for (let index = 0; index < 60; index++) {
+    await add(`later ${index}`)
+    await box.mutex(`later ${index}`).run(() => undefined)
+  }
+  const [left] = await clocked.query<{ ids: string; keys: string }>(
+    `select (select count(*) from signalbox.recorded where until < clock_timestamp()) as ids,
+      (select count(*) from signalbox.keys where name like 'limit/%') as keys`,
+  )
+  expect(left).toEqual({ ids: '0', keys: '0' })
+})
+
 test('a box whose connection for messages is dead and says nothing is served, and connects again', async () => {
   const { url, schema } = place()
   await using box = await open(url)
