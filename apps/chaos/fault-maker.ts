@@ -7,6 +7,8 @@ import {
   NETWORK_FAULTS,
   SERVER_FAULTS,
   SILENCES,
+  VALUE_FAULTS,
+  hintsOf,
   type FaultKind,
   type PlannedFault,
 } from './plan.js'
@@ -21,6 +23,10 @@ const PATIENCE = 1000
 /** So much longer than what is allowed a grant is waited for: milliseconds. */
 const BEYOND = 10_000
 const LONGEST_DELAY = 200
+/** The longest time that comes on top for a packet: milliseconds. */
+const LONGEST_JITTER = 500
+/** Engines that commit grants without waiting for the disk, so a server that is killed loses the latest. */
+const LOSES_GRANTS = /^postgres(ql)?:/
 
 /** What is done faults to. */
 interface World {
@@ -33,6 +39,8 @@ interface World {
   readonly limits: Readonly<Record<string, number>>
   /** Starts a client at a place, in the stead of the one that was there. */
   readonly begin: (place: number) => Client
+  /** Holds values as a transaction of another program; returns what ends it. */
+  readonly holdValues: () => Promise<() => Promise<void>>
   /** Ends what a fault waits for when it aborts. */
   readonly interrupted: AbortSignal
 }
@@ -110,9 +118,13 @@ export class FaultMaker {
     }
   }
 
-  /** Whether a fault is done to all clients: to the server, or to the one way that all share. */
+  /** Whether a fault is done to all clients: to the server, to values, or to the one way that all share. */
   #concernsAll(kind: FaultKind): boolean {
-    return SERVER_FAULTS.has(kind) || (NETWORK_FAULTS.has(kind) && this.#world.ways.areOne)
+    return (
+      SERVER_FAULTS.has(kind) ||
+      VALUE_FAULTS.has(kind) ||
+      (NETWORK_FAULTS.has(kind) && this.#world.ways.areOne)
+    )
   }
 
   async #inflict({ kind, length, jump, setsRight }: PlannedFault, place: number): Promise<void> {
@@ -152,8 +164,27 @@ export class FaultMaker {
         await this.#sleep(long)
         ways.of(place).delay = 0
         return
+      case 'jitter':
+        ways.of(place).jitter = LONGEST_JITTER * (0.1 + 0.9 * length)
+        await this.#sleep(long)
+        ways.of(place).jitter = 0
+        return
+      case 'lose hints':
+        // The connections stay open and bring nothing any more. The client has to find that out.
+        ways.of(place).mute = hintsOf(settings.engine)
+        await this.#sleep(long)
+        ways.of(place).mute = undefined
+        return
+      case 'hold values': {
+        const end = await this.#world.holdValues()
+        await this.#sleep(long)
+        return end()
+      }
       case 'kill server':
-        return server!.restart()
+        await server!.kill()
+        // A grant that is lost excludes nobody until its deadline.
+        if (LOSES_GRANTS.test(settings.engine)) await sleep(settings.lease)
+        return server!.start()
       case 'stop server':
         server!.pause()
         await this.#sleep(long)

@@ -6,9 +6,9 @@ import { MUTED, type FaultKind } from './plan.js'
 const GRACE = 1000
 /**
  * How much longer an engine keeps a lease for others, by the scheme of its URL: milliseconds. A Hazelcast cluster looks
- * once a second, and a box counts from what it saw there. A decision on PostgreSQL may be behind the server's clock.
+ * once a second, and a box counts from what it saw there.
  */
-const COUNTED_LATE: Readonly<Record<string, number>> = { hazelcast: 2000, postgres: 250, postgresql: 250 }
+const COUNTED_LATE: Readonly<Record<string, number>> = { hazelcast: 2000 }
 
 /** How long a session of ZooKeeper outlives silence where the URL does not say it. */
 const USUAL_SESSION = '10s'

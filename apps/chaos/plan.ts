@@ -10,6 +10,9 @@ const WEIGHTS = {
   'hold replies': 1,
   'lose replies': 1,
   delay: 1,
+  jitter: 1,
+  'lose hints': 1,
+  'hold values': 1,
   'kill server': 1,
   'stop server': 1,
 } as const
@@ -29,6 +32,8 @@ export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
   'hold replies',
   'lose replies',
   'delay',
+  'jitter',
+  'lose hints',
 ])
 /** Of these, what keeps a client from being heard or from hearing. */
 export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold replies', 'lose replies'])
@@ -36,6 +41,15 @@ export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold 
 export const MUTED: ReadonlySet<FaultKind> = new Set(['hold replies', 'lose replies'])
 /** What is done to the engine. */
 export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])
+/** What is done to the values that all clients use. */
+export const VALUE_FAULTS: ReadonlySet<FaultKind> = new Set(['hold values'])
+
+/** By the scheme of the URL. */
+const HINTS: Readonly<Record<string, RegExp>> = {
+  redis: /subscribe/i,
+  postgres: /\blisten\b/i,
+  postgresql: /\blisten\b/i,
+}
 
 /** A fault that is going to happen. */
 export interface PlannedFault {
@@ -57,10 +71,24 @@ export interface PlannedFault {
  * The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never
  * killed.
  */
-export function possibleKinds(engine: string, network: boolean, server: boolean): readonly FaultKind[] {
-  return [...CLIENT_FAULTS, ...(network ? NETWORK_FAULTS : []), ...(server ? SERVER_FAULTS : [])].filter(
-    kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
-  )
+export function possibleKinds(
+  engine: string,
+  { network, server, values }: Readonly<Record<'network' | 'server' | 'values', boolean>>,
+): readonly FaultKind[] {
+  const kinds = [
+    ...CLIENT_FAULTS,
+    ...(network ? NETWORK_FAULTS : []),
+    ...(server ? SERVER_FAULTS : []),
+    ...(values ? VALUE_FAULTS : []),
+  ]
+  const isImpossible = (kind: FaultKind): boolean =>
+    (kind === 'kill server' && engine.startsWith('hazelcast:')) || (kind === 'lose hints' && !hintsOf(engine))
+  return kinds.filter(kind => !isImpossible(kind))
+}
+
+/** What a client says on a connection over which only hints come. */
+export function hintsOf(engine: string): RegExp | undefined {
+  return HINTS[engine.split(':')[0]!]
 }
 
 /**

@@ -3,6 +3,7 @@ import { InvalidArgumentError, open, type Box, type Guarantees } from 'signalbox
 import { START_BALANCE } from './check/money.js'
 import { Client } from './client-process.js'
 import { FaultMaker } from './fault-maker.js'
+import { canHoldValues, holdValues } from './held-values.js'
 import type { Account, Fault, History } from './history.js'
 import { recoveryLimits, silenceOf } from './limits.js'
 import { drawFault, possibleKinds } from './plan.js'
@@ -79,7 +80,11 @@ class Run {
 
   async play(interrupted: AbortSignal, onFault: (fault: Fault) => void): Promise<Outcome> {
     const { engine, lease, processes, faults, seconds, seed } = this.#settings
-    const kinds = possibleKinds(engine, this.#ways.exist, this.#server !== undefined)
+    const kinds = possibleKinds(engine, {
+      network: this.#ways.exist,
+      server: this.#server !== undefined,
+      values: await canHoldValues(engine),
+    })
     const limits = recoveryLimits(engine, lease, kinds, this.#guarantees.deadHolder)
     const recorder = this.#recorder
     watchStalls(lease, (from, until) => recorder.stalled(from, until))
@@ -96,6 +101,7 @@ class Run {
         recorder,
         limits,
         begin: place => this.#begin(place),
+        holdValues: () => holdValues(engine, this.#name),
         interrupted,
       })
       while (recorder.faults.length < faults && recorder.now - started < seconds * 1000) {

@@ -48,6 +48,16 @@ class Way implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.delay = time
   }
 
+  /** Up to this comes on top for each packet, at random: milliseconds. */
+  set jitter(time: number) {
+    for (const proxy of this.#proxies) Object.assign(proxy, { requestJitter: time, replyJitter: time })
+  }
+
+  /** Connections on which the client has said this lose all replies from then on, and stay open. */
+  set mute(said: RegExp | undefined) {
+    for (const proxy of this.#proxies) proxy.mute = said
+  }
+
   cut(): void {
     for (const proxy of this.#proxies) proxy.cut()
   }

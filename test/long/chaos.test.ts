@@ -10,6 +10,7 @@ import { chaosRun } from '../support/chaos-run.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
@@ -22,9 +23,11 @@ const MORE_FAULTS = [...FAULTS, '--faults', '20']
 const LEASE = 3000
 
 /** No promise was broken, and enough was done for that to mean something. */
-async function keeps(...args: readonly string[]): Promise<void> {
-  const { grants, transfers, storeCalls } = await unbroken(...args)
+async function keeps(...args: readonly string[]): Promise<Report> {
+  const report = await unbroken(...args)
+  const { grants, transfers, storeCalls } = report
   expect(Math.min(grants, transfers.applied, storeCalls)).toBeGreaterThan(20)
+  return report
 }
 
 /** What was done in a run that broke no promise. */
@@ -46,6 +49,17 @@ describe('under faults of clients, network and server', () => {
     const folder = reapedFolder('chaos')
     const command = `redis-server --port ${port} --bind 127.0.0.1 --appendonly yes --appendfsync always --dir ${folder}`
     await keeps('--engine', `redis://127.0.0.1:${port}`, '--server', command)
+  })
+
+  test('PostgreSQL keeps its promises', async () => {
+    const server = await startPostgres()
+    await server.kill()
+    const { faultList } = await keeps(
+      // This seed draws each kind that is looked for.
+      ...['--engine', server.url, '--server', server.writeScript(), ...MORE_FAULTS, '--seed', '28'],
+    )
+    const kinds = new Set(faultList.map(({ kind }) => kind))
+    for (const kind of ['jitter', 'lose hints', 'hold values', 'kill server']) expect(kinds).toContain(kind)
   })
 
   test('ZooKeeper keeps its promises', async () => {

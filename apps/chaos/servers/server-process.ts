@@ -38,8 +38,9 @@ export abstract class ServerProcess {
 
   /** Writes a script that starts it in the foreground, and gives its command line. */
   writeScript(): string {
-    const { program, argv, folder } = this.#command
-    const words = [program, ...argv].map(word => `'${word.replaceAll("'", `'\\''`)}'`)
+    const { program, argv, folder, user } = this.#command
+    const as = user ? ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'] : []
+    const words = [...as, program, ...argv].map(word => `'${word.replaceAll("'", `'\\''`)}'`)
     const script = join(folder, 'start.sh')
     writeFileSync(script, `cd "$(dirname "$0")" && exec ${words.join(' ')}\n`)
     return `sh ${script}`

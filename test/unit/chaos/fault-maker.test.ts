@@ -37,7 +37,7 @@ test('after a fault of the server the last client counts, from its first request
     recorder,
     clients: [{ who: '1.1' }, { who: '2.1' }],
     limits: { 'kill server': 2000 },
-    server: { restart: () => void setTimeout(goOn) },
+    server: { kill: () => undefined, start: () => void setTimeout(goOn) },
     interrupted: new AbortController().signal,
   } as unknown as World)
   const fault = await maker.make(RESTART)

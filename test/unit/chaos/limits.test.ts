@@ -33,7 +33,7 @@ test('a lease that is longer than the session counts', () => {
 
 test.each([
   ['redis://localhost', 2000],
-  ['postgres://user@localhost/db?signalbox_schema=app', 2250],
+  ['postgres://user@localhost/db?signalbox_schema=app', 2000],
   ['hazelcast://localhost/dev', 4000],
 ])('what the dead hold on %s is free after %d ms with a lease of a second', (url, limit) => {
   expect(recoveryLimits(url, 1000, ['kill'], 'lease')).toEqual({ kill: limit })

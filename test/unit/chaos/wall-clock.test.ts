@@ -65,7 +65,7 @@ test('a lock by the time of day is given twice or never again, and a lock of Sig
 })
 
 test('the same jumps come from the same seed: ahead and back, from a second to an hour', () => {
-  const kinds = possibleKinds('file:./locks', false, false)
+  const kinds = possibleKinds('file:./locks', { network: false, server: false, values: false })
   const plan = () => {
     const random = new Random(7)
     return Array.from({ length: 1000 }, () => drawFault(random, kinds, 4))
