@@ -115,7 +115,7 @@ export class LeaseKeeper {
   wanted(id: string): void {
     const lease = this.#leases.get(id)
     if (!lease) return
-    lease.isAlone = false
+    lease.isUncontended = false
     lease.giveBackSpare?.()
   }
 

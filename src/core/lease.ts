@@ -21,7 +21,7 @@ export class Lease {
   due = 0
   renewing = false
   /** Whether the engine has said that no other request waits for it, and has not said `wanted` since. */
-  isAlone = false
+  isUncontended = false
   /** Set once it was downgraded to read: others may hold the key too, so it is not handed on as a write grant. */
   downgraded = false
   /** Set once it was bound to a transaction: only the engine knows when that ends, so it is not handed on here. */

@@ -205,7 +205,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
     if (lease.downgraded || lease.isTakenAway || lease.isBound) return this.#giveUp(lease)
     if (this.#waiters.first && !this.#pending && this.#handsOn) return this.#handOn(grant)
-    if (this.#isExclusive && !this.#waiters.first && this.#tellsWanted(lease)) {
+    if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#keepSpare(grant)
       return RELEASED
@@ -307,8 +307,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   /** Whether no other request waits for the lease, and the engine reports one before it decides it. */
-  #tellsWanted(lease: Lease): boolean {
-    return this.#session.engine.tellsWanted && lease.isAlone
+  #reportsContention(lease: Lease): boolean {
+    return this.#session.engine.reportsContention && lease.isUncontended
   }
 
   /** Puts a caller at the end of the queue, then calls `goOn`. */
@@ -414,7 +414,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const { lease: duration, renew } = request
     // mutant: late-deadline
     const lease = new Lease(asked, this.set, status.number, duration, sentAt + duration, renew, this)
-    lease.isAlone = status.isAlone ?? false
+    lease.isUncontended = status.isUncontended ?? false
     lease.countTurnsFrom(0, now)
     this.keeper.add(lease)
     this.#latest = lease
@@ -447,12 +447,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const { request } = this.#waiters.first!
     const now = this.clock.now()
     if (!lease.satisfies(request, now)) return this.#extendOrYield(lease, request)
-    if (lease.isFair(now) || this.#tellsWanted(lease)) {
+    if (lease.isFair(now) || this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#serve(lease, lease.turn + 1)
       return RELEASED
     }
-    return lease.isAlone ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
+    return lease.isUncontended ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
   }
 
   /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
@@ -461,7 +461,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
     if (!this.#waiters.first || this.#pending || lease.isTakenAway) return this.#giveUp(lease)
-    if (lease.isAlone) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
+    if (lease.isUncontended) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
     return this.#handOn(grant)
   }
 
@@ -503,7 +503,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** The engine has let this queue keep the lease, with a new number. */
   #extended(
     lease: Lease,
-    { number, isAlone = false }: HeldStatus,
+    { number, isUncontended = false }: HeldStatus,
     pending: PendingRequest,
     request: AcquireRequest,
   ): void {
@@ -513,7 +513,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.renew = request.renew
     lease.request = { ...lease.request, label: request.label }
     lease.deadline = pending.sentAt + request.lease
-    lease.isAlone = isAlone
+    lease.isUncontended = isUncontended
     const now = this.clock.now()
     const waiter = this.#waiters.first
     if (

@@ -205,7 +205,7 @@ export type RequestStatus =
        * True when no other request waited. Then `Listener.wanted` is called as soon as one waits, or when the engine
        * can no longer guarantee that call. Until then further local turns need not ask the engine.
        */
-      readonly isAlone?: boolean
+      readonly isUncontended?: boolean
     }
   /** In the queue. */
   | {
@@ -306,8 +306,8 @@ export interface Listener {
   /** The grant is lost. @param cause what has ended it, when it was not taken away */
   lost(id: string, cause?: Error): void
   /**
-   * Another request waits for what this grant holds. Called at least for a grant with `isAlone`: at once by an engine
-   * with `tellsWanted`, before that other request is decided, and by a message, which takes its time, elsewhere.
+   * Another request waits for what this grant holds. Called at least for a grant with `isUncontended`. An engine with
+   * `reportsContention` calls it before it decides that other request; others send a message, which takes its time.
    */
   wanted(id: string): void
   /** An operation of this box reserved this key for another session. This box has to serve the key after the window. */
@@ -329,7 +329,7 @@ export interface Engine {
   readonly name: string
   readonly guarantees: Guarantees
   /** Whether `Listener.wanted` comes before the other request is decided, so that a released grant can be kept. */
-  readonly tellsWanted: boolean
+  readonly reportsContention: boolean
   /**
    * Starts the session. Called once, before anything else.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid place.

@@ -16,7 +16,7 @@ import type { Random } from '../../packages/conformance/src/random.js'
 export class DistantEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   readonly wallClock?: () => Promise<number>
   readonly #engine: Engine
   readonly #random: Random

@@ -43,7 +43,7 @@ export interface Surroundings {
 export class Connection implements Engine, Peer {
   readonly name: string
   readonly guarantees = guarantees
-  readonly tellsWanted: boolean
+  readonly reportsContention: boolean
   /** Whether what is still on its way to the server is lost. */
   severed = false
   readonly #process: SimulatedProcess
@@ -64,7 +64,7 @@ export class Connection implements Engine, Peer {
     this.#random = random
     this.#around = around
     this.#direct = around.climate().kind === 'direct'
-    this.tellsWanted = this.#direct
+    this.reportsContention = this.#direct
   }
 
   join(member: SessionInfo, listener: Listener): Promise<void> | void {

@@ -29,7 +29,7 @@ export interface Hint {
 export interface Peer {
   readonly name: string
   /** Whether {@link wanted} reaches the process. */
-  readonly tellsWanted: boolean
+  readonly reportsContention: boolean
   hint(hint: Hint): void
   /** The kept grant is wanted: told within the call that wants it. */
   wanted(id: string): void
@@ -153,7 +153,7 @@ export class Server {
       .flatMap(({ id }) => this.#table.keyOf(id) ?? [])
     for (const hint of hints) this.#sessions.get(hint.session)?.peer.hint(hint)
     // The hints were told after the engine's answer, so a process that got one may have sent another request since.
-    return { outcome: peer.tellsWanted && hints.length === 0 ? outcome : notAlone(outcome), reserved }
+    return { outcome: peer.reportsContention && hints.length === 0 ? outcome : notAlone(outcome), reserved }
   }
 
   /** All requests, by the table's own word; what was merely kept is given back first. */
@@ -198,5 +198,5 @@ export class Server {
 /** The outcome of an engine that can't vouch for telling of other requests. */
 function notAlone<Outcome>(outcome: Outcome): Outcome {
   const status = outcome as RequestStatus | undefined
-  return status?.state === 'held' ? { ...outcome, isAlone: false } : outcome
+  return status?.state === 'held' ? { ...outcome, isUncontended: false } : outcome
 }

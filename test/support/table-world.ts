@@ -180,7 +180,7 @@ const COUNTED: ReadonlySet<string> = new Set([
   'behind',
   'lookAgain',
   'age',
-  'isAlone',
+  'isUncontended',
 ])
 
 function versionsIn(value: unknown): number[] {

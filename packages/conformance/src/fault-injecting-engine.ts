@@ -35,7 +35,7 @@ export class FaultInjectingEngine implements Engine {
   readonly guarantees: Guarantees
   readonly name: string
   /** Like an engine outside this thread. */
-  readonly tellsWanted = false
+  readonly reportsContention = false
   /** Disturbs reservations; by default nothing does. */
   interceptReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
     _,

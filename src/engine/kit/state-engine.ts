@@ -68,7 +68,7 @@ interface Decided<Outcome> {
 export abstract class StateEngine implements Engine {
   abstract readonly name: string
   abstract readonly guarantees: Guarantees
-  readonly tellsWanted: boolean = false
+  readonly reportsContention: boolean = false
   /** The time by which leases count. All processes that share the state share this clock. */
   protected readonly clock: Clock
   /**

@@ -136,8 +136,8 @@ export class GrantLocks {
     const kept = await this.#orGiveUp(request, this.#locks.handOn(id, lease))
     if (kept === 'held') {
       // Other programs are not heard of, so no longer than until they are let in again.
-      const isAlone = this.#own.watchAlone(id, LET_IN_AFTER)
-      return isAlone ? { ...status, isAlone } : status
+      const isUncontended = this.#own.watchAlone(id, LET_IN_AFTER)
+      return isUncontended ? { ...status, isUncontended } : status
     }
     this.#giveUp(request)
     // Another program has the lock. The caller waits for that program as for another box.

@@ -38,7 +38,7 @@ export class OwnRequests {
     for (const { key } of requests.flatMap(each => each.claims)) claims.set(key, (claims.get(key) ?? 0) + 1)
     this.#claims = claims
     // The box is told again when the time is over: it ignores what it hears before it knows of the grant.
-    for (const id of this.#alone.keys()) if (!this.#isAlone(id)) this.#wanted(id)
+    for (const id of this.#alone.keys()) if (!this.#isUncontended(id)) this.#wanted(id)
     const lost = [...before.keys()].filter(id => !this.#own.has(id))
     const woken = [...before.values()].filter(
       ({ id, phase }) => phase === 'waiting' && this.#own.get(id)?.phase === 'reserved',
@@ -62,7 +62,7 @@ export class OwnRequests {
   watchAlone(id: string, time: number): boolean {
     this.#alone.get(id)?.cancel()
     this.#alone.delete(id)
-    if (!this.#isAlone(id)) return false
+    if (!this.#isUncontended(id)) return false
     const over = (): void => {
       this.#alone.delete(id)
       this.#wanted(id)
@@ -75,7 +75,7 @@ export class OwnRequests {
     for (const timer of this.#alone.values()) timer.cancel()
   }
 
-  #isAlone(id: string): boolean {
+  #isUncontended(id: string): boolean {
     const claims = this.#own.get(id)?.claims
     return claims?.every(({ key, mode }) => mode === 'exclusive' && this.#claims.get(key) === 1) ?? false
   }

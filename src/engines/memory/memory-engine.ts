@@ -35,7 +35,7 @@ export class MemorySpace {
 /** Locks, values and limits in variables, within one thread. Every answer comes at once. */
 export class MemoryEngine extends StateEngine {
   readonly guarantees = memoryGuarantees
-  override readonly tellsWanted = true
+  override readonly reportsContention = true
   protected override readonly losesHints = false
   readonly #space: MemorySpace
   #session = ''
@@ -60,7 +60,7 @@ export class MemoryEngine extends StateEngine {
     this.#askBack(operation)
     const outcome = super.submit(operation)
     // Read now, because a session that was told of the operation may have sent another request within it.
-    return isHeld(outcome) && this.#isAlone(outcome.id) ? { ...outcome, isAlone: true } : outcome
+    return isHeld(outcome) && this.#isUncontended(outcome.id) ? { ...outcome, isUncontended: true } : outcome
   }
 
   override leave(): void {
@@ -98,7 +98,7 @@ export class MemoryEngine extends StateEngine {
   }
 
   /** Whether the request is the only one on all of its keys. */
-  #isAlone(id: string): boolean {
+  #isUncontended(id: string): boolean {
     const { state } = this.#space
     return state.request(id)?.claims.every(({ key }) => state.queue(key)!.length === 1) ?? false
   }

@@ -46,7 +46,7 @@ const ALONE_FOR = 2
 export class PostgresEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   /** Undefined where the locks could not be taken while a transaction of the caller's goes on. */
   readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
   readonly #sql: SqlClient
@@ -188,7 +188,7 @@ export class PostgresEngine implements Engine {
     if (status.state !== 'held' || status.id !== operation.request.id) return status
     // A grant was extended if no other request waits. Without a message, that is known for a moment.
     this.#clock.after(ALONE_FOR, () => this.#listener?.wanted(operation.request.id), false)
-    return { ...status, isAlone: true }
+    return { ...status, isUncontended: true }
   }
 
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {

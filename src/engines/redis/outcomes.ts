@@ -41,7 +41,12 @@ export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
       return statusOf(operation.request.id, answer)
     case 'extendOrYield': {
       if (typeof answer !== 'object' || answer?.[0] !== 'kept') return statusOf(operation.next.id, answer)
-      return { state: 'held', id: operation.request.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
+      return {
+        state: 'held',
+        id: operation.request.id,
+        number: Number(answer[1]),
+        isUncontended: answer[2] === 1,
+      }
     }
     case 'renew':
     case 'release':

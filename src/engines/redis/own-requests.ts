@@ -106,7 +106,8 @@ export class OwnRequests {
           return this.#follow(group, next.id, status)
         }
         this.#forget(next.id)
-        if (status.isAlone && !this.#hearsOthers(group, request.id)) return { ...status, isAlone: false }
+        if (status.isUncontended && !this.#hearsOthers(group, request.id))
+          return { ...status, isUncontended: false }
         break
       }
       case 'cancel':

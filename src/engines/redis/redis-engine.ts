@@ -45,7 +45,7 @@ export interface RedisEngineOptions {
 export class RedisEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   readonly #link: RedisLink
   readonly #names: Names
   readonly #errors: CallErrors

@@ -52,7 +52,7 @@ interface Wide {
 export class SlotsEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   /** Carries out every operation whose keys lie in one hash slot. */
   readonly #engine: RedisEngine
   readonly #clock: Clock

@@ -105,9 +105,9 @@ export class LockRequests {
     const own = new OwnRequest(operation.next, ++this.#count, operation.lease)
     try {
       const status = await this.#enter(own, operation, held)
-      if (status.state !== 'held' || !own.isAlone) return status
+      if (status.state !== 'held' || !own.isUncontended) return status
       this.#watch.watchBehind(own)
-      return { ...status, isAlone: true }
+      return { ...status, isUncontended: true }
     } catch (error) {
       // The nodes of the old grant may still be there.
       this.#discard(held)

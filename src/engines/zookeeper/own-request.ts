@@ -107,7 +107,7 @@ export class OwnRequest {
   }
 
   /** Whether it keeps all others out, and no contender stands behind it. */
-  get isAlone(): boolean {
+  get isUncontended(): boolean {
     return this.nodes.every(({ claim, isLast }) => claim.mode === 'exclusive' && isLast)
   }
 }

@@ -35,7 +35,7 @@ interface Parts {
 export class ZooKeeperEngine implements Engine {
   readonly name: string
   readonly guarantees = ZOOKEEPER_GUARANTEES
-  readonly tellsWanted = false
+  readonly reportsContention = false
   readonly #place: ZooKeeperPlace
   readonly #clock: Clock
   /** Undefined before the box has joined and after it has left. */

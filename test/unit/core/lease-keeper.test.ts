@@ -332,10 +332,10 @@ describe('spare leases', () => {
       one.giveBackSpare = undefined
       keeper.remove(one)
     })
-    one.isAlone = true
+    one.isUncontended = true
     keeper.wanted('one')
     expect(given).toBe(1)
-    expect(one.isAlone).toBe(false)
+    expect(one.isUncontended).toBe(false)
     keeper.wanted('one')
     expect(given).toBe(1)
     expect(owner.lost).toEqual([])

@@ -813,7 +813,7 @@ describe('turns', () => {
     clock.advance(5)
     void first.release()
     const { operation, answer } = engine.take('extendOrYield')
-    answer({ state: 'held', id: operation.next.id, number: 9, isAlone: true })
+    answer({ state: 'held', id: operation.next.id, number: 9, isUncontended: true })
     await settle()
     return { clock, engine, acquire, waiting, id: operation.next.id }
   }

@@ -24,7 +24,7 @@ export class Question<T extends Operation['type']> {
 export class ScriptedEngine implements Engine {
   readonly name = 'scripted:'
   readonly guarantees = memoryGuarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   /** The box that it belongs to. */
   listener!: Listener
   /** All that was ever asked, in order. */

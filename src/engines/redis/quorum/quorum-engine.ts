@@ -43,7 +43,7 @@ export interface QuorumParts {
 export class QuorumEngine implements Engine {
   readonly name: string
   readonly guarantees = quorumGuarantees
-  readonly tellsWanted = false
+  readonly reportsContention = false
   readonly #clock: Clock
   readonly #electorate: Electorate
   readonly #operator: QuorumOperator
