@@ -55,6 +55,15 @@ export function definitions(fixture: EngineFixture): void {
       await waiting
     })
 
+    test('a pause can be ended when nothing else of its limiter is known any more', async boxes => {
+      const box = await boxes.open()
+      const limiter = box.limiter('api', { limit: 5, per: 300 })
+      await limiter.pauseUntil(Date.now() + HOUR)
+      await pause(ENDED)
+      assert.equal(await box.resumeLimiter('api'), 1)
+      await limiter.acquire(1, { wait: '30s' })
+    })
+
     test('the count of a limit goes on while nobody names it, and counts what others take', async boxes => {
       const [strict, lax] = await boxes.pair()
       const both = {

@@ -302,4 +302,4 @@ end
 local done, answer = pcall(decide)
 if done then return answer end
 if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
-return type(answer) == 'table' and answer.err and { err = answer.err } or { err = tostring(answer) }
+return type(answer) == 'table' and answer.err and { err = answer.err } or { err = 'ERR ' .. tostring(answer) }
