@@ -57,7 +57,7 @@ export interface Party {
   readonly token: bigint | undefined
   /** Milliseconds since it made its request. */
   readonly age: number
-  /** Milliseconds until it is dropped unless it is heard of again. */
+  /** Milliseconds until it expires, unless its box renews it. */
   readonly expiresIn: number
 }
 
@@ -212,7 +212,7 @@ export class Box implements AsyncDisposable {
    * @internal
    */
   runs(): Runs {
-    // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
+    // No events about writes: a listener gets those of the lock, and the caller has written nothing itself.
     const store = new Store(this.#session, RUNS, {}, false)
     return new Runs(store, () => this.#session.wallClock(), wallOf(this.#session.clock))
   }
@@ -302,7 +302,7 @@ export class Box implements AsyncDisposable {
   /**
    * An operator's release: takes the grant with this token away from the holder of the key. False when no such grant
    * holds the key; then no grant is touched. The tasks of a box use one lease in turns, and the lowest ten bits of the
-   * token tell these turns apart. In the box that holds the key, the whole token has to match. From another box these
+   * token distinguish these turns. In the box that holds the key, the whole token must match. From another box these
    * bits are ignored: the lease of the holding box is taken away, whichever of its tasks uses it.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */

@@ -123,7 +123,7 @@ export interface WriteEvent extends StoreEvent {
 }
 
 /**
- * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores tell what happens. No
+ * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores publish events. No
  * message is built without a subscriber.
  */
 export const channels = {

@@ -14,7 +14,7 @@ export interface DurationBounds {
 
 /**
  * Turns a duration into milliseconds.
- * @throws InvalidArgumentError that names the option when the value is no duration or lies outside the bounds.
+ * @throws InvalidArgumentError that names the option when the value is not a duration or is outside the bounds.
  */
 export function milliseconds(option: string, value: unknown, bounds: DurationBounds): number {
   const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
@@ -31,7 +31,7 @@ export function milliseconds(option: string, value: unknown, bounds: DurationBou
   return parsed
 }
 
-/** Whether a text is a duration, within whatever bounds. */
+/** Whether a text is a duration, of any length. */
 export function isDuration(text: string): boolean {
   return TEXT.test(text)
 }

@@ -96,12 +96,12 @@ class MutexElection implements Election {
     checkKey('name of an election with its store', `${TERMS}/${name}`)
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
-    // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
+    // No events about writes: a listener gets those of the lock, and the caller has written nothing itself.
     this.#terms = new Store(session, TERMS, {}, false)
   }
 
   async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T> {
-    // The lock itself refuses options that are no object.
+    // The lock itself refuses options that are not an object.
     if (typeof options !== 'object' || options === null || !('again' in options))
       return this.#lead(task, options)
     const { again = false, ...term } = options

@@ -28,7 +28,7 @@ export type Once<T> =
   /** It had been done for this slot, or for a later one. */
   | { readonly ran: false; readonly slot: string; readonly result?: undefined }
 
-/** One slot: a period of the wall clock, or whatever has this name. */
+/** One slot: a period of the wall clock, or a name. */
 interface Slot {
   readonly name: string
   /** When a period begins: milliseconds since 1970. */

@@ -30,7 +30,8 @@ const TRY_AGAIN = 250
  *   query takes `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
- * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` for all processes on the same database that
+ * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` for all processes on the same database
+ * that
  *   name the same schema, which is made when it is missing. The URL is one of libpq: several servers have a comma between
  *   them, `?host=/run/postgresql` is the folder of a socket, `?sslmode=verify-full` connects over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
@@ -74,7 +75,9 @@ export async function open(
   }
 }
 
-/** Returns the box if it opens within this time, in milliseconds; closes one that opens later. @throws UnavailableError */
+/**
+ * Returns the box if it opens within this time, in milliseconds; closes one that opens later. @throws UnavailableError
+ */
 async function inTime(opening: Promise<Box>, left: number, engine: string): Promise<Box> {
   const over = new AbortController()
   const late = pause(left, systemClock, over.signal).then(() => undefined)

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** Characters that a key has at the most. */
+/** Maximum number of characters of a key. */
 export const LONGEST_KEY = 1024
 
 /**
@@ -25,7 +25,7 @@ export function checkSignal(signal: unknown): void {
   }
 }
 
-/** @throws InvalidArgumentError when the options are no object or one has a name that is not known. */
+/** @throws InvalidArgumentError when the options are not an object or have an unknown name. */
 export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
   if (typeof options !== 'object' || options === null) {
     throw new InvalidArgumentError(`options must be an object, not ${shown(options)}`)
@@ -53,7 +53,9 @@ function isZone(timeZone: string): boolean {
 
 const UTC = /^(?:etc\/)?(?:utc|uct|universal|zulu|gmt)$/i
 
-/** The one spelling of a time zone that was checked; empty for UTC. Processes that spell it differently mean the same. */
+/**
+ * The one spelling of a time zone that was checked; empty for UTC. Processes that spell it differently mean the same.
+ */
 export function spelledZone(timeZone: string): string {
   if (UTC.test(timeZone)) return ''
   const known = Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone

@@ -12,8 +12,8 @@ const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SI
 export class Child {
   readonly #process: ChildProcess
   /**
-   * Whether the command has its own process group, so that signals reach everything it starts. At a terminal it has not:
-   * it could not read the keyboard, and Ctrl-Z would stop this process alone.
+   * Whether the command has its own process group, so that signals reach everything it starts. At a terminal it has
+   * not: it could not read the keyboard, and Ctrl-Z would stop this process alone.
    */
   readonly #ownGroup: boolean
   // Accessing `process.stdin` would open it, and the input belongs to the command.

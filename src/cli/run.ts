@@ -118,8 +118,8 @@ async function acquire(
 }
 
 /**
- * Runs the command and returns its status; undefined if it has succeeded for the slot before. A run that failed does not
- * count.
+ * Runs the command and returns its status; undefined if it has succeeded for the slot before. A run that failed does
+ * not count.
  */
 async function runOnce(
   box: Box,

@@ -66,7 +66,8 @@ const HEAD = ['KEY', 'WAITING', 'HOLDER', 'HOST', 'PID', 'AGE', 'LEASE', 'NEXT',
 const RIGHT_ALIGNED = [1, 4, 5, 6, 9, 10]
 
 /**
- * Renders the totals, then a line for each key with its first holder and first waiter; the keys with most waiters first.
+ * Renders the totals, then a line for each key with its first holder and first waiter; the keys with most waiters
+ * first.
  */
 export function overview(reports: readonly LockReport[]): string[] {
   const sorted = [...reports].sort((a, b) => b.waiters.length - a.waiters.length || (a.key < b.key ? -1 : 1))

@@ -14,8 +14,8 @@ export interface WorkOptions {
 }
 
 /**
- * Runs a command while the grant is held. If the grant is lost, sends SIGTERM, and SIGKILL after the grace period. Returns
- * the exit status.
+ * Runs a command while the grant is held. If the grant is lost, sends SIGTERM, and SIGKILL after the grace period.
+ * Returns the exit status.
  * @throws CommandError if it can't be started; LostError if the grant is already lost.
  */
 export async function work(

@@ -15,7 +15,8 @@ const MOST_PERMITS = 2 ** 31 - 1
 
 /**
  * Checks claims and brings them into their one order.
- * @throws InvalidArgumentError when there is no claim, a key is invalid or has two different claims, or permits are out of range.
+ * @throws InvalidArgumentError when there is no claim, a key is invalid or has two different claims, or permits are
+ * out of range.
  */
 export function claimSet(claims: readonly Claim[]): ClaimSet {
   if (claims.length === 1) return toSet([checked(claims[0]!)])

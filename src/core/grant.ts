@@ -19,13 +19,13 @@ export interface Grant extends AsyncDisposable {
   assertHeld(): void
   /**
    * Binds the exclusive keys of the grant to a transaction of the caller's own, on an engine that keeps its state in
-   * the same database. From now until that transaction has committed or is gone, no other caller gets these keys. So what it writes is
-   * committed before anything that the next holder writes, also if this process is stopped for longer than its lease.
-   * Call it first in the transaction, and again in each further one.
+   * the same database. From now until that transaction has committed or is gone, no other caller gets these keys. So
+   * what it writes is committed before anything that the next holder writes, also if this process is stopped for
+   * longer than its lease. Call it first in the transaction, and again in each further one.
    * @param transaction the client that has begun the transaction: of `pg`, of `postgres` or of PGlite.
    * @throws LostError when the grant is not held any more: roll the transaction back. InvalidArgumentError when the
-   * engine has no such transactions, or the grant has no exclusive key. UnavailableError when the statement fails, which
-   * ends the transaction.
+   * engine has no such transactions, or the grant has no exclusive key. UnavailableError when the statement fails,
+   * which ends the transaction.
    */
   fence(transaction: object): Promise<void>
   /** Milliseconds for which the grant is still certainly held without a renewal; 0 when it is lost. */

@@ -273,8 +273,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   /**
-   * Keeps a released lease for the next local caller. The engine reports as soon as another request waits for it, and only
-   * then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
+   * Keeps a released lease for the next local caller. The engine reports as soon as another request waits for it, and
+   * only then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
    */
   #keepSpare({ lease }: LocalGrant): void {
     this.#finish(lease)

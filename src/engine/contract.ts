@@ -35,7 +35,7 @@ export interface WaitTerms {
 
 /**
  * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The
- * entry lasts for `entryTtl` without being heard of. With a wait of 0 the request is answered `busy` instead of
+ * entry lasts for `entryTtl` without a sign of life. With a wait of 0 the request is answered `busy` instead of
  * queued, and nothing is left behind. Repeating an enqueue of the same request changes nothing.
  */
 export interface Enqueue extends WaitTerms {
@@ -170,7 +170,7 @@ export interface Write {
   readonly value: string | undefined
 }
 
-/** Asks to be told of every change of a store key, until `unwatch`. */
+/** Subscribes to changes of a store key, until `unwatch`. */
 interface Watch {
   readonly type: 'watch' | 'unwatch'
   readonly session: string
@@ -216,8 +216,8 @@ export type RequestStatus =
       /** When to poll again unless a wake-up comes before: milliseconds from now. */
       readonly lookAgain: number
       /**
-       * The sessions with a request before it on any of its keys, for engines that can prove a session dead. Where other
-       * requests wait before it, too, those at the ends of a long queue only.
+       * The sessions with a request before it on any of its keys, for engines that can prove a session dead. Where
+       * other requests wait before it, too, those at the ends of a long queue only.
        */
       readonly behind: readonly string[]
       /** True when `behind` leaves sessions out. */
@@ -273,7 +273,7 @@ export interface RequestReport {
   readonly expiresIn: number
 }
 
-/** A holder as a waiter behind it is told of it. */
+/** A holder as it is reported to a waiter behind it. */
 export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'label' | 'age'>
 
 export interface Outcomes {
@@ -299,7 +299,7 @@ export interface Outcomes {
 
 export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
 
-/** What an engine tells a box unasked. Each call is a hint: it may come late, twice, without cause, or not at all. */
+/** Receives an engine's notifications. Each call is a hint: it may come late, twice, without cause, or not at all. */
 export interface Listener {
   /** The request may have been reserved. */
   wake(id: string): void
@@ -348,7 +348,7 @@ export interface Engine {
   withdraw?(request: LockRequest): boolean
   /**
    * Until when the session certainly lives, and with it all that it holds: clock time. For engines whose sessions end
-   * when they are not heard of. Grants are not held beyond that time, whatever their lease.
+   * when they are not heard of. Grants are not held beyond that time, even if their lease is longer.
    */
   certainUntil?(): number
   /**
@@ -371,7 +371,8 @@ export interface Engine {
   /**
    * Binds a grant to a transaction of the caller's, for engines that keep their state in a database of the caller's.
    * Until that transaction ends, the keys are granted to no other request. False: the grant is not held any more.
-   * Rejects with InvalidArgumentError for what is no transaction, and with UnavailableError when the statement fails.
+   * Rejects with InvalidArgumentError for what is not a transaction, and with UnavailableError when the statement
+   * fails.
    */
   fence?(grant: Granted, transaction: object): Promise<boolean>
   /**
@@ -390,10 +391,10 @@ export interface Reservation {
   readonly latest: number
 }
 
-/** How long a reservation lasts until it has to be claimed: milliseconds. */
+/** How long a reservation can be claimed, in milliseconds. */
 export const CLAIM_WINDOW = 1000
 
-/** How long a waiter may go without being heard of before other requests may go past it: milliseconds. */
+/** How long a waiter blocks other requests without a heartbeat, in milliseconds. */
 export const WAITER_TTL = 5000
 
 /** How often a waiter reports that it is alive, unless its lease or its wait requires it more often: milliseconds. */
@@ -403,7 +404,7 @@ export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 export const LOOK_EVERY = 10_000
 
 /**
- * How long a waiter's entry in the engine's queue blocks others without being heard of: milliseconds. After that it
+ * How long a waiter's entry in the engine's queue blocks others without a heartbeat, in milliseconds. After that it
  * keeps its place until a request that came later needs it, see {@link placeTtl}.
  */
 export function entryTtl(terms: WaitTerms): number {
@@ -419,10 +420,10 @@ export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
-/** Within how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
+/** Maximum time between two heartbeats of a waiter that keep its entry alive, in milliseconds. */
 export function heartbeatWithin({ lease, wait }: WaitTerms): number {
   return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
 }
 
-/** The part of its lease, or of the window after its wait, by whose end a waiter has to be heard of again. */
+/** The part of its lease, or of the window after its wait, within which a waiter must send a heartbeat. */
 const HEARTBEAT_PART = 2 / 3

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { LostError, SignalboxError, type ErrorCode } from '../errors.js'
 
-/** A problem document of RFC 9457. It tells nothing of the engine, which is no business of the client. */
+/** A problem document of RFC 9457. It does not describe the engine, which is internal to the service. */
 export interface ProblemDocument {
   readonly type: 'about:blank'
   /** The name of the status. */
@@ -64,7 +64,8 @@ function meaningOf(error: SignalboxError): Meaning {
 }
 
 /**
- * What to answer to a request that met an error: for error handlers. Undefined for what is no error of Signalbox.
+ * Maps an error to an HTTP status and a problem document, for error handlers. Undefined for other errors than
+ * Signalbox's.
  *
  * ```ts
  * const problem = problemOf(error)

@@ -5,7 +5,7 @@ import { checkOptions } from '../options.js'
 /** How a limiter is closed. */
 export interface LimiterCloseOptions {
   /**
-   * Lets waiters have their turn: true for as long as it takes, or a duration for how long at the most. Default: false.
+   * Lets waiters have their turn: true for no time limit, or the maximum duration. Default: false.
    */
   drain?: boolean | Duration | undefined
 }

@@ -21,7 +21,7 @@ export interface LimitOptions {
   timeZone?: string | undefined
 }
 
-/** What a limiter may have beside its limits. */
+/** Options of a limiter besides its limits. */
 interface CommonOptions {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
@@ -86,7 +86,7 @@ const WINDOWS = ['sliding', 'calendar', 'smooth']
 const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 
 /**
- * @param names of the options that a limiter may have beside its limits.
+ * @param names of the options that a limiter may have besides its limits.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function checkedOptions(
@@ -176,7 +176,7 @@ function checkedLimit(options: LimitOptions, jitter: number): Limit {
 /**
  * Which of several limits is meant.
  * @param per its length; undefined where there is one limit.
- * @throws InvalidArgumentError that tells which limits there are, unless exactly one is meant.
+ * @throws InvalidArgumentError that lists the limits, unless exactly one is meant.
  */
 function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): number {
   const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)

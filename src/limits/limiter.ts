@@ -34,7 +34,7 @@ export interface Limiter {
    */
   tryAcquire(n?: number): Permit | undefined
   /**
-   * As `tryAcquire` for one call. It also tells what is left and when more comes back. What `explain` tells after a
+   * As `tryAcquire` for one call. It also returns what is left and when more comes back. What `explain` returns after a
    * `tryAcquire` may be of a later moment.
    * @throws ClosedError
    */

@@ -9,7 +9,7 @@ export interface PermitGiver {
   unused(taken: Taken): void
 }
 
-/** Permission for so many calls, from the moment it was given. */
+/** Permission for `n` calls, from the moment it was granted. */
 export class Permit implements Disposable {
   #giver: PermitGiver | undefined
   readonly #at: number

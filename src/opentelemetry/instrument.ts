@@ -66,7 +66,7 @@ function has(provider: unknown, method: string): boolean {
   return typeof (provider as Record<string, unknown> | null)?.[method] === 'function'
 }
 
-/** Tells a sink all that the channels tell; what is returned ends that. */
+/** Passes all events of the channels to a sink; the returned function ends that. */
 function listen(sink: Metrics | Spans): (() => void)[] {
   return (Object.keys(channels) as (keyof typeof channels)[]).map(name => {
     const listener = (message: unknown): void => sink[name](message as never)

@@ -23,7 +23,7 @@ const BOUNDARIES = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60
 /** What the lock of an election begins with. */
 const ELECTION = 'election:'
 
-/** What boxes, locks, limits and stores tell, as counters and histograms. */
+/** Records events of boxes, locks, limits and stores as counters and histograms. */
 export class Metrics {
   readonly #lockName: (keys: readonly string[]) => string | undefined
   readonly #boxes: UpDownCounter

@@ -29,7 +29,7 @@ const SHOWN: ReadonlySet<string> = new Set([
   'attempts',
 ])
 
-/** What locks, limits and stores tell, as spans. */
+/** Records events of locks, limits and stores as spans. */
 export class Spans {
   readonly #tracer: Tracer
   /** The context in which a lock was requested: it may be granted within the release of another task. */

@@ -37,7 +37,7 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
   /**
    * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
    * first key and id does nothing, also when the key was deleted meanwhile. Several ids stand for several parts that
-   * are committed together: a part that was committed before is told by `Transaction.committed`, and the transaction
+   * are committed together: `Transaction.committed` reports a part that was committed before, and the transaction
    * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
    */
   id?: string | readonly (string | PartId)[] | undefined

@@ -93,7 +93,7 @@ export class Store {
   }
 
   /**
-   * Writes the value whatever is stored now, without any lock, and returns the new version. A transaction that has read
+   * Writes the value unconditionally, without a lock, and returns the new version. A transaction that has read
    * the key finds out at its commit.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
@@ -165,7 +165,7 @@ export class Store {
 
   /**
    * Yields the entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be yielded as one. The engine tells of a change at once. If that message is lost, the box finds the
+   * together may be yielded as one. The engine reports a change at once. If that message is lost, the box finds the
    * change within 10 seconds, because it reads all its watched keys that often. While the engine can't be reached,
    * nothing is yielded; the watch goes on when it can. The process stays alive while the next entry is awaited.
    * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program

@@ -11,12 +11,12 @@ export interface Transaction {
   put(key: string, value: unknown): void
   /** Deletes at the commit; deleting an absent key is fine. */
   delete(key: string): void
-  /** Whether the part with this id, of several in the option `id`, was committed before and has to be left out. */
+  /** Whether the part with this id, of several in the option `id`, was committed before and must be left out. */
   committed(id: string): boolean
   /**
    * Leaves the part with this id, of several in the option `id`, out of this commit: its id is not recorded, and it can
    * be tried another time.
-   * @throws InvalidArgumentError when there is no such part.
+   * @throws InvalidArgumentError if there is no such part.
    */
   leaveOut(id: string): void
   /** The fencing token under which the commit will be made. */

@@ -1,7 +1,7 @@
 import type { LockRequest } from '../contract.js'
 import type { Purpose } from './state-engine.js'
 
-/** The requests that an operation names. Their claims tell where an engine finds what it has of them. */
+/** The requests that an operation names. Their claims show where an engine keeps its data about them. */
 export function requestsIn(purpose: Purpose): LockRequest[] {
   switch (purpose.type) {
     case 'extendOrYield':

@@ -32,7 +32,7 @@ export interface EngineState extends TableState, StoreState, WatchState {
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void
 }
 
-/** What a session is told. */
+/** A notification for a session. */
 export interface Hint {
   readonly type: 'wake' | 'lost' | 'changed'
   /** The id of the request, or the store key that has changed. */
@@ -57,7 +57,7 @@ export interface Moment {
 interface Decided<Outcome> {
   readonly outcome: Outcome
   readonly effects: readonly AnyEffect[]
-  /** The other sessions that are to be told, as far as they are known. */
+  /** The other sessions to notify, as far as they are known. */
   readonly told: ReadonlyMap<string, SessionInfo>
 }
 
@@ -116,8 +116,8 @@ export abstract class StateEngine implements Engine {
   protected abstract transact<T>(work: (state: EngineState) => T, purpose: Purpose): Awaitable<T>
 
   /**
-   * Brings a hint to the engine of another session, which tells its box by {@link receive}. A hint may be lost. Settles
-   * when the end of this process can't lose it any more. Never rejects.
+   * Brings a hint to the engine of another session, which notifies its box by {@link receive}. A hint may be lost.
+   * Settles when the end of this process can't lose it any more. Never rejects.
    */
   protected abstract notify(to: SessionInfo, hint: Hint): Awaitable<void>
 

@@ -14,9 +14,9 @@ const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
  * each other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is
  * open, which shows that it lives when its socket file is gone.
  *
- * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters notes
- * in it which files it uses. A later one must not use others, which would be there if somebody had deleted the files
- * while boxes are open: those boxes would not see what it does, and could delete its log when they close.
+ * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters
+ * notes in it which files it uses. A later one must not use others, which would be there if somebody had deleted the
+ * files while boxes are open: those boxes would not see what it does, and could delete its log when they close.
  *
  * The lock that SQLite keeps on the database of the boxes is not enough: a process loses it when it closes any other
  * descriptor of that file, as a program does that copies it. Nor is the door, which may be deleted.
@@ -53,8 +53,8 @@ export class Door {
   }
 
   /**
-   * The files that the boxes inside use, where they have to be in this folder: the box that noted them may have known the
-   * folder by another path, such as a link or a mount. @throws SqliteError
+   * The files that the boxes inside use, where they have to be in this folder: the box that noted them may have known
+   * the folder by another path, such as a link or a mount. @throws SqliteError
    */
   noted(): Original[] {
     // The locks of those inside do not let this one make the table.

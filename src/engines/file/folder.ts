@@ -32,8 +32,8 @@ const FOR_OWNER = 0o700
 const ABOVE = 0o755
 
 /**
- * Makes a folder with those above it and the door, unless they are there, and makes sure that the database can be in it.
- * A new folder is for its owner alone.
+ * Makes a folder with those above it and the door, unless they are there, and makes sure that the database can be in
+ * it. A new folder is for its owner alone.
  * @throws UnavailableError when its path is too long, it is on a network file system, or this user may not write a file
  * of the database; what the system says when it can't be made.
  */

@@ -63,7 +63,9 @@ function split(url: string): [path: string, query: string] {
   return [withHome(path), query]
 }
 
-/** The path with the home folder in the place of its `~`, as a shell has it. @throws InvalidArgumentError for `~user` */
+/**
+ * The path with the home folder in the place of its `~`, as a shell has it. @throws InvalidArgumentError for `~user`
+ */
 function withHome(path: string): string {
   if (!path.startsWith('~')) return path
   if (path !== '~' && !path.startsWith('~/'))

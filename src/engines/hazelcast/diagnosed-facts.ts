@@ -25,7 +25,9 @@ interface MemberFacts {
 /** What a client can see of the configuration of a map. */
 export interface MapFacts {
   readonly name: string
-  /** Number of members that have a backup of a change when it is confirmed; undefined if the client does not show it. */
+  /**
+   * Number of members that have a backup of a change when it is confirmed; undefined if the client does not show it.
+   */
   readonly backups: number | undefined
   /** How long an entry lives if it is written without a TTL, in milliseconds; Infinity if it never expires. */
   readonly life: number

@@ -223,7 +223,9 @@ export class PostgresEngine implements Engine {
     }
   }
 
-  /** Passes on what has happened to the requests and values of sessions. The server has notified others, or this does. */
+  /**
+   * Passes on what has happened to the requests and values of sessions. The server has notified others, or this does.
+   */
   #notify(told: readonly Told[], isNotified: boolean): Promise<void> | undefined {
     const underway: Promise<void>[] = []
     for (const each of told) {

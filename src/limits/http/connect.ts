@@ -16,11 +16,11 @@ export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
 ) => void
 
 /**
- * Middleware that limits incoming requests. Every answer tells the limit in `RateLimit-Policy` and `RateLimit`; a
+ * Middleware that limits incoming requests. Every response shows the limit in `RateLimit-Policy` and `RateLimit`; a
  * request above it is answered 429 with `Retry-After` and goes no further. A permit is released when the answer has
  * been sent or the connection has closed. While the engine of a box's limiter can't be asked, its `onUnavailable`
- * decides, and answers tell no limit. A request that meets an error of the limiter is answered as `problemOf` of
- * `signalbox/http` says; what `key` throws goes to `next`.
+ * decides, and responses do not show a limit. A request that meets an error of the limiter is answered as `problemOf`
+ * of `signalbox/http` says; what `key` throws goes to `next`.
  * @throws InvalidArgumentError
  */
 export function limitRequests<Request extends IncomingMessage = IncomingMessage>(

@@ -13,7 +13,7 @@ const LEAST_MILLISECONDS = 1e12
 const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
 
-/** A quota as a service tells it. */
+/** A quota as a service reports it. */
 interface Quota {
   readonly remaining: number
   /** Milliseconds. */
@@ -75,7 +75,7 @@ function oldStructured(text: string): readonly Quota[] {
     const members = parseDictionary(text)
     return quota(members.get('remaining')?.[0], members.get('reset')?.[0])
   } catch {
-    // A header that can't be parsed tells nothing.
+    // A header that can't be parsed is ignored.
     return []
   }
 }

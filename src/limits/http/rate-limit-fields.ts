@@ -5,7 +5,7 @@ import type { LimitReport } from '../../engine/limits/window.js'
 export type Field = readonly [name: string, value: string]
 
 /**
- * The header fields of the IETF's draft that tell a caller its quota.
+ * The header fields of the IETF's draft that report a caller's quota.
  * @param name of the policy; where there are several limits, each adds its window.
  */
 export function rateLimitFields(name: string, limits: readonly LimitReport[]): readonly Field[] {
@@ -15,7 +15,7 @@ export function rateLimitFields(name: string, limits: readonly LimitReport[]): r
   ]
 }
 
-/** Whether a field adds to one of the same name, which another limit may have told: others replace it. */
+/** Whether a field adds to one of the same name, which another limit may have set: others replace it. */
 export function isAdded([name]: Field): boolean {
   return name.startsWith('RateLimit')
 }
@@ -25,7 +25,7 @@ export function seconds(milliseconds: number): number {
   return Math.ceil(milliseconds / 1000)
 }
 
-/** The name under which one of several limits is told. */
+/** The name under which one of several limits is reported. */
 export function policyName(name: string, limits: readonly LimitReport[], limit: LimitReport): string {
   return limits.length === 1 ? name : `${name}-${limit.per}ms`
 }

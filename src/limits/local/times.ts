@@ -61,15 +61,15 @@ const FARTHEST_PAUSE = 366 * 86_400_000
 
 /**
  * What `pauseUntil` was given, as milliseconds since 1970.
- * @throws InvalidArgumentError for what is no time, or more than 366 days ahead of `wall`.
+ * @throws InvalidArgumentError for an invalid time, or one more than 366 days ahead of `wall`.
  */
 export function pauseTime(time: Date | number, wall: number): number {
-  const told = time instanceof Date ? time.getTime() : time
-  if (typeof told !== 'number' || !Number.isFinite(told)) {
+  const milliseconds = time instanceof Date ? time.getTime() : time
+  if (typeof milliseconds !== 'number' || !Number.isFinite(milliseconds)) {
     throw new InvalidArgumentError(`pauseUntil must be a Date or milliseconds since 1970, not ${shown(time)}`)
   }
-  if (told - wall > FARTHEST_PAUSE) {
+  if (milliseconds - wall > FARTHEST_PAUSE) {
     throw new InvalidArgumentError(`pauseUntil must be a time within the next 366 days, not ${shown(time)}`)
   }
-  return told
+  return milliseconds
 }

@@ -18,7 +18,7 @@ export type BoxLimiterOptions = {
   jitter?: Duration | undefined
   /**
    * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any
-   * number. The permits of a dead process come back with its lease, after 30 seconds at the most. While processes go by
+   * number. The permits of a dead process come back with its lease, after at most 30 seconds. While processes go by
    * different numbers, each permit takes the part of the whole that its own process's number says.
    */
   concurrency?: number | undefined
@@ -55,7 +55,7 @@ export interface BoxTerms {
   readonly most: number
   /** How far ahead permits are reserved: milliseconds. */
   readonly horizon: number
-  /** For how long a permit can be used at the least and at the most: milliseconds. */
+  /** Minimum and maximum time for which a permit can be used, in milliseconds. */
   readonly hold: number
   readonly mostHold: number
   /** How many permits may be in use together. */
@@ -69,20 +69,20 @@ export interface BoxTerms {
   readonly signature: string
 }
 
-/** The part of the shortest window for which a reserved permit can be used at the least. */
+/** Minimum part of the shortest window for which a reserved permit can be used. */
 const HOLD = 0.02
 /** The bounds of that, milliseconds: answers take their time, and no caller needs a longer hold. */
 const LEAST_HOLD = 5
 const MOST_HOLD = 1000
 /**
- * The part of a calendar's period for which a permit can be used at the most: none is given in the last part of a
+ * Maximum part of a calendar's period for which a permit can be used: none is given in the last part of a
  * period.
  */
 const PART_OF_PERIOD = 0.5
 /**
- * Permits are reserved so many windows ahead, within these bounds: milliseconds. A process reserves no more than its
- * part of one window, so this is enough for more processes than the limit has permits. Up to then they are served in
- * the order in which they asked.
+ * Permits are reserved this many windows ahead, within these bounds in milliseconds. A process reserves no more than
+ * its part of one window, so this is enough for more processes than the limit has permits. Up to then they are served
+ * in the order in which they asked.
  */
 const AHEAD = 5
 const LEAST_AHEAD = 500

@@ -37,14 +37,14 @@ export interface KeyedBoxLimiter {
    */
   tryAcquire(n?: number): Promise<Permit | undefined>
   /**
-   * As `tryAcquire` for one call. It also tells what is left and when more comes back, from the same answer of the
-   * engine. What `explain` tells after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
+   * As `tryAcquire` for one call. It also returns what is left and when more comes back, from the same reply of the
+   * engine. What `explain` returns after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
    */
   decide(): Promise<BoxDecision>
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
    * served; processes take turns. With a `concurrency` the caller waits for a permit of that first, and `wait` is for
-   * both together. That permit is leased: a process that the engine does not hear of for 30 seconds loses it, although
+   * both together. That permit is leased: a process that does not renew it for 30 seconds loses it, although
    * the call may go on. Rejects with TimedOutError when `wait` is over, or as soon as the engine says that it can't be
    * met (BusyError for a wait of 0), BusyError when too many callers wait, AbortedError, and as `tryAcquire` does.
    */
@@ -57,7 +57,7 @@ export interface KeyedBoxLimiter {
   /**
    * What a caller that asked for `n` permits now would meet. `place` counts the waiters of this process. `readyIn`
    * counts what other processes have reserved, but not their waiters for which nothing is reserved yet. Of a
-   * `concurrency` it tells what this box knows: how many are `running` here; and `waitsFor` names it when callers of
+   * `concurrency` it shows what this box knows: how many are `running` here; and `waitsFor` names it when callers of
    * this box wait for a permit of it, or hold all of them. Rejects as `tryAcquire` does.
    */
   explain(n?: number): Promise<Explanation>
@@ -73,7 +73,9 @@ export interface KeyedBoxLimiter {
    * within 2.5 seconds. Rejects as `tryAcquire` does.
    */
   resume(): Promise<void>
-  /** Why the engine could not be asked the last time; undefined when it could. It tells an outage from a limit. */
+  /**
+   * Why the engine could not be asked the last time; undefined when it could. It distinguishes an outage from a limit.
+   */
   readonly outage: Error | undefined
 }
 
@@ -109,7 +111,7 @@ export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
   readonly session: string
 }
 
-/** What was unused for so many milliseconds is forgotten. */
+/** How long an unused entry is kept, in milliseconds. */
 const FORGET = 10_000
 /** No key is empty. */
 const WHOLE = ''
@@ -232,7 +234,7 @@ export class BoxLimiters {
   #sweep(since: number): void {
     for (const [name, { byKey, usedAt, made, terms }] of this.#families) {
       for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
-      // A limit that was set is remembered, because no caller's options tell it.
+      // A limit that was set is remembered, because no caller's options have it.
       if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
@@ -272,16 +274,17 @@ class OfKey implements KeyedBoxLimiter {
     try {
       const { outcome, explanation } = await this.#with(permits => permits.decide())
       const permit = outcome instanceof BusyError ? undefined : outcome
-      this.#tell(1, since, permit ? undefined : outcome)
+      this.#publish(1, since, permit ? undefined : outcome)
       return { permit, explanation }
     } catch (error) {
-      this.#tell(1, since, error)
+      this.#publish(1, since, error)
       throw error
     }
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers) return this.#told(n, options)
+    if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers)
+      return this.#acquirePublishing(n, options)
     return this.#acquire(n, options)
   }
 
@@ -317,21 +320,21 @@ class OfKey implements KeyedBoxLimiter {
     return this.#permits.outage
   }
 
-  /** Acquires, and tells the subscribers of the outcome. */
-  async #told(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
+  /** Acquires, and publishes the outcome. */
+  async #acquirePublishing(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
     const since = this.#now
     try {
       const permit = await this.#acquire(n, options)
-      this.#tell(n, since, undefined)
+      this.#publish(n, since, undefined)
       return permit
     } catch (error) {
-      this.#tell(n, since, error)
+      this.#publish(n, since, error)
       throw error
     }
   }
 
   /** Tells the subscribers of the outcome of a request. @param error undefined when the permits were given. */
-  #tell(n: number, since: number, error: unknown): void {
+  #publish(n: number, since: number, error: unknown): void {
     const event = { ...this.#event(), n, waited: this.#now - since }
     if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)
     else channels.refused.publish({ ...event, error } satisfies RefusedEvent)

@@ -28,7 +28,7 @@ interface Stamped {
   readonly until: number
 }
 
-/** In the record of every key but the first: tells where the transaction is. */
+/** In the record of every key but the first: points to the transaction. */
 export interface Pointer extends Stamped {
   readonly state: 'pointer'
   readonly primary: string
@@ -63,7 +63,7 @@ export const BLANK: KeyRecord = {
 
 /** So many decisions are remembered in a record, for those whose answer was lost. */
 const REMEMBERED = 8
-/** How long a record without value is kept at the least, longer than any write is on its way: milliseconds. */
+/** Minimum time for which a record without a value is kept, longer than any write takes to arrive, in milliseconds. */
 const DELETED_FOR = 3_600_000
 
 /** The value, for a reader. */
@@ -76,7 +76,7 @@ export function nextVersion(record: KeyRecord, now: number): number {
   return Math.max(record.version + 1, Math.floor(now * 1000))
 }
 
-/** How long a record has to be kept unless it is written over: milliseconds, undefined for ever. */
+/** How long a record must be kept unless it is overwritten, in milliseconds; undefined for forever. */
 export function keptFor(record: KeyRecord, now: number): number | undefined {
   if (record.value !== undefined || record.stamp !== undefined) return undefined
   let until = Math.max(record.until, now + DELETED_FOR)

@@ -7,7 +7,7 @@ export interface FoundRecord<Version = unknown> {
 
 /**
  * A key-value store of the caller that values can be kept in. It reads a record with a version, and writes a record
- * only over the version that was read. `checkRecords` tells whether a store meets these demands.
+ * only over the version that was read. `checkRecords` checks whether a store meets these requirements.
  *
  * Both methods see all that any client wrote before they were called. A rejection is a failure: nothing was read; or
  * the record may have been written, now or later.
@@ -18,7 +18,7 @@ export interface Records<Version = unknown> {
   /**
    * Writes a record if the key still has this version, in one step; undefined stands for a key without one.
    * A version may come again only with the very same text.
-   * @param keep how long the record has to be kept unless it is written over: milliseconds, undefined for ever. After
+   * @param keep how long the record must be kept unless it is overwritten: milliseconds, undefined for forever. After
    * that it is worth nothing, and the store may drop it.
    * @returns the version of what was written; undefined when another one was found and nothing was written.
    */

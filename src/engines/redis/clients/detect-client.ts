@@ -19,7 +19,8 @@ export type Existing =
   | { readonly kind: 'cluster'; readonly client: ExistingCluster }
 
 /**
- * Detects the kind of a client by its methods: a `Redis` or a `Cluster` of ioredis, a client or a cluster of node-redis.
+ * Detects the kind of a client by its methods: a `Redis` or a `Cluster` of ioredis, a client or a cluster of
+ * node-redis.
  * @throws InvalidArgumentError when it is nothing of these, or cannot be used
  */
 export function detectClient(client: unknown): Existing {

@@ -14,10 +14,10 @@ import { withConstants } from './script.js'
  * out twice gives back once; the days of time zones are told by the caller; and equal units that follow each other are
  * told, decided and answered together, as far as they have the same instant, which comes to the same.
  *
- * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0 for none) and
- * permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of
- * days), of permits to take back (number, instant, from when on), of units (how many equal ones, number, more,
- * within).
+ * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0
+ * for none) and permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a
+ * counted list of days), of permits to take back (number, instant, from when on), of units (how many equal ones,
+ * number, more, within).
  */
 export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
   const parts = [
