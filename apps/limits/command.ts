@@ -25,7 +25,7 @@ export async function limits(args: readonly string[]): Promise<number> {
   const modes: readonly Mode[] = ['tasks', 'threads', 'processes']
   const command = new Command('limits')
     .description(
-      'Many workers call a service that takes so many calls a second, and the service counts what arrives: ways to keep ' +
+      'Many workers call a service with a limit of calls per second, and the service counts what arrives: ways to keep ' +
         'the limit, side by side.',
     )
     .option('--workers <number>', 'how many call', wholeNumber(1, 1000), 50)
@@ -40,7 +40,7 @@ export async function limits(args: readonly string[]): Promise<number> {
     .option('--json <file>', 'write the figures there')
     .option(
       '--picture <file>',
-      'draw the calls of the first scenario over time there, in SVG; default: beside the figures, or limits.svg',
+      'draw the calls of the first scenario over time there, in SVG; default: next to the figures, or limits.svg',
     )
     .allowExcessArguments(false)
     .exitOverride()

@@ -95,7 +95,7 @@ export function trainsCommand(): Command {
     .option('--processes <number>', 'worker processes', wholeNumber(1, 256), 4)
     .option(
       '--days <number>',
-      'play the timetable so many times, each with new trains (default: 30)',
+      'number of times to play the timetable, each with new trains (default: 30)',
       wholeNumber(1, 100_000),
     )
     .option(
@@ -110,7 +110,7 @@ export function trainsCommand(): Command {
     .addOption(new Option('--by <kind>', 'what a location is (default: "stop")').choices(['stop', 'station']))
     .option(
       '--speed <factor>',
-      'play against the clock, so many times as fast (default: as fast as it goes)',
+      'play in real time, sped up by this factor (default: as fast as possible)',
       positive,
     )
     .option(
