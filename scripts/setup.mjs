@@ -16,6 +16,7 @@ import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
 import { withLock } from './lock-file.mjs'
 import { areSetsMissing, installSets, packageSets } from './packages.mjs'
+import { missingFunctionCheck } from './postgresql.mjs'
 import { moreServers, servers } from './servers.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
@@ -72,6 +73,15 @@ function javaServer(name) {
 }
 
 /**
+ * Checks functions of PostgreSQL.
+ * @type {Step}
+ */
+const functionCheck = {
+  missing: missingFunctionCheck,
+  provide: () => installPackages([missingFunctionCheck()].filter(name => name !== undefined)),
+}
+
+/**
  * An older server, for the long run.
  * @type {Step}
  */
@@ -98,7 +108,7 @@ function interop(...names) {
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
   ['servers', [installed(servers), ...javaServers.map(javaServer)]],
-  ['more-servers', [installed(moreServers)]],
+  ['more-servers', [installed(moreServers), functionCheck]],
   ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java', 'runtimes')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),

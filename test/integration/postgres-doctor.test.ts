@@ -154,6 +154,13 @@ test('a server before 13 is found, and no box is opened on it', async () => {
   expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
 })
 
+test('functions that do not pin their search path are found', async () => {
+  const name = await usedDatabase()
+  await query(name, 'alter function signalbox.look(text[], text[]) reset search_path')
+  const { findings } = await diagnose(urlOf(name))
+  expect(findings).toMatchObject([{ id: 'search-path', how: expect.stringMatching(/: look$/) as string }])
+})
+
 test('missing rights are found', async () => {
   const name = await usedDatabase()
   const role = name.replace('d', 'r')

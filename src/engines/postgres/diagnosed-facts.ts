@@ -23,6 +23,8 @@ interface ServerFacts {
   readonly hiddenTransactions: number
   /** Of the table of all locks and values; null when the schema is not there. */
   readonly rows: { readonly live: number; readonly dead: number } | null
+  /** The functions of the schema in PL/pgSQL that do not pin their search path. */
+  readonly unpinned: readonly string[]
   /** The tables of the schema that autovacuum is turned off for. */
   readonly neverVacuumed: readonly string[]
 }
@@ -78,6 +80,12 @@ const SERVER = `
     'rows', (
       select json_build_object('live', t.n_live_tup, 'dead', t.n_dead_tup)
         from pg_stat_user_tables t where t.schemaname = $1::text and t.relname = 'data'
+    ),
+    'unpinned', (
+      select coalesce(json_agg(p.proname order by p.proname), '[]')
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
+        where n.nspname = $1::text and l.lanname = 'plpgsql'
+          and not exists (select from unnest(p.proconfig) c where starts_with(c, 'search_path=pg_catalog'))
     ),
     'neverVacuumed', (
       select coalesce(json_agg(c.relname order by c.relname), '[]')

@@ -15,6 +15,7 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
     ...version(facts),
     ...schema(facts),
     ...rights(facts),
+    ...searchPath(facts),
     ...standby(facts),
     ...durability(facts),
     ...standbys(facts),
@@ -74,6 +75,20 @@ function rights({ lacking }: PostgresFacts): Finding[] {
       promises: [],
       how: `the user lacks ${lacking.join(', ')}, so no box can be opened`,
       fix: 'grant them, as `signalbox schema postgres` prints them at its end',
+    },
+  ]
+}
+
+function searchPath({ unpinned, schema: name }: PostgresFacts): Finding[] {
+  if (unpinned.length === 0) return []
+  return [
+    {
+      id: 'search-path',
+      promises: [],
+      how:
+        `functions of the schema ${name} do not pin their search path, so a role that may create functions in a schema ` +
+        `of that path can run code as the user of a box: ${unpinned.join(', ')}`,
+      fix: 'apply what `signalbox schema postgres` prints, as the owner of the schema',
     },
   ]
 }

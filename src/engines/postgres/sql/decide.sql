@@ -38,12 +38,12 @@ declare
   decided record;
   released text;
   made int := 0;
-  worn bigint[] := '{}';
+  worn bigint[] := '{}'::bigint[];
   claims signalbox.claim[];
   guard text;
   done_places bigint[];
   done_answers bigint[];
-  done bigint[] := '{}';
+  done bigint[] := '{}'::bigint[];
   changes int;
   row_id bigint;
   written text[];

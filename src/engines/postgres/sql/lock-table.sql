@@ -19,15 +19,15 @@ declare
   -- The greatest number so far.
   counter bigint;
   -- The rows that are locked, by their place here. Whether one is bound to a transaction is found out when it matters.
-  w_name text[] := '{}';
-  w_id bigint[] := '{}';
-  w_version bigint[] := '{}';
+  w_name text[] := '{}'::text[];
+  w_id bigint[] := '{}'::bigint[];
+  w_version bigint[] := '{}'::bigint[];
   w_unbound boolean[];
   w_dirty boolean[];
   -- What the queues of these rows have.
-  raw signalbox.request[] := '{}';
-  raw_row int[] := '{}';
-  raw_from int[] := '{}';
+  raw signalbox.request[] := '{}'::signalbox.request[];
+  raw_row int[] := '{}'::int[];
+  raw_from int[] := '{}'::int[];
   -- The requests.
   q signalbox.request[];
   q_id text[];
@@ -48,7 +48,7 @@ declare
   e_mode int[];
   e_permits int[];
   e_most int[];
-  need text[] := '{}';
+  need text[] := '{}'::text[];
   missing text[];
   -- The rows to serve, and those of the request.
   todo int[];
@@ -62,7 +62,7 @@ declare
   f int;
   found_row record;
   row_id bigint;
-  row_ids bigint[] := '{}';
+  row_ids bigint[] := '{}'::bigint[];
   row_version bigint;
   one signalbox.request;
   c signalbox.claim;

@@ -113,7 +113,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
   now float8 := signalbox.clock();
-  answers json[] := '{}';
+  answers json[] := '{}'::json[];
   made int := 0;
   version bigint;
   content text;
