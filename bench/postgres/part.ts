@@ -4,6 +4,7 @@ import { IDLE_BOXES } from '../lockers/postgres-server.js'
 import { crowdedPostgres, signalboxPostgres } from '../lockers/signalbox-server.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { postgresPermits } from './permits.js'
+import { postgresValues } from './values.js'
 
 const peers = [advisory, polledAdvisory, advisoryWithin, rowLock]
 const libraries = [signalboxPostgres, ...peers]
@@ -12,9 +13,9 @@ function against(measure: Comparison['measure'], goal: Goal): Comparison[] {
   return peers.map(({ name }) => ({ measure, of: 'signalbox', to: name, goal }))
 }
 
-/** Locks and permits on one PostgreSQL server. */
+/** Locks, permits and values on one PostgreSQL server. */
 export const postgresWorks: readonly Work[] = [
-  sequential({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 0.8 }) }),
+  sequential({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 0.5 }) }),
   distinctKeys({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 2 }) }, 64),
   hotKey(
     { part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 30 }) },
@@ -24,7 +25,7 @@ export const postgresWorks: readonly Work[] = [
     {
       part: 'postgres',
       libraries,
-      comparisons: [...against('opsPerSecond', { atLeast: 5 }), ...against('worst wait', { atMost: 1 / 5 })],
+      comparisons: [...against('opsPerSecond', { atLeast: 3 }), ...against('worst wait', { atMost: 1 / 2 })],
     },
     { processes: 4, tasks: 4 },
   ),
@@ -42,4 +43,5 @@ export const postgresWorks: readonly Work[] = [
     name: `one key wanted by 4 processes with 4 tasks each, beside ${IDLE_BOXES} idle boxes or none`,
   },
   postgresPermits,
+  ...postgresValues,
 ]

@@ -152,6 +152,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (request.signal?.aborted) return Promise.reject(this.errors.aborted(request.signal))
     const spare = this.#fromSpare(request, event)
     if (spare) return Promise.resolve(spare)
+    const { before } = request
+    if (before) return this.#queueUp(request, () => void before.then(() => this.#askLate()), event)
     if (!this.#mayRequest()) return this.#queueUp(request, () => undefined, event)
     const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
@@ -352,6 +354,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const asked = this.#newRequest(request.label)
     const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), placeUntil)
     pending.follow(this.#enqueue(asked, request, wait))
+  }
+
+  /** Asks the engine for a waiter that was kept back, unless no more may be asked by now. */
+  #askLate(): void {
+    const refusal = this.#session.refusal()
+    if (refusal) this.failAll(refusal)
+    else this.#pump()
   }
 
   #newRequest(label: string | undefined): LockRequest {

@@ -34,6 +34,8 @@ export interface AcquireRequest {
   readonly signal: AbortSignal | undefined
   /** What to read in the same step as the grant. Only in a local queue of its own: a further turn reads nothing. */
   readonly read?: ReadSet | undefined
+  /** What to await before the engine is asked. */
+  readonly before?: Promise<void> | undefined
 }
 
 /** A caller's checked options: its request, and what only the lock uses. */

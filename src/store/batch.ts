@@ -118,14 +118,18 @@ export class Batch {
   }
 
   /**
-   * Takes all keys, calls the functions and commits.
+   * Takes all keys, calls the functions and commits. The engine is asked for the keys after `before`.
    * @returns the members to be tried one by one, because something in the batch was refused: so only the one at fault
    * fails.
    */
-  async run({ named, read, queue }: Prepared, progress: Progress): Promise<readonly Member[]> {
+  async run(
+    { named, read, queue }: Prepared,
+    progress: Progress,
+    before?: Promise<void>,
+  ): Promise<readonly Member[]> {
     let held: HeldValues
     try {
-      held = await this.#hold(queue, named, read)
+      held = await this.#hold(queue, named, read, before)
     } catch (error) {
       return rejected(named, read.keys, error)
     }
@@ -182,12 +186,17 @@ export class Batch {
     return member.parts.map(({ id, key = keys[0]! }) => ({ key: this.#prefix + key, id }))
   }
 
-  #hold(queue: LocalQueue, named: readonly Named[], read: ReadSet): Promise<HeldValues> {
+  #hold(
+    queue: LocalQueue,
+    named: readonly Named[],
+    read: ReadSet,
+    before?: Promise<void>,
+  ): Promise<HeldValues> {
     const [first] = named
     // The local queue ends the wait of a lone transaction; members of a group end their own.
     const { stopWaiting, settled, request: own } = first!.member
     const request = named.length === 1 && !stopWaiting && !settled ? own : this.#commonRequest(named)
-    return this.#values.hold(queue, request, read)
+    return this.#values.hold(queue, { ...request, before }, read)
   }
 
   /** Several members wait together until the last of them has given up. */

@@ -1,6 +1,7 @@
 import { onAbort } from '../abort-task.js'
 import { AbortedError, InvalidArgumentError, TimedOutError } from '../errors.js'
 import type { Session } from '../core/session.js'
+import { KeyOrder } from './key-order.js'
 import { Batch, type Prepared, type Progress } from './batch.js'
 import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
@@ -29,6 +30,8 @@ const UNWATCHED: Omit<Progress, 'left'> = {
 export class TransactionQueue {
   readonly #session: Session
   readonly #batch: Batch
+  /** The transactions that run on their own. */
+  readonly #order: KeyOrder
   readonly #prefix: string
   readonly #group: GroupOptions | undefined
   readonly #canJoin: boolean
@@ -47,6 +50,7 @@ export class TransactionQueue {
   constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
     this.#batch = new Batch(session, values, prefix, group?.within ?? Infinity)
+    this.#order = new KeyOrder(session.clock)
     this.#prefix = prefix
     this.#group = group
     this.#canJoin = values.join
@@ -153,7 +157,16 @@ export class TransactionQueue {
       const prepared = await this.#batch.prepare(left)
       if (!prepared) return
       let again: readonly Member[] = []
-      const alone = await this.#batch.run(prepared, { ...UNWATCHED, left: members => (again = members) })
+      const turn = this.#order.take(prepared.queue.keys)
+      const progress = {
+        ...UNWATCHED,
+        left: (members: readonly Member[]) => (again = members),
+        sent: turn.end,
+      }
+      // One in a task must not wait for others, which may wait for that task.
+      const before = this.#session.deadlocks?.inside() ? undefined : turn.before
+      const alone = await this.#batch.run(prepared, progress, before)
+      turn.end()
       left = [...again, ...alone]
     }
   }

@@ -38,7 +38,7 @@ test('a box reads all rows that it needs by one statement', async () => {
   await queued(other, 'hub', waiters.length)
   calls.length = 0
   expect(await box.mutex('hub').tryAcquire()).toBeUndefined()
-  expect(calls).toEqual(['decide'])
+  expect(calls).toEqual(['decide_one'])
   await held.release()
   for (const waiter of waiters) await (await waiter).release()
   await close()
@@ -53,7 +53,7 @@ test('a waiter that is woken takes its lock by one statement', async () => {
   calls.length = 0
   await held.release()
   await asked
-  expect(calls).toEqual(['decide'])
+  expect(calls).toEqual(['decide_one'])
   await close()
 })
 
@@ -97,7 +97,7 @@ test('a PGlite, whose clock tells whole milliseconds, refuses no decision for it
   await cycle()
   query.mockClear()
   for (let turn = 0; turn < 200; turn++) await cycle()
-  const changes = query.mock.calls.filter(([text]) => text.includes('.decide('))
+  const changes = query.mock.calls.filter(([text]) => text.includes('.decide_one('))
   // One to take the lock, and one to give it back.
   expect(changes.length).toBeLessThanOrEqual(400)
   await box.close()

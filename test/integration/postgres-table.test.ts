@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
-import type { Operation, RequestStatus } from '../../src/engine/contract.js'
+import type {
+  CommitOutcome,
+  Operation,
+  ReadOutcome,
+  RequestStatus,
+  Versioned,
+} from '../../src/engine/contract.js'
 import { lockRequest } from '../support/lock-request.js'
 import { PostgresTablePorts } from '../support/postgres/table-port.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
@@ -9,6 +15,8 @@ import { compareHistories } from '../support/table-histories.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
 const WORLDS = 40
+/** The keys of requests. No two share one, so each is decided alike in any order. */
+const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
 let server: PostgresServer
 let ports: PostgresTablePorts
@@ -39,18 +47,15 @@ test('many operations in one call are decided as each by itself', async () => {
   for (let call = 0; call < 200; call++) {
     now += random.below(3) === 0 ? random.below(1500) : 0
     const session = SESSIONS[random.below(SESSIONS.length)]!
-    const keys = random.some(['a', 'b', 'c', 'd', 'e', 'f'], 3 + random.below(4))
-    const choices = keys.map(key => ({
-      key,
-      kind: random.below(6),
-      wait: random.below(2) * 1000,
-      id: `${session}.${call}.${key}`,
-    }))
+    const choices = random.some(GROUPS, 3 + random.below(GROUPS.length - 2)).map(keys => {
+      const id = `${session}.${call}.${keys.join('')}`
+      return { keys, kind: random.below(8), wait: random.below(2) * 1000, id }
+    })
     const both = await together.together(session, one.operations(session, choices), now)
     one.learn(session, choices, both.outcomes)
     const each: unknown[] = []
-    for (const operation of other.operations(session, choices))
-      each.push(...(await alone.together(session, [operation], now)).outcomes)
+    for (const [place, operation] of other.operations(session, choices).entries())
+      each.push(...(await alone.together(session, [operation], now, place === 0 ? undefined : 0)).outcomes)
     other.learn(session, choices, each)
     const history = JSON.stringify({ call, session, choices })
     expect(both.outcomes.map(plain), history).toEqual(each.map(plain))
@@ -59,46 +64,69 @@ test('many operations in one call are decided as each by itself', async () => {
 })
 
 interface Choice {
-  readonly key: string
+  readonly keys: readonly string[]
   readonly kind: number
   readonly wait: number
   readonly id: string
 }
 
-/** What the sessions of one side know of their requests. */
+/** What the sessions of one side know of their requests and of the values. */
 class Side {
-  /** By session and key: the request, and the number of its grant. */
+  /** By session and keys: the request, and the number of its grant. */
   readonly #known = new Map<string, { readonly id: string; readonly number: number }>()
+  /** The versions of values. */
+  readonly #versions = new Map<string, number>()
 
   operations(session: Session, choices: readonly Choice[]): Operation[] {
-    return choices.map(({ key, kind, wait, id }): Operation => {
-      const claims: Claim[] = [{ key, mode: 'exclusive' }]
-      const known = this.#known.get(session + key)
-      const lease = 1000
-      if (!known) return { type: 'enqueue', request: lockRequest(id, claims), lease, wait }
-      const request = lockRequest(known.id, claims)
-      const { number } = known
-      if (number === 0) return { type: 'poll', request, lease, wait: 1000 }
-      if (kind < 3) return { type: 'release', request, number }
-      return { type: 'renew', request, number, lease }
-    })
+    return choices.map(choice => this.#operation(session, choice))
   }
 
   learn(session: Session, choices: readonly Choice[], outcomes: readonly unknown[]): void {
-    for (const [index, { key, id }] of choices.entries()) {
-      const outcome = outcomes[index] as RequestStatus | boolean
-      const known = this.#known.get(session + key)
+    for (const [index, { keys, id }] of choices.entries()) {
+      const outcome = outcomes[index] as RequestStatus | CommitOutcome | boolean
+      const its = session + keys.join()
+      const known = this.#known.get(its)
       if (typeof outcome === 'boolean') {
-        if (known && (!outcome || choices[index]!.kind < 3)) this.#known.delete(session + key)
+        if (!outcome || choices[index]!.kind < 3) this.#known.delete(its)
+      } else if (outcome.state === 'committed') {
+        for (const [place, key] of keys.entries()) this.#versions.set(key, outcome.versions[place]!)
+        this.#known.delete(its)
       } else if (outcome.state === 'held' || outcome.state === 'queued') {
         const number = outcome.state === 'held' ? outcome.number : 0
-        this.#known.set(session + key, { id: known?.id ?? id, number })
-      } else this.#known.delete(session + key)
+        this.#known.set(its, { id: known?.id ?? id, number })
+      } else this.#known.delete(its)
+    }
+  }
+
+  #operation(session: Session, { keys, kind, wait, id }: Choice): Operation {
+    const claims = keys.map((key): Claim => ({ key, mode: 'exclusive' }))
+    const known = this.#known.get(session + keys.join())
+    const lease = 1000
+    const read = kind < 4 ? { keys, ids: [] } : undefined
+    if (!known) return { type: 'enqueue', request: lockRequest(id, claims), lease, wait, read }
+    const request = lockRequest(known.id, claims)
+    const { number } = known
+    if (number === 0) return { type: 'poll', request, lease, wait: 1000, read }
+    if (kind < 3) return { type: 'release', request, number }
+    if (kind < 6) return { type: 'renew', request, number, lease }
+    return {
+      type: 'commit',
+      guard: { request, number },
+      // Some expect what is not there.
+      expect: keys.map(key => ({ key, version: kind === 7 ? 1 : (this.#versions.get(key) ?? 0) })),
+      writes: keys.map(key => ({ key, value: `by ${id}` })),
+      record: [{ key: keys[0]!, id }],
+      retention: 1000,
+      release: true,
     }
   }
 }
 
 function plain(outcome: unknown): unknown {
-  if (typeof outcome !== 'object') return outcome
-  return { ...outcome, number: undefined, lookAgain: undefined, holder: undefined }
+  if (typeof outcome !== 'object' || outcome === null) return outcome
+  const { read, versions, found, ...rest } = outcome as Record<string, unknown>
+  const values = (read as ReadOutcome | undefined)?.values.map(({ value }) => value)
+  const count = (versions as readonly number[] | undefined)?.length
+  const there = (found as Versioned | undefined)?.value
+  return { ...rest, values, count, there, number: undefined, lookAgain: undefined, holder: undefined }
 }

@@ -47,7 +47,7 @@ export class Calls {
   readonly #statements: Statements
   readonly #own: () => SessionInfo
   /** The times up to which this box has swept, see `sweep` of the schema. */
-  #swept: Decided[2] = [0, 0]
+  #swept: readonly number[] = [0, 0]
 
   constructor(statements: Statements, own: () => SessionInfo) {
     this.#statements = statements
@@ -62,19 +62,32 @@ export class Calls {
     const order = orderOf(operations)
     const words = order.places.map(place => operations[place]!.words)
     const durable = operations.some(({ operation }) => isDurable(operation))
+    const { isWithin = false, isAgain = false, waits = false } = options
+    const isOne = words.length === 1 && isSimple(words[0]!) && !isWithin
     let { locked } = order
     for (let attempt = 1; ; attempt++) {
       try {
-        const values = this.#valuesOf(words, locked, durable, options)
-        const [sorted, told, swept] = JSON.parse(
-          (await query(this.#statements.decide, values)) as string,
-        ) as Decided
-        this.#swept = swept
+        const isFirst = attempt === 1 && !isWithin && !isAgain && !waits
+        const text =
+          isFirst && isOne
+            ? await query(this.#statements.decideOne, this.#valuesOfOne(words[0]!, options))
+            : await query(
+                this.#statements.decide,
+                this.#valuesOf(
+                  words,
+                  locked,
+                  durable,
+                  isFirst ? stepsOf(words) : words.map(() => 0),
+                  options,
+                ),
+              )
+        const [sorted, told, swept] = JSON.parse(text as string) as Decided
+        if (swept) this.#swept = swept
         const answers: Json[] = []
         for (const [index, place] of order.places.entries()) answers[place] = sorted[index]!
         return { answers, told, isNotified: !durable }
       } catch (error) {
-        if (!(error instanceof SqlError) || attempt === MOST_ATTEMPTS || options.isWithin) throw error
+        if (!(error instanceof SqlError) || attempt === MOST_ATTEMPTS || isWithin) throw error
         if (error.code === NEEDS_ROWS)
           locked = [...new Set([...words.flatMap(({ rows }) => rows), ...locked, ...neededIn(error)])]
         else if (!error.isUndone) throw error
@@ -82,14 +95,38 @@ export class Calls {
     }
   }
 
+  #valuesOfOne(words: Words, { patience = PATIENCE }: CallOptions): string[] {
+    const { session, host, pid, label } = this.#own()
+    return [
+      session,
+      textOf(host),
+      String(pid),
+      textOf(label),
+      String(patience),
+      String(words.kind),
+      words.name,
+      words.id,
+      words.next,
+      String(words.number),
+      String(words.lease),
+      String(words.life),
+      String(words.hear),
+      words.label,
+      arrayText(this.#swept),
+    ]
+  }
+
   #valuesOf(
     words: readonly Words[],
     locked: readonly string[],
     durable: boolean,
-    { isWithin = false, patience = PATIENCE, waits = false, isAgain = false }: CallOptions,
+    steps: readonly number[],
+    { isWithin = false, patience = PATIENCE, waits = false }: CallOptions,
   ): string[] {
     const { session, host, pid, label } = this.#own()
-    const mores = words.some(({ more }) => more) ? words.map(({ more }) => more ?? null) : []
+    const claims = words.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
+    const values = words.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
+    const marks = words.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
     return [
       session,
       textOf(host),
@@ -103,16 +140,49 @@ export class Calls {
       arrayText(words.map(({ kind }) => kind)),
       arrayText(words.map(({ name }) => name)),
       arrayText(words.map(({ id }) => id)),
+      arrayText(words.map(({ next }) => next)),
       arrayText(words.map(({ number }) => number)),
       arrayText(words.map(({ lease }) => lease)),
       arrayText(words.map(({ life }) => life)),
       arrayText(words.map(({ hear }) => hear)),
       arrayText(words.map(({ label: its }) => its)),
-      JSON.stringify(mores),
+      arrayText(steps),
+      arrayText(claims.map(({ of }) => of)),
+      arrayText(claims.map(({ name }) => name)),
+      arrayText(claims.map(({ mode }) => mode)),
+      arrayText(claims.map(({ permits }) => permits)),
+      arrayText(claims.map(({ most }) => most)),
+      arrayText(claims.map(({ key }) => key)),
+      arrayText(values.map(({ of }) => of)),
+      arrayText(values.map(({ role }) => role)),
+      arrayText(values.map(({ name }) => name)),
+      arrayText(values.map(({ version }) => version)),
+      arrayText(values.map(({ content }) => content)),
+      arrayText(marks.map(({ of }) => of)),
+      arrayText(marks.map(({ mark }) => mark)),
       arrayText(this.#swept),
-      String(!isAgain && isBatch(words)),
     ]
   }
+}
+
+/** Whether an operation on one exclusive claim that reads nothing has a statement of its own. */
+function isSimple({ kind, isNarrow, values, marks }: Words): boolean {
+  return kind <= 5 && isNarrow && values.length === 0 && marks.length === 0
+}
+
+/**
+ * The step of each operation, see `decide` of the schema. One that shares a row with an earlier operation comes after
+ * that, so it has a later step or none. What is read is read after all steps.
+ */
+function stepsOf(words: readonly Words[]): number[] {
+  const last = new Map<string, number>()
+  return words.map(each => {
+    const names = each.changed
+    const isLater = names.every(name => (last.get(name) ?? 0) < each.step)
+    const step = isLater ? each.step : 0
+    for (const name of names) last.set(name, step === 0 ? Infinity : step)
+    return step
+  })
 }
 
 /**
@@ -130,15 +200,6 @@ function orderOf(operations: readonly Worded[]): { places: readonly number[]; lo
   const nameAt = (place: number): string => operations[place]!.words.name
   places.sort((a, b) => (nameAt(a) < nameAt(b) ? -1 : nameAt(a) > nameAt(b) ? 1 : a - b))
   return { places, locked: [] }
-}
-
-/** Whether each operation is about another lock, and one exclusive claim without more. */
-function isBatch(words: readonly Words[]): boolean {
-  return (
-    words.length > 2 &&
-    words.every(({ kind, rows }) => kind > 0 && rows.length === 1) &&
-    new Set(words.map(({ name }) => name)).size === words.length
-  )
 }
 
 function neededIn({ cause }: SqlError): readonly string[] {

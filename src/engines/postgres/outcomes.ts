@@ -3,12 +3,13 @@ import type {
   Commit,
   CommitOutcome,
   ReadOutcome,
+  ReadSet,
   RequestReport,
   RequestStatus,
   Versioned,
 } from '../../engine/contract.js'
 import { keyOf } from './names.js'
-import type { ServerOperation } from './words.js'
+import { valueKeys, type ServerOperation } from './words.js'
 
 /** A value of JSON. */
 export type Json = null | boolean | number | string | readonly Json[]
@@ -22,7 +23,7 @@ export type Told =
 export type Decided = readonly [
   answers: readonly Json[],
   told: readonly Told[],
-  swept: readonly [rows: number, ids: number],
+  swept: readonly [rows: number, ids: number] | null,
 ]
 
 /** The name of the row for which an operation was not carried out, because a transaction elsewhere has locked it. */
@@ -37,7 +38,7 @@ export function outcomeOf(operation: ServerOperation, answer: Json): unknown {
   switch (operation.type) {
     case 'enqueue':
     case 'poll':
-      return statusOf(operation.request.id, operation.request.claims, answer)
+      return reading(operation.read, statusOf(operation.request.id, operation.request.claims, answer))
     case 'extendOrYield': {
       const [state, number] = list(answer)
       if (state === 'kept') return { state: 'held', id: operation.request.id, number }
@@ -77,14 +78,19 @@ function statusOf(id: string, claims: readonly Claim[], answer: Json): RequestSt
   return { ...queued, holder: { session, host, pid, label: label ?? undefined, age } }
 }
 
-function commitOutcome(
-  { expect, writes, record }: Commit,
-  [state, first, second]: readonly Json[],
-): CommitOutcome {
+/** The outcome of a request that reads. The server says nothing of a read of nothing. */
+function reading(read: ReadSet | undefined, status: RequestStatus): RequestStatus {
+  return read && status.state === 'held' ? { read: { values: [], seen: [] }, ...status } : status
+}
+
+function commitOutcome(commit: Commit, [state, first, second]: readonly Json[]): CommitOutcome {
+  const { expect, writes, record } = commit
   switch (state) {
     case 'committed': {
-      let version = first as number
-      return { state, versions: writes.map(({ value }) => (value === undefined ? 0 : ++version)) }
+      const values = new Map(writes.map(({ key, value }) => [key, value]))
+      const written = valueKeys(commit).filter(key => values.get(key) !== undefined)
+      const versions = new Map(list(first!).map((version, index) => [written[index]!, version as number]))
+      return { state, versions: writes.map(({ key }) => versions.get(key) ?? 0) }
     }
     case 'conflict':
       return { state, key: expect[(first as number) - 1]!.key, found: versioned(second!) }

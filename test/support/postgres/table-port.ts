@@ -88,10 +88,15 @@ class PostgresTablePort implements TablePort {
     return { answer: outcomes[0], told, reports: reportsOf(JSON.parse(inspected as string) as Json) }
   }
 
-  /** Carries out operations by one call. */
-  async together(session: Session, operations: readonly Operation[], now: number): Promise<Together> {
+  /** Carries out operations by one call. @param later how much later it is than at the last call. */
+  async together(
+    session: Session,
+    operations: readonly Operation[],
+    now: number,
+    later = TICK,
+  ): Promise<Together> {
     await this.#cleared
-    await this.#client.query(`update ${this.#schema}.test_clock set at = ${now + (this.#ahead += TICK)}`)
+    await this.#client.query(`update ${this.#schema}.test_clock set at = ${now + (this.#ahead += later)}`)
     let calls = this.#calls.get(session)
     if (!calls) {
       calls = new Calls(this.#statements, () => ({ session, host: 'host', pid: 1, label: undefined }))

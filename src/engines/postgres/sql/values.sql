@@ -1,43 +1,37 @@
--- Reads values and looks for ids: '[[value, version], ...], [found, ...]' in the order asked for.
-create or replace function signalbox.read_all(wanted text[], marks uuid[]) returns text
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  return format('[%s,%s]',
-    coalesce((
-      select json_agg(json_build_array(d.value, case when d.value is null then 0 else d.version end) order by w.place)
-        from unnest(wanted) with ordinality w(name, place)
-          left join signalbox.data d
-            on d.id = (select k.id from signalbox.keys k where k.name = w.name order by k.id desc limit 1)
-    )::text, '[]'),
-    coalesce((
-      select json_agg(exists (
-        select from signalbox.recorded r where r.mark = m.mark and r.until > to_timestamp(signalbox.clock() / 1000)
-      ) order by m.place) from unnest(marks) with ordinality m(mark, place)
-    )::text, '[]'));
-end $$;
-
 -- Commits values as decideCommit of commit.ts does: checks everything, then writes everything or nothing. The caller
--- releases the guard. `wanted` has the names of all values once. The answer is '["held", name]' where a transaction
--- elsewhere holds a value, and nothing is done; with `waits`, the values are waited for, before any lock.
+-- releases the guard. Values are those with this place; `versions` has -1 where any is right. The answer is
+-- '["held", name]' where a transaction elsewhere holds a value, and nothing is done; with `waits`, the values are waited
+-- for, before any lock.
 create or replace function signalbox.commit_values(
-  guard text, request text, number bigint, wanted text[], expected text[], versions bigint[], written text[],
-  contents text[], deleted text[], marks uuid[], retention float8, waits boolean, now float8,
+  guard text, request text, number bigint, place int, value_of int[], value_roles int[], value_names text[],
+  value_versions bigint[], contents text[], marks uuid[], retention float8, waits boolean, now float8,
   out answer text, out made int, out worn bigint[]
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
+  roles int[];
+  wanted text[];
+  versions bigint[];
   counter bigint;
   holds boolean := true;
   known text[];
   known_versions bigint[];
   known_values text[];
   absent text[];
+  written text[];
+  deleted text[];
   kept int;
   held text;
   at int;
+  expected int := 0;
 begin
   made := 0;
   worn := '{}';
+  select coalesce(array_agg(v.role order by v.at), '{}'), coalesce(array_agg(v.name order by v.at), '{}'),
+      array_agg(v.version order by v.at)
+    into roles, wanted, versions
+    from unnest(value_of, value_roles, value_names, value_versions) with ordinality v(place, role, name, version, at)
+    where v.place = place;
   if waits then
     perform from signalbox.numbers(wanted) k,
       lateral (select from signalbox.data s where s.id = k.id for no key update) d;
@@ -70,17 +64,21 @@ begin
     select k.name into held from signalbox.numbers(absent) k limit 1;
     if found then answer := format('["held",%s]', to_json(held)); return; end if;
   end if;
-  for i in 1 .. cardinality(expected) loop
-    at := array_position(known, expected[i]);
+  for i in 1 .. cardinality(wanted) loop
+    continue when versions[i] < 0;
+    expected := expected + 1;
+    at := array_position(known, wanted[i]);
     -- A row can be made before its value is.
     if (case when known_values[at] is null then 0 else known_versions[at] end) <> versions[i] then
-      answer := format('["conflict",%s,[%s,%s]]', i, coalesce(to_json(known_values[at])::text, 'null'),
+      answer := format('["conflict",%s,[%s,%s]]', expected, coalesce(to_json(known_values[at])::text, 'null'),
         case when known_values[at] is null then 0 else known_versions[at] end);
       return;
     end if;
   end loop;
 
   counter := greatest(counter, floor(now * 1000)::bigint);
+  written := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 3);
+  deleted := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 4);
   if absent is not null then
     absent := array(select n from unnest(written) n where n = any(absent));
     if not signalbox.make_rows(absent, null) then
@@ -89,14 +87,18 @@ begin
     end if;
     made := cardinality(absent);
   end if;
+  answer := '["committed",[]]';
   if written <> '{}' then
     with w as (
-      update signalbox.data d set version = counter + n.place, value = n.value, changes = d.changes + 1
-        from unnest(written, contents) with ordinality n(name, value, place),
-          lateral (select k.id from signalbox.keys k where k.name = n.name order by k.id desc limit 1) k
-        where d.id = k.id returning d.id, d.changes
+      update signalbox.data d set version = counter + n.at, value = n.content, changes = d.changes + 1
+        from unnest(value_of, value_roles, value_names, contents) with ordinality n(place, role, name, content, at)
+        where n.place = place and n.role = 3
+          and d.id = (select k.id from signalbox.keys k where k.name = n.name order by k.id desc limit 1)
+        returning d.id, d.changes, d.version, n.at
     )
-    select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}') into worn from w;
+    select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}'),
+        format('["committed",[%s]]', string_agg(w.version::text, ',' order by w.at))
+      into worn, answer from w;
   end if;
   if deleted <> '{}' then
     with gone as (delete from signalbox.keys k where k.name = any(deleted) returning k.id)
@@ -113,6 +115,4 @@ begin
     end if;
     made := made + kept;
   end if;
-  -- Each write has the next version, in the order of `written`.
-  answer := format('["committed",%s]', counter);
 end $$;

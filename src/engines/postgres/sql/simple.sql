@@ -1,0 +1,156 @@
+-- Operations on one exclusive claim. What comes up most is one statement, and changes nothing unless everything is as it
+-- must be: a free key, a release, a renewal, a hand-over between two exclusive requests.
+
+-- Notifies other sessions: of what is told, and of which of their requests. Transactions that notify commit one by one,
+-- so none does that waits for the disk.
+create or replace function signalbox.notify_others(told text, session text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if pg_notification_queue_usage() >= 0.9 then return; end if;
+  perform pg_notify('signalbox ' || (e.value ->> 1), (e.value ->> 0) || ' ' || (e.value ->> 2))
+    from json_array_elements(('[' || rtrim(told, ',') || ']')::json) e where e.value ->> 1 <> session;
+end $$;
+
+-- Decides one such operation; the answer is null where the lock table has to. Kinds and parameters are those of
+-- decide_lock. A row is bound to a transaction only if another one has locked it. `worn` is a row to move.
+create or replace function signalbox.decide_simple(
+  kind int, session text, host text, pid int, label text, name text, id text, following text, number bigint,
+  lease float8, life float8, hear float8, now float8,
+  out answer text, out told text, out worn bigint
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+  micros bigint := floor(now * 1000)::bigint;
+  changes int;
+  row_id bigint;
+begin
+  case kind
+    when 1 then
+      -- The key is free.
+      update signalbox.data d set
+          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+          queue = array[row(
+            id, null, session, host, pid, label, 2, now + lease,
+            lease, greatest(d.version, micros) + 1, now, null)::signalbox.request]
+        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+          and d.queue is null and d.xmax = 0
+        returning d.version::text, d.changes, d.id into answer, changes, row_id;
+      if answer is null and life > 0 then
+        -- Its holder lives, and so does the next.
+        update signalbox.data d set
+            version = greatest(d.version, micros), changes = d.changes + 1,
+            queue = d.queue || row(
+              id, null, session, host, pid, label, 0, now + life,
+              lease, 0, now, null)::signalbox.request
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+            and coalesce((d.queue[2]).expires > now, true) and d.xmax = 0
+            and not exists (select from unnest(d.queue) q where q.id = id)
+          returning d.changes, d.id, format('["queued",%s,%s,%s,%s,%s,%s,%s]', cardinality(d.queue) - 1,
+            least((d.queue[1]).expires - now + (cardinality(d.queue) - 1) * 50, hear)::bigint,
+            to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
+            coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint)
+          into changes, row_id, answer;
+      elsif answer is null then
+        select '"busy"' into answer from signalbox.data d
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+            and coalesce((d.queue[2]).expires > now, true)
+            and not exists (select from unnest(d.queue) q where q.id = id);
+      end if;
+    when 2 then
+      -- It holds the key, and no other waits, or one that lives.
+      update signalbox.data d set
+          version = greatest(d.version, micros), changes = d.changes + 1,
+          queue = case when cardinality(d.queue) > 1 then row(
+              (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
+              1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
+            || d.queue[3:] end
+        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+          and (d.queue[1]).id = id and (d.queue[1]).number = number
+          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
+          and (cardinality(d.queue) = 1 or d.xmax = 0
+            and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
+            and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2))
+        returning d.changes, d.id, '1', case when d.queue is not null then format('["wake",%s,%s,%s],',
+          to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name)) end
+        into changes, row_id, answer, told;
+    when 3 then
+      update signalbox.data d set
+          version = greatest(d.version, micros), changes = d.changes + 1,
+          queue[1].expires = now + lease, queue[1].lease = lease
+        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+          and (d.queue[1]).id = id and (d.queue[1]).number = number
+          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
+        returning '1', d.changes, d.id into answer, changes, row_id;
+    when 5 then
+      -- The key is reserved for it.
+      update signalbox.data d set
+          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+          queue[1].phase = 2, queue[1].expires = now + lease, queue[1].lease = lease,
+          queue[1].number = greatest(d.version, micros) + 1
+        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+          and (d.queue[1]).id = id and (d.queue[1]).phase = 1 and d.xmax = 0
+        returning d.version::text, d.changes, d.id into answer, changes, row_id;
+    when 4 then
+      -- It holds the key, and no other waits.
+      update signalbox.data d set
+          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+          queue[1].expires = now + lease, queue[1].lease = lease,
+          queue[1].number = greatest(d.version, micros) + 1
+        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+          and cardinality(d.queue) = 1 and (d.queue[1]).id = id and (d.queue[1]).number = number
+          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
+        returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
+      if answer is null then
+        -- The next one lives: the key is reserved for it, and the following request enters the queue.
+        update signalbox.data d set
+            version = greatest(d.version, micros), changes = d.changes + 1,
+            queue = row(
+                (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
+                1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
+              || d.queue[3:] || row(
+                following, null, session, host, pid, label, 0, now + life,
+                lease, 0, now, null)::signalbox.request
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).id = id and (d.queue[1]).number = number
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
+            and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
+            and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2)
+            and not exists (select from unnest(d.queue) q where q.id = following)
+          returning d.changes, d.id,
+            format('["queued",%s,%s]', cardinality(d.queue) - 1,
+              least(1000 + (cardinality(d.queue) - 1) * 50, hear)::bigint),
+            format('["wake",%s,%s,%s],',
+              to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
+          into changes, row_id, answer, told;
+      end if;
+  end case;
+  if changes >= 200 then worn := row_id; end if;
+end $$;
+
+-- Carries out one such operation in a call of its own, as `decide` does. Where it is not simple, `decide` does it.
+-- PL/pgSQL prepares each expression anew in each transaction, so this has few.
+create or replace function signalbox.decide_one(
+  session text, host text, pid int, label text, patience int, kind int, name text, id text, following text,
+  number bigint, lease float8, life float8, hear float8, its_label text, swept float8[]
+) returns text
+language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  answer text := set_config('lock_timeout', patience::text, true) || set_config('synchronous_commit', 'off', true);
+  decided record;
+begin
+  decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')),
+    name, id, following, number, lease, life, hear, signalbox.clock());
+  if decided.answer is null then
+    return signalbox.decide(session, host, pid, label, false, false, patience, false, '{}', array[kind], array[name],
+      array[id], array[following], array[number], array[lease], array[life], array[hear], array[its_label], array[0],
+      array[1], array[name], array[1], array[0], array[0], array[''], '{}', '{}', '{}', '{}', '{}', '{}', '{}', swept);
+  end if;
+  if decided.told is not null then perform signalbox.notify_others(decided.told, session); end if;
+  if decided.worn is not null then perform signalbox.move_rows(array[decided.worn]); end if;
+  answer := format('[[%s],[%s],null]', decided.answer, rtrim(decided.told, ','));
+  return answer;
+end $$;
