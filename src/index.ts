@@ -62,12 +62,6 @@ export type {
   TransactionEvent,
   WriteEvent,
 } from './diagnostics.js'
-export type {
-  PartId,
-  ReadValue,
-  TransactionKeys,
-  TransactionOptions,
-  TransactionOutcome,
-} from './store/member.js'
+export type { ReadValue, TransactionKeys, TransactionOptions, TransactionOutcome } from './store/member.js'
 export type { Store, StoreEntry, StoreOptions } from './store/store.js'
 export type { Transaction } from './store/transaction.js'

@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
 /** Time as the application needs it, so that a test can replace it. */
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
@@ -9,18 +11,7 @@ export interface Clock {
 /** The system's clock. */
 export const systemClock: Clock = {
   now: () => performance.now(),
+  // The only error is an aborted signal, which ends the wait.
   sleep: (duration, signal) =>
-    new Promise(resolve => {
-      if (signal?.aborted) {
-        resolve()
-        return
-      }
-      const done = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.min(duration, 2 ** 31 - 1))
-      signal?.addEventListener('abort', done)
-    }),
+    wait(Math.min(duration, 2 ** 31 - 1), undefined, { signal }).catch(() => undefined),
 }

@@ -78,17 +78,8 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     }
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
-    const run = await Run.prepare({
-      settings,
-      source,
-      findings,
-      tracker,
-      startWorker,
-      deadLetters,
-      log,
-      output,
-      board,
-    })
+    const parts = { settings, source, findings, tracker, startWorker, deadLetters, log, output, board }
+    const run = await Run.prepare(parts)
     const ignoreSignals = stopOnSignals(run)
     output.write(
       `${source.description}; ${settings.processes} workers on ${withoutPassword(settings.engine)}\n`,

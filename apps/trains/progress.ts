@@ -1,7 +1,10 @@
-import type { TrainStore } from './store.js'
+import type { Tracker } from './tracker.js'
 
 /** Where the progress of a run is kept, beside its trains and locations. */
 const KEY = 'RUN'
+
+/** The run that progress is stored under: the next run reads it without knowing the name of the last one. */
+const ANY_RUN = 'any'
 
 /** How far a run has come: what `--resume` needs to go on. */
 export interface Progress {
@@ -17,14 +20,14 @@ export interface Progress {
   readonly givenUp: readonly number[]
 }
 
-/** @returns how far the last run on this store has come; undefined when there was none. */
-export async function loadProgress(store: TrainStore): Promise<Progress | undefined> {
-  return (await store.get(KEY)) as Progress | undefined
+/** @returns how far the last run on this engine has come; undefined when there was none. */
+export async function loadProgress(tracker: Pick<Tracker, 'store'>): Promise<Progress | undefined> {
+  return (await tracker.store(ANY_RUN).get(KEY)) as Progress | undefined
 }
 
 /** Remembers how far this run has come, in place of any earlier run. */
-export function saveProgress(store: TrainStore, progress: Progress): Promise<void> {
-  return store.put(KEY, progress)
+export function saveProgress(tracker: Pick<Tracker, 'store'>, progress: Progress): Promise<void> {
+  return tracker.store(ANY_RUN).put(KEY, progress)
 }
 
 /** Recognises a sequence of ids, so that a run is not resumed with another input. */

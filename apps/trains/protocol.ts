@@ -51,8 +51,8 @@ export type FromWorker =
 /** Messages that are done, each with the event it came to and the bucket of its lock wait: see `Histogram`. */
 export interface Acknowledgement {
   readonly kind: 'settled'
-  readonly sequences: readonly number[]
-  readonly events: readonly string[]
-  readonly waits: readonly number[]
-  readonly givenUp: readonly GivenUp[]
+  readonly sequences: number[]
+  readonly events: string[]
+  readonly waits: number[]
+  readonly givenUp: GivenUp[]
 }

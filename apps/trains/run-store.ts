@@ -1,5 +1,6 @@
 import type { Read } from './messages/message-type.js'
-import type { PartsTransaction, TrainStore, TransactionOptions, TransactionResult } from './store.js'
+import type { Outages } from './outages.js'
+import type { MessagesTransaction, TrainStore, TransactionOptions, TransactionResult } from './store.js'
 
 /** A stored value and the run that wrote it. */
 interface Stamped {
@@ -8,43 +9,72 @@ interface Stamped {
 }
 
 /**
- * The part of a store that one run of the tracker sees. Every run starts from nothing on any engine, without having to
- * know what earlier runs have left there: their values count as absent, and their message ids as other ids.
+ * The part of a store that one run of the tracker sees, through outages of the engine. Each run starts empty on any
+ * engine, whatever earlier runs left there: their values count as absent, and their message ids as other ids.
  */
-export class RunStore implements TrainStore {
+export class RunStore {
   readonly #store: TrainStore
   readonly #run: string
+  readonly #outages: Outages
 
   /** @param run a name that no other run has. */
-  constructor(store: TrainStore, run: string) {
+  constructor(store: TrainStore, run: string, outages: Outages) {
     this.#store = store
     this.#run = run
+    this.#outages = outages
   }
 
   async get(key: string): Promise<unknown> {
-    return this.#own(await this.#store.get(key))
+    return this.#own((await this.#outages.sitOut(() => this.#store.get(key)))?.value)
   }
 
-  put(key: string, value: unknown): Promise<void> {
-    return this.#store.put(key, this.#stamped(value))
+  async put(key: string, value: unknown): Promise<void> {
+    await this.#outages.sitOut(() => this.#store.put(key, this.#stamped(value)))
   }
 
+  /** As `TrainStore.transaction`. Messages that an attempt committed without an answer are not committed again. */
   transaction<Result>(
-    keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: PartsTransaction) => Result | Promise<Result>,
-    options: TransactionOptions,
+    keys: (read: Read) => Promise<readonly string[]>,
+    change: (transaction: MessagesTransaction) => Promise<Result>,
+    { id, ...options }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
-    return this.#store.transaction(
-      read => keys(async key => this.#own(await read(key))),
-      transaction =>
-        change({
-          get: key => this.#own(transaction.get(key)),
-          put: (key, value) => transaction.put(key, this.#stamped(value)),
-          delete: key => transaction.delete(key),
-          committed: id => transaction.committed(this.#ownId(id)),
-          leaveOut: id => transaction.leaveOut(this.#ownId(id)),
-        }),
-      { ...options, parts: options.parts.map(({ id, key }) => ({ id: this.#ownId(id), key })) },
+    const own = { ...options, id: id.map(one => this.#ownId(one)) }
+    return this.#outages.sitOut(() =>
+      this.#store.transaction(
+        read => {
+          const found = new Map<string, Promise<unknown>>()
+          return keys(key => {
+            const value = found.get(key) ?? read(key).then(stored => this.#own(stored))
+            found.set(key, value)
+            return value
+          })
+        },
+        async transaction => {
+          const values = new Map<string, unknown>()
+          const changed = new Set<string>()
+          const write = (key: string, value: unknown): void => {
+            values.set(key, value)
+            changed.add(key)
+          }
+          const result = await change({
+            get: key => {
+              if (!values.has(key)) values.set(key, this.#own(transaction.get(key)))
+              return values.get(key)
+            },
+            put: write,
+            delete: key => write(key, undefined),
+            committed: one => transaction.committed(this.#ownId(one)),
+          })
+          // Each value is parsed and written once, however many messages of the run use it.
+          for (const key of changed) {
+            const value = values.get(key)
+            if (value === undefined) transaction.delete(key)
+            else transaction.put(key, this.#stamped(value))
+          }
+          return result
+        },
+        own,
+      ),
     )
   }
 

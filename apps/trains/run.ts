@@ -19,7 +19,6 @@ import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
 import { changesOf, Tally } from './report/tally.js'
 import { afterMark, checkInput } from './resume.js'
-import { RunStore } from './run-store.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
 import { Kills } from './supervisor/kills.js'
@@ -104,7 +103,7 @@ export class Run {
    */
   static async prepare(parts: RunParts): Promise<Run> {
     const { settings, source, tracker, deadLetters, log } = parts
-    const earlier = settings.resume ? await loadProgress(tracker.store) : undefined
+    const earlier = settings.resume ? await loadProgress(tracker) : undefined
     if (earlier) {
       checkInput(earlier, source.description)
       log.info('resumed', { run: earlier.run, after: earlier.mark })
@@ -221,7 +220,7 @@ export class Run {
 
   #save(): Promise<void> {
     const { source, tracker } = this.#parts
-    return saveProgress(tracker.store, {
+    return saveProgress(tracker, {
       run: this.#name,
       input: source.description,
       mark: this.#done,
@@ -239,7 +238,7 @@ export class Run {
   }
 
   async #storedLocations(): Promise<ReadonlyMap<string, LocationCounts>> {
-    const store = new RunStore(this.#parts.tracker.store, this.#name)
+    const store = this.#parts.tracker.store(this.#name)
     const found = new Map<string, LocationCounts>()
     const ids = [...this.#mentioned].sort()
     for (let begin = 0; begin < ids.length; begin += READ_TOGETHER) {

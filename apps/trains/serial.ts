@@ -1,3 +1,5 @@
+import type { LocationCounts } from './domain/location.js'
+
 /**
  * What the locations must show in the end, worked out the plainest way: one message after the other, in one process,
  * without locks. It is what the tracker's result is checked against, so it shares nothing with the message types.
@@ -64,12 +66,7 @@ export class SerialResult {
 }
 
 /** Trains created, deleted, arrived and departed at a location. */
-export interface Tally {
-  created: number
-  deleted: number
-  arrived: number
-  departed: number
-}
+export type Tally = { -readonly [Count in keyof LocationCounts]: number }
 
 /** The fields of a message that matter here. */
 export interface SerialMessage {

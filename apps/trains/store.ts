@@ -1,41 +1,34 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
-/** A part of a transaction: its id, and the key that the id is remembered with. */
-export interface Part {
-  readonly id: string
-  readonly key: string
-}
-
-/** How a transaction is taken: see the options of the same names of the command. */
+/** The ids of a transaction's messages, and the options of the command: milliseconds. */
 export interface TransactionOptions {
-  /** Its parts; a transaction whose parts were all committed before is not run again. */
-  readonly parts: readonly Part[]
-  /** How long to queue for the locks of all keys: milliseconds. */
+  readonly id: readonly string[]
   readonly wait: number
-  /** How long the locks outlive a process that has stopped: milliseconds. */
   readonly lease: number
 }
 
-/** A transaction of several parts. */
-export interface PartsTransaction extends Transaction {
-  /** Whether the part of this id was committed before, and has to be left out. */
+/** A transaction of several messages. */
+export interface MessagesTransaction extends Transaction {
+  /** Whether the message with this id was committed before, and must be skipped. */
   committed(id: string): boolean
-  /** Leaves the part of this id out: it is not committed, and has to be tried again. */
-  leaveOut(id: string): void
 }
 
-/** What became of a transaction: `applied` is false when all its parts were committed before. */
+/** The outcome of a transaction: `applied` is false when all its messages were committed before. */
 export type TransactionResult<Result> =
   { readonly applied: true; readonly result: Result } | { readonly applied: false }
 
-/** The store of the tracker, as the parts of the tracker see it. */
+/** What the tracker uses of Signalbox's `Store`, which has more than that. */
 export interface TrainStore {
-  get(key: string): Promise<unknown>
-  put(key: string, value: unknown): Promise<void>
-  /** Runs `change` on the values under the keys that `keys` names, and commits all that it did, or nothing. */
+  get(key: string): Promise<{ readonly value: unknown } | undefined>
+  put(key: string, value: unknown): Promise<unknown>
+  delete(key: string): Promise<unknown>
+  /**
+   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none. The ids are
+   * recorded with the first key.
+   */
   transaction<Result>(
-    keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: PartsTransaction) => Result | Promise<Result>,
+    keys: (read: Read) => Promise<readonly string[]>,
+    change: (transaction: MessagesTransaction) => Promise<Result>,
     options: TransactionOptions,
   ): Promise<TransactionResult<Result>>
 }

@@ -1,10 +1,9 @@
-import { open, TimedOutError, type Box, type Party } from 'signalbox'
+import { open, TimedOutError, type Party, type StoreOptions } from 'signalbox'
 import { locationKey } from './domain/location.js'
 import type { Outages } from './outages.js'
-import { patientStore } from './patient-store.js'
-import type { ChainLimits } from './worker/train-chains.js'
-import type { TrainStore } from './store.js'
-import { UnlockedStore, type PlainStore } from './unlocked-store.js'
+import { RunStore } from './run-store.js'
+import { unlockedStore } from './unlocked-store.js'
+import type { QueueLimits } from './worker/train-queues.js'
 
 /** The name of the store that the tracker keeps trains and locations in. */
 const STORE = 'trains'
@@ -25,11 +24,11 @@ const RUN_WAIT = { 'at once': 1000, 'session timeout': 15_000, lease: 15_000 }
  */
 export type StoreUse = 'together' | 'alone' | 'unlocked'
 
-/** How much goes on at the store of a process at the same time. */
-export const LIMITS: Readonly<Record<StoreUse, ChainLimits>> = {
-  together: { together: 256, run: 16, atOnce: 8, patience: 3 },
-  alone: { together: 1, run: 1, atOnce: 4, patience: 0 },
-  unlocked: { together: 1, run: 1, atOnce: 128, patience: 0 },
+/** How much a process works on at the same time, and the options of its store. */
+export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: StoreOptions }>> = {
+  together: { limits: { run: 16, atOnce: 128 }, store: { group: { most: 64, within: 20 } } },
+  alone: { limits: { run: 1, atOnce: 4 }, store: {} },
+  unlocked: { limits: { run: 1, atOnce: 128 }, store: {} },
 }
 
 /** A location whose lock is in use. */
@@ -44,7 +43,8 @@ export interface LockInUse {
 export interface Tracker {
   /** What a supervisor revokes when this process has died. */
   readonly session: string
-  readonly store: TrainStore
+  /** The store as a run of this name sees it. */
+  store(run: string): RunStore
   /** Keeps other runs away until `close`; false when one that is not known to be dead is there and stays. */
   claimRun(): Promise<boolean>
   /** Frees at once what the session of a dead process held. */
@@ -67,9 +67,10 @@ export async function openTracker(
 ): Promise<Tracker> {
   // Handlers take no further locks, so there is no circle to look for.
   const box = await open(engine, { label, detectDeadlocks: false })
+  const store = box.store(STORE, USES[use].store)
   return {
     session: box.session,
-    store: patientStore(use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box), outages),
+    store: run => new RunStore(use === 'unlocked' ? unlockedStore(store) : store, run, outages),
     async claimRun() {
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
@@ -99,29 +100,4 @@ export async function openTracker(
 
 function labelOf({ label, pid }: Party): string {
   return label?.replace(/^trains /, '') ?? `process ${pid}`
-}
-
-function lockedStore(box: Box): TrainStore {
-  const store = box.store(STORE)
-  return {
-    get: async key => (await store.get(key))?.value,
-    async put(key, value) {
-      await store.put(key, value)
-    },
-    transaction: (keys, change, { parts, ...options }) =>
-      store.transaction(keys, change, { ...options, id: parts }),
-  }
-}
-
-function plainStore(box: Box): PlainStore {
-  const store = box.store(STORE)
-  return {
-    get: async key => (await store.get(key))?.value,
-    async put(key, value) {
-      await store.put(key, value)
-    },
-    async delete(key) {
-      await store.delete(key)
-    },
-  }
 }

@@ -5,8 +5,7 @@ import { MessageRegistry } from './messages/registry.js'
 import { Outages } from './outages.js'
 import { PeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
-import { RunStore } from './run-store.js'
-import { LIMITS, openTracker, type Tracker } from './tracker.js'
+import { USES, openTracker, type Tracker } from './tracker.js'
 import { reasonOf } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
@@ -27,9 +26,9 @@ async function start(settings: WorkerSettings): Promise<void> {
   const outages = new Outages(settings.engineWait, log, systemClock)
   const label = `trains worker ${settings.worker}`
   const tracker = await outages.sitOut(() => openTracker(settings.engine, label, settings.use, outages))
-  const store = new RunStore(tracker.store, settings.run)
+  const store = tracker.store(settings.run)
   const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
-  const worker = new MessageWorker(processor, send, fail, LIMITS[settings.use])
+  const worker = new MessageWorker(processor, send, fail, USES[settings.use].limits)
   running = { worker, tracker, closeLog: () => logFile?.close() }
   send({ kind: 'ready', session: tracker.session })
 }
@@ -49,14 +48,8 @@ function send(message: FromWorker): void {
 
 /** Tells the supervisor why this worker can't go on, and ends it. */
 function fail(error: unknown): void {
-  process.send?.(
-    { kind: 'failed', reason: reasonOf(error) } satisfies FromWorker,
-    undefined,
-    undefined,
-    () => {
-      process.exit(1)
-    },
-  )
+  const failed: FromWorker = { kind: 'failed', reason: reasonOf(error) }
+  process.send?.(failed, undefined, undefined, () => process.exit(1))
 }
 
 process.on('message', (message: ToWorker) => {

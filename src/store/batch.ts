@@ -1,12 +1,12 @@
 import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine/contract.js'
-import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
+import { ConflictError, LostError, UnavailableError } from '../errors.js'
 import { claimSet } from '../core/claims.js'
 import { checkKey } from '../options.js'
 import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
 import { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
-import type { Member, Part } from './member.js'
+import type { Member } from './member.js'
 import { Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
@@ -50,7 +50,8 @@ interface Worked {
 
 /** Keys that are about to be read together. */
 interface Reading {
-  readonly keys: string[]
+  /** The keys, each with its place in the answer. */
+  readonly places: Map<string, number>
   readonly answer: Promise<ReadOutcome>
 }
 
@@ -153,7 +154,6 @@ export class Batch {
     try {
       const basis = new Map<string, number>()
       const keys = (member.keys = await member.name(key => this.#readNow(key, basis)))
-      checkParts(member.parts, keys)
       return { member, keys, basis }
     } catch (error) {
       member.reject(error)
@@ -166,24 +166,27 @@ export class Batch {
     const full = this.#prefix + key
     checkKey('key with its store', full)
     const reading = (this.#reading ??= this.#startReading())
-    const index = reading.keys.push(full) - 1
-    const { value, version } = (await reading.answer).values[index]!
+    const { places } = reading
+    const place = places.get(full) ?? places.size
+    places.set(full, place)
+    const { value, version } = (await reading.answer).values[place]!
     // Of one that changes while it is read twice, the first version shows that.
     if (!basis?.has(full)) basis?.set(full, version)
     return decode(full, value) as T | undefined
   }
 
   #startReading(): Reading {
-    const keys: string[] = []
+    const places = new Map<string, number>()
     const answer = Promise.resolve().then(() => {
       this.#reading = undefined
-      return this.#values.read({ keys, ids: [] })
+      return this.#values.read({ keys: [...places.keys()], ids: [] })
     })
-    return { keys, answer }
+    return { places, answer }
   }
 
   #idsOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
-    return member.parts.map(({ id, key = keys[0]! }) => ({ key: this.#prefix + key, id }))
+    const key = this.#prefix + keys[0]!
+    return member.ids.map(id => ({ key, id }))
   }
 
   #hold(
@@ -269,7 +272,6 @@ export class Batch {
     try {
       const { keys, basis } = await this.#confirm(one, overlay)
       if (keys !== one.keys) {
-        checkParts(member.parts, keys)
         const isLocked = keys.every(key => locked.has(this.#prefix + key))
         // What was not read with the locks leads to nothing that can be trusted.
         const isKnown = basis.every(key => overlay.has(key))
@@ -278,14 +280,7 @@ export class Batch {
       }
       const ids = this.#idsOf(one)
       const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
-      const transaction = new OverlayTransaction(
-        overlay,
-        grant,
-        this.#prefix,
-        new Set(keys),
-        ids.map(({ id }) => id),
-        before,
-      )
+      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, new Set(keys), before)
       member.began = true
       let result
       try {
@@ -295,7 +290,7 @@ export class Batch {
         return undefined
       }
       overlay.apply(transaction.writes)
-      const record = ids.filter(({ id }) => !before.has(id) && !transaction.leftOut.has(id))
+      const record = ids.filter(({ id }) => !before.has(id))
       return { member, keys, basis, result, record }
     } catch (error) {
       member.reject(error)
@@ -384,7 +379,7 @@ export class Batch {
   #refused(member: Member, outcome: CommitOutcome, queue: LocalQueue, overlay: Overlay): void {
     const engine = this.#session.engine.name
     // Another process may have committed one of several parts and not the rest.
-    if (outcome.state === 'repeated' && member.parts.length === 1) return member.resolve({ applied: false })
+    if (outcome.state === 'repeated' && member.ids.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = queue.set.title
       return member.reject(
@@ -419,17 +414,6 @@ function rejected(
   if (isOfOne && members.length > 1) return members
   for (const member of members) member.reject(error)
   return []
-}
-
-/** @throws InvalidArgumentError when an id is to be recorded with a key whose lock the transaction does not have. */
-function checkParts(parts: readonly Part[], keys: readonly string[]): void {
-  for (const { id, key } of parts) {
-    if (key === undefined || keys.includes(key)) continue
-    throw new InvalidArgumentError(
-      `id ${id} belongs to ${key}, which is not a key of the transaction; its keys are ${keys.join(', ')}`,
-      { key },
-    )
-  }
 }
 
 export function idText({ key, id }: RecordedId): string {

@@ -20,27 +20,15 @@ export type TransactionOutcome<T> =
   /** The same `id` was committed before; nothing was done. */
   | { readonly applied: false }
 
-/** The id of a part of a transaction, and the key that it is recorded with: undefined for the first that is named. */
-export interface Part {
-  readonly id: string
-  readonly key: string | undefined
-}
-
-/** The id of a part of a transaction, and the key that it is recorded with, which is the same at each try. */
-export interface PartId {
-  readonly id: string
-  readonly key: string
-}
-
 /** Options of a transaction. */
 export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
   /**
    * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
-   * first key and id does nothing, also when the key was deleted meanwhile. Several ids stand for several parts that
-   * are committed together: `Transaction.committed` reports a part that was committed before, and the transaction
-   * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
+   * first key and id does nothing, even if the key was deleted in the meantime. Several ids stand for several parts that
+   * are committed together: `Transaction.committed` says which parts were committed before, and the transaction does
+   * nothing if all were.
    */
-  id?: string | readonly (string | PartId)[] | undefined
+  id?: string | readonly string[] | undefined
   /** The least time for which the id is kept: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
@@ -63,7 +51,8 @@ export interface Member {
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
   readonly request: AcquireRequest
-  readonly parts: readonly Part[]
+  /** The ids of its parts. */
+  readonly ids: readonly string[]
   readonly retention: number
   readonly mostAttempts: number
   /** The caller's transaction that it is to be part of. */
@@ -127,7 +116,7 @@ export function memberOf(
     keys: typeof keys === 'function' ? undefined : keys,
     task,
     request: checkedOptions(lock),
-    parts: id === undefined ? [] : partsOf(id),
+    ids: id === undefined ? [] : idsOf(id),
     retention:
       retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
     mostAttempts: attempts,
@@ -151,21 +140,12 @@ function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly st
   return () => Promise.resolve(named)
 }
 
-/** The parts that ids stand for. */
-function partsOf(id: NonNullable<TransactionOptions['id']>): readonly Part[] {
+function idsOf(id: NonNullable<TransactionOptions['id']>): readonly string[] {
   if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw unfitIds(id)
-  const parts = (typeof id === 'string' ? [id] : id).map((one: unknown): Part => {
-    if (typeof one !== 'object' || one === null) {
-      checkKey('id', one)
-      return { id: one, key: undefined }
-    }
-    const part = one as PartId
-    checkKey('id', part.id)
-    checkKey('key of an id', part.key)
-    return { id: part.id, key: part.key }
-  })
-  if (new Set(parts.map(part => part.id)).size < parts.length) throw unfitIds(id)
-  return parts
+  const ids: readonly string[] = typeof id === 'string' ? [id] : id
+  for (const one of ids) checkKey('id', one)
+  if (new Set(ids).size < ids.length) throw unfitIds(id)
+  return ids
 }
 
 function unfitIds(id: unknown): InvalidArgumentError {

@@ -1,5 +1,5 @@
 import type { ReadOutcome, Versioned, Write } from '../engine/contract.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError } from '../errors.js'
 import type { Grant } from '../core/grant.js'
 import { decode, encode } from './value.js'
 
@@ -11,14 +11,8 @@ export interface Transaction {
   put(key: string, value: unknown): void
   /** Deletes at the commit; deleting an absent key is fine. */
   delete(key: string): void
-  /** Whether the part with this id, of several in the option `id`, was committed before and must be left out. */
+  /** Whether the part with this id, one of several in the option `id`, was committed before and must be skipped. */
   committed(id: string): boolean
-  /**
-   * Leaves the part with this id, of several in the option `id`, out of this commit: its id is not recorded, and it can
-   * be tried another time.
-   * @throws InvalidArgumentError if there is no such part.
-   */
-  leaveOut(id: string): void
   /** The fencing token under which the commit will be made. */
   readonly token: bigint
   /** Aborts when the locks are lost; the commit would be rejected. */
@@ -73,18 +67,14 @@ export class Overlay {
 /** One transaction over an overlay: nothing it writes is seen by others until it is applied. */
 export class OverlayTransaction implements Transaction {
   readonly writes = new Map<string, string | undefined>()
-  /** The ids of the parts that were left out. */
-  readonly leftOut = new Set<string>()
   readonly #overlay: Overlay
   readonly #grant: Grant
   readonly #prefix: string
   readonly #claimed: ReadonlySet<string>
-  readonly #ids: readonly string[]
   readonly #committed: ReadonlySet<string>
 
   /**
    * @param claimed the keys that this transaction named, without the store's prefix.
-   * @param ids of its parts.
    * @param committed those of its ids that were committed before.
    */
   constructor(
@@ -92,10 +82,8 @@ export class OverlayTransaction implements Transaction {
     grant: Grant,
     prefix: string,
     claimed: ReadonlySet<string>,
-    ids: readonly string[],
     committed: ReadonlySet<string>,
   ) {
-    this.#ids = ids
     this.#committed = committed
     this.#overlay = overlay
     this.#grant = grant
@@ -119,12 +107,6 @@ export class OverlayTransaction implements Transaction {
 
   committed(id: string): boolean {
     return this.#committed.has(id)
-  }
-
-  leaveOut(id: string): void {
-    if (!this.#ids.includes(id))
-      throw new InvalidArgumentError(`the transaction has no part with the id ${shown(id)}`)
-    this.leftOut.add(id)
   }
 
   get token(): bigint {

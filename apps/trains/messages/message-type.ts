@@ -32,8 +32,8 @@ export interface MessageType<M extends Message = Message> {
    */
   keys(message: M, read: Read): readonly string[] | Promise<readonly string[]>
   /**
-   * Where it happens, as far as the message itself says: messages of the same places are applied together, because
-   * they need the same locks anyway.
+   * Where it happens, as far as the message itself says: messages of neighbouring places go to the same worker, so
+   * that workers seldom wait for each other's locks.
    */
   place?(message: M): string
   /** Changes the values. It may run again when another writer came between, so it does nothing else. */

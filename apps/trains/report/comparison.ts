@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { emptyLocation, type LocationCounts } from '../domain/location.js'
 
 /** A location that does not show what the serial result says. */
@@ -22,7 +23,7 @@ export function compareLocations(
       expected: countsOf(expected.get(location)),
       found: countsOf(found.get(location)),
     }
-    if (!same(difference.expected, difference.found)) differences.push(difference)
+    if (!isDeepStrictEqual(difference.expected, difference.found)) differences.push(difference)
   }
   return differences
 }
@@ -31,13 +32,4 @@ export function compareLocations(
 export function countsOf(location: LocationCounts = emptyLocation('')): LocationCounts {
   const { created, deleted, arrived, departed } = location
   return { created, deleted, arrived, departed }
-}
-
-function same(one: LocationCounts, other: LocationCounts): boolean {
-  return (
-    one.created === other.created &&
-    one.deleted === other.deleted &&
-    one.arrived === other.arrived &&
-    one.departed === other.departed
-  )
 }

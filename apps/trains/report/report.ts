@@ -1,5 +1,6 @@
 import type { LocationCounts } from '../domain/location.js'
 import type { FindingsSummary } from '../input/findings.js'
+import type { SerialResult } from '../serial.js'
 import type { Kill } from '../supervisor/kill-plan.js'
 import type { WorkerTotals } from '../supervisor/supervisor.js'
 import type { Difference } from './comparison.js'
@@ -32,12 +33,7 @@ export interface Report extends FindingsSummary {
   /** How long messages waited until their locks were held: milliseconds, null when there were none. */
   readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }
   /** What the serial result says about all locations together. */
-  readonly serial: {
-    readonly created: number
-    readonly moved: number
-    readonly deleted: number
-    readonly ignored: number
-  }
+  readonly serial: SerialResult['totals']
   /** Whether every location shows what the serial result says. */
   readonly matchesSerial: boolean
   /** The first locations that don't. */

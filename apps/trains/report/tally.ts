@@ -47,11 +47,7 @@ export class Tally {
 }
 
 /** The changes that the counters of all locations together stand for. */
-export function changesOf(locations: Iterable<LocationCounts>): {
-  created: number
-  moved: number
-  deleted: number
-} {
+export function changesOf(locations: Iterable<LocationCounts>): Record<(typeof CHANGES)[number], number> {
   const changes = { created: 0, moved: 0, deleted: 0 }
   for (const location of locations) {
     changes.created += location.created

@@ -1,8 +1,8 @@
 import type { Message } from '../messages/message.js'
-import type { FromWorker, GivenUp } from '../protocol.js'
+import type { Acknowledgement, FromWorker } from '../protocol.js'
 import { bucketOf } from '../report/histogram.js'
 import type { MessageProcessor } from './message-processor.js'
-import { TrainChains, type ChainLimits } from './train-chains.js'
+import { TrainQueues, type QueueLimits } from './train-queues.js'
 
 interface Delivery {
   readonly sequence: number
@@ -10,18 +10,16 @@ interface Delivery {
 }
 
 /** Applies messages: see MessageProcessor. */
-export type Processor = Pick<MessageProcessor, 'process' | 'placeOf'>
+export type Processor = Pick<MessageProcessor, 'process'>
 
 /** Applies the messages that the supervisor sends, and acknowledges them, all that one tick brings together. */
 export class MessageWorker {
   readonly #processor: Processor
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
-  readonly #chains: TrainChains<Delivery>
-  #sequences: number[] = []
-  #events: string[] = []
-  #waits: number[] = []
-  #givenUp: GivenUp[] = []
+  readonly #queues: TrainQueues<Delivery>
+  /** What is done and not acknowledged yet. */
+  #done = nothing()
   #holding = false
   #toldHolding = false
   #flushPlanned = false
@@ -35,13 +33,9 @@ export class MessageWorker {
     processor: Processor,
     send: (message: FromWorker) => void,
     fail: (error: unknown) => void,
-    limits: ChainLimits,
+    limits: QueueLimits,
   ) {
-    const work = {
-      work: (runs: readonly (readonly Delivery[])[], goOn: () => void) => this.#settle(runs, goOn),
-      placeOf: ({ message }: Delivery) => processor.placeOf(message),
-    }
-    this.#chains = new TrainChains(work, limits)
+    this.#queues = new TrainQueues(run => this.#settle(run), limits)
     this.#processor = processor
     this.#send = send
     this.#fail = fail
@@ -50,7 +44,7 @@ export class MessageWorker {
   /** Takes messages over. Those of one train are applied in this order. */
   work(sequences: readonly number[], messages: readonly Message[]): void {
     for (const [index, message] of messages.entries()) {
-      this.#chains.add(message.train, { sequence: sequences[index]!, message })
+      this.#queues.add(message.train, { sequence: sequences[index]!, message })
     }
   }
 
@@ -63,22 +57,19 @@ export class MessageWorker {
 
   /** Resolves when all that was taken over is applied and acknowledged. */
   async drain(): Promise<void> {
-    await this.#chains.idle()
+    await this.#queues.idle()
     this.#flush()
   }
 
-  async #settle(runs: readonly (readonly Delivery[])[], goOn: () => void): Promise<void> {
+  async #settle(run: readonly Delivery[]): Promise<void> {
     try {
-      const messages = runs.map(run => run.map(({ message }) => message))
-      const settlements = await this.#processor.process(messages, goOn)
-      for (const [index, run] of runs.entries()) {
-        for (const [place, { event, lockWait, failure }] of settlements[index]!.entries()) {
-          const { sequence } = run[place]!
-          this.#sequences.push(sequence)
-          this.#events.push(event)
-          this.#waits.push(bucketOf(lockWait))
-          if (failure !== undefined) this.#givenUp.push({ sequence, reason: failure })
-        }
+      const settlements = await this.#processor.process(run.map(({ message }) => message))
+      for (const [index, { event, lockWait, failure }] of settlements.entries()) {
+        const { sequence } = run[index]!
+        this.#done.sequences.push(sequence)
+        this.#done.events.push(event)
+        this.#done.waits.push(bucketOf(lockWait))
+        if (failure !== undefined) this.#done.givenUp.push({ sequence, reason: failure })
       }
       if (this.#flushPlanned) return
       this.#flushPlanned = true
@@ -90,22 +81,17 @@ export class MessageWorker {
 
   #flush(): void {
     this.#flushPlanned = false
-    if (this.#sequences.length === 0) return
+    if (this.#done.sequences.length === 0) return
     if (this.#holding) {
-      if (!this.#toldHolding) this.#send({ kind: 'holding', committed: this.#sequences.length })
+      if (!this.#toldHolding) this.#send({ kind: 'holding', committed: this.#done.sequences.length })
       this.#toldHolding = true
       return
     }
-    this.#send({
-      kind: 'settled',
-      sequences: this.#sequences,
-      events: this.#events,
-      waits: this.#waits,
-      givenUp: this.#givenUp,
-    })
-    this.#sequences = []
-    this.#events = []
-    this.#waits = []
-    this.#givenUp = []
+    this.#send(this.#done)
+    this.#done = nothing()
   }
+}
+
+function nothing(): Acknowledgement {
+  return { kind: 'settled', sequences: [], events: [], waits: [], givenUp: [] }
 }

@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import { type Box, InvalidArgumentError, type StoreOptions } from 'signalbox'
+import type { Box, StoreOptions } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 
@@ -79,52 +79,6 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.deepEqual(await count(other, 'b', 'c'), ['c'])
     assert.equal(await count(one, 'c', 'a'), undefined)
     assert.equal((await one.store('s').get('sum'))!.value, 3)
-  })
-
-  test('the id of a part is recorded with the key that it names', async boxes => {
-    const [one, other] = await boxes.pair()
-    const move = (box: Box, ...trains: string[]) =>
-      box
-        .store('s', options)
-        .transaction(
-          ['place', ...trains],
-          transaction => trains.map(train => transaction.committed(`move ${train}`)),
-          { id: trains.map(train => ({ id: `move ${train}`, key: train })) },
-        )
-    assert.has(await move(one, 'a', 'b'), { result: [false, false] })
-    assert.has(await move(other, 'c', 'b'), { result: [false, true] })
-    assert.deepEqual(await move(other, 'c'), { applied: false })
-    const elsewhere = await other.store('s', options).transaction(['place'], () => 1, { id: 'move a' })
-    assert.has(elsewhere, { applied: true })
-  })
-
-  test('a part that was left out can be tried again', async boxes => {
-    const [one, other] = await boxes.pair()
-    const attempt = (box: Box, leftOut: string[]) =>
-      box.store('s', options).transaction(
-        ['a'],
-        transaction => {
-          for (const id of leftOut) transaction.leaveOut(id)
-          return ['x', 'y'].map(id => transaction.committed(id))
-        },
-        { id: ['x', 'y'] },
-      )
-    assert.has(await attempt(one, ['y']), { result: [false, false] })
-    assert.has(await attempt(other, ['y']), { result: [true, false] })
-    assert.has(await attempt(other, []), { result: [true, false] })
-    assert.deepEqual(await attempt(one, []), { applied: false })
-    await assert.rejects(
-      one.store('s', options).transaction(['a'], transaction => transaction.leaveOut('z'), { id: 'x y' }),
-      /no part.*z/,
-    )
-  })
-
-  test('an id can not be recorded with a key that was not named', async boxes => {
-    const box = await boxes.open()
-    const store = box.store('s', options)
-    const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
-    await assert.rejects(wrong, InvalidArgumentError)
-    await assert.rejects(wrong, /x belongs to b.*its keys are a/)
   })
 
   test('a transaction that failed does not use up its id', async boxes => {

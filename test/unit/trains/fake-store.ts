@@ -1,6 +1,10 @@
+import { systemClock } from '../../../apps/trains/clock.js'
+import { Log } from '../../../apps/trains/log/log.js'
 import type { Read, Transaction } from '../../../apps/trains/messages/message-type.js'
+import { Outages } from '../../../apps/trains/outages.js'
+import { RunStore } from '../../../apps/trains/run-store.js'
 import type {
-  PartsTransaction,
+  MessagesTransaction,
   TrainStore,
   TransactionOptions,
   TransactionResult,
@@ -67,40 +71,47 @@ export class FakeStore implements TrainStore {
     this.#turns = turns
   }
 
-  async get(key: string): Promise<unknown> {
+  async get(key: string): Promise<{ readonly value: unknown } | undefined> {
     const text = this.#state.values.get(key)
-    return text === undefined ? undefined : JSON.parse(text)
+    return text === undefined ? undefined : { value: JSON.parse(text) }
   }
 
   async put(key: string, value: unknown): Promise<void> {
     this.#state.values.set(key, JSON.stringify(value))
   }
 
+  async delete(key: string): Promise<void> {
+    this.#state.values.delete(key)
+  }
+
   async transaction<Result>(
-    keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: PartsTransaction) => Result | Promise<Result>,
-    { parts }: TransactionOptions,
+    keys: (read: Read) => Promise<readonly string[]>,
+    change: (transaction: MessagesTransaction) => Promise<Result>,
+    { id: ids }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
-    const named = await keys(key => this.get(key))
+    const named = await keys(async key => (await this.get(key))?.value)
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
-    const recorded = new Map(parts.map(({ id, key }) => [id, `${key} ${id}`]))
-    const committed = (id: string) => this.#state.ids.has(recorded.get(id)!)
-    if (parts.every(({ id }) => committed(id))) return { applied: false }
+    const recorded = (id: string) => `${named[0]!} ${id}`
+    const committed = (id: string) => this.#state.ids.has(recorded(id))
+    if (ids.every(committed)) return { applied: false }
     const transaction = new FakeTransaction(this.#state, named)
-    const leftOut = new Set<string>()
     const result = await change({
       get: key => transaction.get(key),
       put: (key, value) => transaction.put(key, value),
       delete: key => transaction.delete(key),
       committed,
-      leaveOut: id => void leftOut.add(id),
     })
     transaction.commit()
-    for (const { id } of parts.filter(part => !committed(part.id) && !leftOut.has(part.id))) {
-      this.#state.ids.add(recorded.get(id)!)
+    for (const id of ids.filter(one => !committed(one))) {
+      this.#state.ids.add(recorded(id))
       this.#state.commits.push(id)
     }
     return { applied: true, result }
   }
+}
+
+/** A store as a run sees it, where no outage is waited for. */
+export function runStore(store: TrainStore, run = 'run'): RunStore {
+  return new RunStore(store, run, new Outages(0, new Log({ write: () => undefined }, 'error'), systemClock))
 }

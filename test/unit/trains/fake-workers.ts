@@ -2,11 +2,10 @@ import { systemClock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker, ToWorker } from '../../../apps/trains/protocol.js'
-import { RunStore } from '../../../apps/trains/run-store.js'
 import type { StartWorker, WorkerProcess } from '../../../apps/trains/supervisor/worker-process.js'
 import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
-import { FakeStore, type SharedState } from './fake-store.js'
+import { FakeStore, runStore, type SharedState } from './fake-store.js'
 
 interface FakeProcess extends WorkerProcess {
   readonly session: string
@@ -59,13 +58,13 @@ export class FakeWorkers {
         case 'start': {
           const { run, limits: tries } = message.settings
           const processor = new MessageProcessor(
-            new RunStore(store, run),
+            runStore(store, run),
             new MessageRegistry(),
             tries,
             silent,
             systemClock,
           )
-          const limits = { together: 8, run: 3, atOnce: 8, patience: 0 }
+          const limits = { run: 2, atOnce: 8 }
           worker = new MessageWorker(processor, send, () => end('failed'), limits)
           send({ kind: 'ready', session })
           break

@@ -9,7 +9,7 @@ import type { Message } from '../../../apps/trains/messages/message.js'
 import { ignored, type MessageType } from '../../../apps/trains/messages/message-type.js'
 import { MessageRegistry, standardTypes } from '../../../apps/trains/messages/registry.js'
 import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
-import { FakeTransaction, SharedState } from './fake-store.js'
+import { FakeTransaction, runStore, SharedState } from './fake-store.js'
 
 const registry = new MessageRegistry()
 let state: SharedState
@@ -176,12 +176,7 @@ describe('a further message type', () => {
     const lines: string[] = []
     await using box = await open('memory:')
     const processor = new MessageProcessor(
-      {
-        get: async key => (await box.store('trains').get(key))?.value,
-        put: async () => undefined,
-        transaction: (keys, change, { parts, ...options }) =>
-          box.store('trains').transaction(keys, change, { ...options, id: parts }),
-      },
+      runStore(box.store('trains', { group: { most: 8, within: 1000 } })),
       new MessageRegistry([...standardTypes, forgetful]),
       { lockWait: 1000, lease: 30_000, lockTries: 1, attempts: 3 },
       new Log({ write: line => lines.push(line) }, 'error'),
@@ -191,16 +186,14 @@ describe('a further message type', () => {
       { id: '1', type: 'create', train: 'T', location: 'A' },
       { id: '2', type: 'hold', train: 'T', minutes: 5 },
     ]
-    const other = { id: '3', type: 'create', train: 'U', location: 'A' }
+    const others = [{ id: '3', type: 'create', train: 'U', location: 'A' }]
     const given = {
       event: 'dead-lettered',
-      failure: expect.stringContaining('LOC_A is not a key of the transaction'),
+      failure: expect.stringContaining('LOC_A is not a key of the message'),
     }
     // Among others, too, although one of those has named the key.
-    expect(await processor.process([messages, [other]])).toMatchObject([
-      [{ event: 'created' }, given],
-      [{ event: 'created' }],
-    ])
+    const settled = await Promise.all([messages, others].map(run => processor.process(run)))
+    expect(settled).toMatchObject([[{ event: 'created' }, given], [{ event: 'created' }]])
     expect(lines.map(line => JSON.parse(line) as unknown)).toMatchObject([
       { event: 'dead-lettered', message: '2', attempts: 1, reason: expect.stringContaining('LOC_A') },
     ])

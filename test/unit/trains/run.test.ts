@@ -11,7 +11,7 @@ import type { Message } from '../../../apps/trains/messages/message.js'
 import { readOptions } from '../../../apps/trains/options.js'
 import { loadProgress } from '../../../apps/trains/progress.js'
 import { Run } from '../../../apps/trains/run.js'
-import { FakeStore, SharedState } from './fake-store.js'
+import { FakeStore, runStore, SharedState } from './fake-store.js'
 import { FakeWorkers } from './fake-workers.js'
 
 let folder: string
@@ -67,6 +67,8 @@ const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.Wr
 
 const log = new Log({ write: () => undefined }, 'error')
 
+const stores = () => ({ store: (run: string) => runStore(new FakeStore(state), run) })
+
 function prepare(source: MessageSource, ...args: string[]) {
   const workers = new FakeWorkers(state)
   return Run.prepare({
@@ -75,7 +77,7 @@ function prepare(source: MessageSource, ...args: string[]) {
     findings: new Findings(log),
     tracker: {
       session: 'supervisor',
-      store: new FakeStore(state),
+      ...stores(),
       claimRun: async () => true,
       revoke: workers.revoke,
       locks: async () => [],
@@ -118,7 +120,7 @@ describe('a run', () => {
     expect(report?.kills).toHaveLength(4)
     expect(report?.redelivered).toBeGreaterThan(0)
     expect(report?.lockWaitMs.p50).toBeGreaterThan(0)
-    expect(await loadProgress(new FakeStore(state))).toMatchObject({
+    expect(await loadProgress(stores())).toMatchObject({
       mark: 500,
       input: 'shuttles',
       givenUp: [],
@@ -188,7 +190,7 @@ describe('a run that was interrupted', () => {
     for (let turns = 0; turns < 20; turns++) await turn()
     const committed = state.commits.length
     expect(committed).toBeLessThan(500)
-    expect(await loadProgress(new FakeStore(state))).toMatchObject({ mark: 0 })
+    expect(await loadProgress(stores())).toMatchObject({ mark: 0 })
 
     const report = await (await prepare(sourceOf(messages), '--resume')).deliver()
     expect(report).toMatchObject({ ...whole, resumedAfter: 0 })
@@ -218,7 +220,7 @@ describe('a run that was interrupted', () => {
     const hasty = await prepare(silent, '--resume')
     setTimeout(() => hasty.stop(), 20)
     expect(await hasty.deliver()).toBeUndefined()
-    expect(await loadProgress(new FakeStore(state))).toMatchObject({ mark: 250 })
+    expect(await loadProgress(stores())).toMatchObject({ mark: 250 })
     expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
   })
 
