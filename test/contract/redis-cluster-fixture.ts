@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Cluster } from 'ioredis'
-import { expect } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
-import { open } from '../../src/open.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { networkOf } from './behind-proxy.js'
 import { HINTS, redis } from './redis-fixture.js'
-import { pause, soFar } from '../../packages/conformance/src/time.js'
 
 let shared: Promise<RedisCluster> | undefined
 
@@ -18,36 +15,11 @@ function cluster(): Promise<RedisCluster> {
   return (shared ??= startRedisCluster())
 }
 
-/** Whether a waiter for two keys holds the second one while another box holds the first. */
-async function staysHeld(prefix: string, first: string, second: string): Promise<boolean> {
-  const { url } = await cluster()
-  await using one = await open(`${url}?prefix=${prefix}`)
-  await using other = await open(`${url}?prefix=${prefix}`)
-  const held = await one.mutex(first).acquire()
-  const asked = other.mutex(first, second).acquire()
-  await pause(200)
-  expect(await soFar(asked)).toBe('pending')
-  const meanwhile = await one.mutex(second).tryAcquire()
-  await meanwhile?.release()
-  await held.release()
-  await (await asked).release()
-  return meanwhile === undefined
-}
-
 /** The Redis engine on a cluster, with all keys of a test in one hash slot. */
 export const redisCluster: EngineFixture = {
   name: 'redis cluster',
-  guarantees: redisGuarantees(true),
-  weaknesses: {
-    ...redis.weaknesses,
-    async P6() {
-      // One of the two lies in the slot that is visited first.
-      expect([await staysHeld('one:', 'a', 'b'), await staysHeld('other:', 'b', 'a')].sort()).toEqual([
-        false,
-        true,
-      ])
-    },
-  },
+  guarantees: redisGuarantees,
+  weaknesses: redis.weaknesses,
   async start() {
     const url = `${(await cluster()).url}?prefix={${randomUUID().slice(0, 8)}}:`
     return { url, engine: () => openRedis(url), close: () => undefined }

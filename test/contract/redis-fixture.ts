@@ -154,7 +154,7 @@ async function replicaBehind(): Promise<void> {
 /** The Redis engine on one server. */
 export const redis: EngineFixture = {
   name: 'redis',
-  guarantees: redisGuarantees(false),
+  guarantees: redisGuarantees,
   weaknesses: {
     async P1() {
       await Promise.all([forgottenGrant(), splitBrain()])

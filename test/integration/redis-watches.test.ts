@@ -5,7 +5,7 @@ import { timed } from '../../packages/conformance/src/time.js'
 import { linkTo } from '../../src/engines/redis/links.js'
 import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
-import { SlotsEngine } from '../../src/engines/redis/slots-engine.js'
+import { ClusterEngine } from '../../src/engines/redis/cluster-engine.js'
 import { open } from '../../src/open.js'
 import { LOOK_EVERY } from '../../src/engine/contract.js'
 import { clientPackages, type TestedPackage } from '../support/redis/client-packages.js'
@@ -17,7 +17,7 @@ import { until } from '../support/servers/until.js'
 function openBy({ connectWith }: TestedPackage, url: string): Promise<Box> {
   const { options, ...place } = parseRedisUrl(url)
   const engine = new RedisEngine(linkTo({ ...place, options }, connectWith), options, systemClock)
-  return Box.join(engine.cluster ? new SlotsEngine(engine, systemClock) : engine, systemClock)
+  return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
 }
 
 describe.each(clientPackages)('a watcher on a cluster with $name', tested => {

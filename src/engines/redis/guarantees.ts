@@ -32,27 +32,11 @@ const LOST_COMMITS: Weakness = {
   how: 'The newest commits are lost if a server fails before they are on its disk or its replica.',
 }
 
-const ACROSS_SLOTS: Weakness = {
-  promise: 'P6',
-  how:
-    'Keys in several hash slots are taken slot by slot, in one order. A caller holds those of the first slots while ' +
-    'it waits for the others.',
-}
-
 /** What the Redis engine promises, on one server or on a cluster. */
-export function redisGuarantees(cluster: boolean): Guarantees {
-  return {
-    engine: 'redis',
-    scope: 'network',
-    deadHolder: 'lease',
-    durability: 'replication',
-    weaknesses: [
-      FAILOVER,
-      NUMBERS_LOST,
-      FOREIGN,
-      ...(cluster ? [ACROSS_SLOTS] : []),
-      SERVER_CLOCK,
-      LOST_COMMITS,
-    ],
-  }
+export const redisGuarantees: Guarantees = {
+  engine: 'redis',
+  scope: 'network',
+  deadHolder: 'lease',
+  durability: 'replication',
+  weaknesses: [FAILOVER, NUMBERS_LOST, FOREIGN, SERVER_CLOCK, LOST_COMMITS],
 }

@@ -1,12 +1,12 @@
 import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
+import { ClusterEngine } from './cluster-engine.js'
 import { installedPackage } from './clients/installed-package.js'
 import { detectClient } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
 import { linkOver, linkTo } from './links.js'
 import { RedisEngine, type RedisEngineOptions } from './redis-engine.js'
 import { redisOptions, type ExistingRedis } from './redis-options.js'
-import { SlotsEngine } from './slots-engine.js'
 import { parseRedisUrl } from './redis-url.js'
 
 /**
@@ -28,5 +28,5 @@ export async function openRedis(source: string | ExistingRedis): Promise<Engine>
 
 function engineOver(makeLink: LinkMaker, options: RedisEngineOptions): Engine {
   const engine = new RedisEngine(makeLink, options, systemClock)
-  return engine.cluster ? new SlotsEngine(engine, systemClock) : engine
+  return engine.cluster ? new ClusterEngine(engine) : engine
 }

@@ -70,7 +70,7 @@ export class RedisEngine implements Engine {
     const layout = HELD_LAYOUTS[layoutName]
     const names = new Names(prefix, link.cluster, layout.beside)
     this.name = link.name
-    this.guarantees = redisGuarantees(link.cluster)
+    this.guarantees = redisGuarantees
     this.#link = link
     this.#names = names
     this.#errors = new CallErrors(link.name, names, layout.noun)
