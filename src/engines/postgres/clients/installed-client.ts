@@ -9,7 +9,7 @@ import { InvalidArgumentError } from '../../../errors.js'
 import type { PostgresTls } from '../postgres-tls.js'
 import { portNumber, type PostgresAddress, type PostgresPlace } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
-import { PgClient, type PgPool } from './pg-client.js'
+import { PgClient } from './pg-client.js'
 import { PostgresClient } from './postgres-client.js'
 import { QuietSockets, type SocketPlace } from './quiet-sockets.js'
 import { ServerChoice } from './server-choice.js'
@@ -61,7 +61,7 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
       })
       // An idle connection that breaks is made again.
       pool.on('error', () => undefined)
-      return new PgClient(place.name, pool as unknown as PgPool, clock, () => pool.end())
+      return new PgClient(place.name, pool, clock, () => pool.end())
     })
   })
 }

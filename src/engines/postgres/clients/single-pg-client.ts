@@ -68,7 +68,14 @@ class PoolOfOne implements PgPool {
     this.#client = client
   }
 
-  async connect(): Promise<LentConnection> {
+  connect(lent: Parameters<PgPool['connect']>[0]): void {
+    this.#lend().then(
+      connection => lent(undefined, connection),
+      (error: unknown) => lent(error as Error, undefined),
+    )
+  }
+
+  async #lend(): Promise<LentConnection> {
     const client = this.#client
     const before = this.#free
     let last: Promise<unknown> = Promise.resolve()
