@@ -535,6 +535,6 @@ export function noLimits(fixture: EngineFixture): void {
   const test = testOn(fixture)
   test('an engine without a clock refuses limits and names the local limiter', async boxes => {
     const box = await boxes.open()
-    assert.throws(() => box.limiter('api', { limit: 2, per: 1000 }), /no clock of its own.*limiter\(\)/)
+    assert.throws(() => box.limiter('api', { limit: 2, per: 1000 }), /no shared clock.*limiter\(\)/)
   })
 }

@@ -134,7 +134,7 @@ export class Limiters {
       ? groupedBy(jobs, ({ request }) => request.limiter)
       : new Map()
     const rows = [...(byLimiter as Map<string, Job[]>)].map(([limiter, its]) => {
-      const { version, state } = this.#seen.get(limiter) ?? { version: 0, state: undefined }
+      const { version, state } = this.#take(limiter)
       let last = state
       let forgottenIn = 0
       const decided = its.map(job => {
@@ -181,6 +181,16 @@ export class Limiters {
       }
     }
     return outdated
+  }
+
+  /**
+   * The state as it was last seen, for one decision. A decision changes it, so it is out of date from then on unless the
+   * server keeps it.
+   */
+  #take(limiter: string): Seen {
+    const seen = this.#seen.get(limiter)
+    this.#seen.delete(limiter)
+    return seen ?? { version: 0, state: undefined }
   }
 
   #keep(limiter: string, [version, content = null]: Kept): void {
