@@ -124,7 +124,8 @@ export function values(fixture: EngineFixture): void {
       assert.equal((await one!.get('key'))!.version, Math.max(...together))
     })
 
-    test('put and transaction accept the same lengths of keys', async boxes => {
+    // Values in records have the limit of the records for `put`, and that of the locks as well for a transaction.
+    test.runIf(!fixture.hasRecords)('put and transaction accept the same lengths of keys', async boxes => {
       const box = await boxes.open()
       const store = box.store('s')
       for (const length of [1000, 1022, 1023, 1024]) {
