@@ -127,7 +127,7 @@ describe.concurrent('signalbox chaos', () => {
       const { report, findings, stderr } = await chaosRun(...engine, '--seed', '105', ...SHORT)
       expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
       expect(report).toMatchObject({ engine: 'redis', faults: 3, undecided: 0 })
-      expect(kindsOf(report)).toEqual(['cut', 'kill', 'kill server'])
+      expect(kindsOf(report)).toEqual(['hold requests', 'kill', 'kill server'])
       expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
     },
   )

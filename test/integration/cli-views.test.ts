@@ -155,7 +155,7 @@ describe.concurrent('get, put and cas', () => {
       version: Number(version),
       value: { euros: 2 },
     })
-    expect(none).toMatchObject({ status: 1, stdout: '', stderr: 'signalbox: there is no milk in prices\n' })
+    expect(none).toMatchObject({ status: 1, stdout: '', stderr: 'signalbox: prices has no key milk\n' })
     expect(unfit).toMatchObject({ status: 2, stdout: '' })
     const changed = await place.bash(`echo '[1, 2]' | "$NODE" "$SIGNALBOX" cas prices bread ${version} -`)
     expect(Number(changed.stdout)).toBeGreaterThan(Number(version))

@@ -179,7 +179,7 @@ test('a value that is no client is refused', async () => {
   await expect(open({ postgres: {}, shcema: 'a' } as never)).rejects.toMatchObject(
     invalid('no option "shcema"'),
   )
-  await expect(open({ postgres: {}, schema: 'A-B' })).rejects.toMatchObject(invalid('schema takes'))
+  await expect(open({ postgres: {}, schema: 'A-B' })).rejects.toMatchObject(invalid('schema must be'))
 })
 
 test('a client that can’t be used is refused with the reason', async () => {

@@ -98,7 +98,9 @@ test('a value that is no client is refused', async () => {
     await expect(open({ redis: redis as object })).rejects.toMatchObject(
       invalid('redis must be a client or a cluster'),
     )
-  await expect(open({ redis: {}, perfix: 'a' } as never)).rejects.toMatchObject(invalid('no option "perfix"'))
+  await expect(open({ redis: {}, perfix: 'a' } as never)).rejects.toMatchObject(
+    invalid('unknown option "perfix"'),
+  )
 })
 
 test('a client that can’t be used is refused with the reason', async () => {

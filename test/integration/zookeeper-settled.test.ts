@@ -164,7 +164,7 @@ describe.concurrent('a lost change, and changes by other clients before the clie
     await expect(remove(zk, path, stat)).rejects.toThrow(NoNodeError)
     const ephemeral = await createSettled(zk, `/of-the-root-${++places}`, '', { ephemeral: true })
     await expect(createSettled(zk, `${ephemeral}/child`)).rejects.toThrow(NoChildrenForEphemeralsError)
-    await expect(createSettled(zk, 'no path')).rejects.toThrow(/path takes/)
+    await expect(createSettled(zk, 'no path')).rejects.toThrow(/path must be/)
   })
 
   test('when the session ends before the client can look, the operation is indeterminate', async () => {

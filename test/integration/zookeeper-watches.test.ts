@@ -66,7 +66,7 @@ describe('watches that no listener needs any more', () => {
     expect(told).toEqual([])
     // Not there, not there any more, and in a path that is none.
     below.unwatch('/a', watch)
-    expect(() => below.unwatch('a', watch)).toThrow(/path takes/)
+    expect(() => below.unwatch('a', watch)).toThrow(/path must be/)
   })
 
   test('do not remove those of other listeners at the same path', async () => {
