@@ -12,7 +12,7 @@ import { startRedis, startRedisServers, type RedisServer } from '../support/serv
 const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
 /** What the page on Redis names as all that a user needs. */
 const RIGHTS = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-/** What it names beside that, for a Cluster, behind Sentinels, and where replicas are waited for. */
+/** What it names in addition for a Cluster, behind Sentinels, and where replicas are waited for. */
 const ON_CLUSTER = alsoFor('Cluster')
 const BEHIND_SENTINEL = alsoFor('Sentinel')
 const WITH_REPLICAS = alsoFor('`minReplicas`')
@@ -20,7 +20,7 @@ const WITH_REPLICAS = alsoFor('`minReplicas`')
 const OF_SENTINEL = /^ACL SETUSER locks on >password (.*sentinel.*)$/m.exec(page)![1]!.split(' ')
 
 function alsoFor(what: string): string[] {
-  return new RegExp(`${what} adds \`(.*?)\``, 's').exec(page)![1]!.split(' ')
+  return new RegExp(`^- ${what} also needs \`(.*?)\``, 'ms').exec(page)![1]!.split(' ')
 }
 
 function allow(server: RedisServer, rights: readonly string[]): Promise<unknown> {
@@ -159,7 +159,7 @@ test('without a right to channels no write is partial, and locks work', async ()
     () => store.delete('key'),
     () => store.transaction(['key', 'more'], tx => tx.put('more', 'changed'), { id: 'once' }),
   ]) {
-    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: commit was refused .*channel/)
+    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .* refused commit: .*channel/)
   }
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
@@ -184,9 +184,9 @@ test('a right that is taken away gives a typed error where it is needed', async 
     await box.readWriteLock('shared').read.acquire(),
   ]
   await allow(server, ['-hgetall'])
-  expect(await complaintOf(box.inspect().next())).toMatch(/^UNAVAILABLE: inspect was refused .*can't run/)
+  expect(await complaintOf(box.inspect().next())).toMatch(/^UNAVAILABLE: .* refused inspect: .*can't run/)
   await allow(server, ['+hgetall', '-del'])
-  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(/^UNAVAILABLE: take was refused/)
+  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(/^UNAVAILABLE: .* refused take/)
   expect(await complaintOf(held.release())).toMatch(/^INDETERMINATE: .*can't run/)
   await allow(server, ['+del'])
   // What could not be given back then is given back now.
