@@ -31,6 +31,6 @@ export function decode(key: string, text: string | undefined): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new UnavailableError(`the value of ${key} can't be read: it is not valid JSON`, { key, cause })
+    throw new UnavailableError(`can't read the value of ${key}: it is not valid JSON`, { key, cause })
   }
 }

@@ -323,7 +323,7 @@ describe('one member', () => {
       const told = {
         code: 'UNAVAILABLE',
         key: `s/${key}`,
-        message: expect.stringMatching(`can't read the value of s/${key}|s/${key} can't be read`) as string,
+        message: expect.stringContaining(`can't read the value of s/${key}`) as string,
       }
       // An operation of the same tick succeeds.
       const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])

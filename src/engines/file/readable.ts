@@ -12,7 +12,7 @@ export function readable<T>(table: string, column: string, key: string, read: ()
   } catch (cause) {
     const row = `${column} = '${key.replaceAll("'", "''")}'`
     throw new UnavailableError(
-      `a row of ${DATABASE} can't be read: ${shown(key)} in the table ${table}. Delete it with SQLite, and what it ` +
+      `can't read a row of ${DATABASE}: ${shown(key)} in the table ${table}. Delete it with SQLite, and what it ` +
         `held with it: delete from ${table} where ${row}`,
       { cause },
     )

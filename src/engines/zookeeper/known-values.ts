@@ -91,7 +91,7 @@ export class KnownValues {
     try {
       return decodeRecord(data, mtime)
     } catch (cause) {
-      const message = `the value of ${key} can't be read: another program has written to ${path}`
+      const message = `can't read the value of ${key}: another program has written to ${path}`
       throw new UnavailableError(message, { key, engine: this.#box.place.name, cause })
     }
   }

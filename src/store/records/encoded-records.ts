@@ -34,7 +34,7 @@ export class EncodedRecords {
     try {
       found = await this.#records.get(key)
     } catch (cause) {
-      throw new UnavailableError(`the record of ${key} can't be read: ${messageOf(cause)}`, { key, cause })
+      throw new UnavailableError(`can't read the record of ${key}: ${messageOf(cause)}`, { key, cause })
     }
     return found
       ? { record: parseRecord(key, found.text), version: found.version }
