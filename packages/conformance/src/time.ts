@@ -40,7 +40,7 @@ const LONGEST_STALL = 100
 
 /**
  * Milliseconds that something took. When this process stands still meanwhile, as on a busy machine, at most 100 of them
- * count: no engine can do anything about that.
+ * count: no engine can do anything about that. This is for bounds from above only, because the true time may be longer.
  */
 export async function timed(task: () => Promise<unknown>): Promise<number> {
   let took = 0
