@@ -144,12 +144,12 @@ class MutexElection implements Election {
   }
 
   async leader(): Promise<Leader | undefined> {
-    return this.#leading((await this.#terms.get<StoredLeader>(this.#name))?.value)
+    return this.#leading((await this.#terms.get(this.#name))?.value)
   }
 
   async *observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void> {
     const read = async (): Promise<Found<Leader | undefined>> => {
-      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      const entry = await this.#terms.get(this.#name)
       return { value: await this.#leading(entry?.value), version: entry?.version ?? 0 }
     }
     const { clock } = this.#session
@@ -197,8 +197,8 @@ class MutexElection implements Election {
   }
 
   /** The stored leader if its term still holds the lock: a leader that crashed could not delete its term. */
-  async #leading(stored: StoredLeader | undefined): Promise<Leader | undefined> {
-    if (!stored) return undefined
+  async #leading(stored: unknown): Promise<Leader | undefined> {
+    if (!isStoredLeader(stored)) return undefined
     const { session, host, pid, label } = stored
     const token = BigInt(stored.token)
     const requests = await this.#session.submit({
@@ -215,7 +215,7 @@ class MutexElection implements Election {
     const { session, host, pid, label: ofBox } = this.#session.member
     const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
     for (;;) {
-      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      const entry = await this.#terms.get(this.#name)
       grant.assertHeld()
       if ((await this.#terms.compareAndSet(this.#name, entry?.version ?? 0, term)) !== undefined) return
     }
@@ -227,8 +227,9 @@ class MutexElection implements Election {
    */
   async #withdraw(grant: Grant): Promise<void> {
     try {
-      const entry = await this.#terms.get<StoredLeader>(this.#name)
-      if (entry?.value.token === String(grant.token)) await this.#terms.delete(this.#name, entry.version)
+      const entry = await this.#terms.get(this.#name)
+      if (isStoredLeader(entry?.value) && entry.value.token === String(grant.token))
+        await this.#terms.delete(this.#name, entry.version)
     } catch {
       // See above.
     }
@@ -281,6 +282,14 @@ class Term implements Grant {
 }
 
 const TERMS = 'signalbox-elections'
+
+/** False for a value that something else has written, which the next leader overwrites. */
+function isStoredLeader(value: unknown): value is StoredLeader {
+  if (typeof value !== 'object' || value === null) return false
+  const { session, host, pid, token } = value as { readonly [key in keyof StoredLeader]: unknown }
+  const isMember = typeof session === 'string' && typeof host === 'string' && typeof pid === 'number'
+  return isMember && typeof token === 'string' && /^\d+$/.test(token)
+}
 
 /** How long after an error a caller stands again: milliseconds. A task that fails at once must not spin. */
 const STAND_AGAIN = 1000

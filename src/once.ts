@@ -2,7 +2,7 @@ import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
 import { isDuration, milliseconds } from './duration.js'
-import { aboutTask, InvalidArgumentError, shown } from './errors.js'
+import { aboutTask, InvalidArgumentError, shown, UnavailableError } from './errors.js'
 import { checkKey, checkOptions, checkTimeZone } from './options.js'
 import type { Store, StoreEntry } from './store/store.js'
 
@@ -17,7 +17,8 @@ export interface CronSlots {
 /**
  * For what a task is done once. A duration such as `'1d'`: for each such period of the wall clock, counted in UTC from
  * 1970 on. A cron pattern: for each period from one of its times to the next. Any other text is itself the name of one
- * slot, such as that of a release; one that is meant as a duration or a pattern, such as `'1 day'`, is refused.
+ * slot, such as that of a release or, as `'5'`, the number of a build: its task is done once, and not again later. A text
+ * that is meant as something else, such as `'1 day'` or `'undefined'`, is refused.
  */
 export type Slots = string | CronSlots
 
@@ -68,9 +69,11 @@ const MOST_EARLY = 60_000
 const SECOND = 1000
 const PERIOD_BOUNDS = { least: 1, most: 36_500 * 86_400_000 }
 
-/** What is meant as a duration or a pattern. As names these would be one slot for ever. */
+/** What is meant as a duration, a pattern or a missing value. As names these would be one slot for ever. */
 const MISTAKEN: readonly RegExp[] = [
   /^\s|\s$|^@/,
+  // What JavaScript writes for a value that is not a text.
+  /^(?:undefined|null|NaN|-?Infinity|true|false|Invalid Date|\[object .*\])$/,
   /^(?:[+-]?\d+(?:[.,]\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|months?|y|years?)\s*)+$/i,
   // ISO 8601
   /^[+-]?P(?:\d+(?:[.,]\d+)?[YMWD])*(?:T(?:\d+(?:[.,]\d+)?[HMS])+)?$/i,
@@ -177,7 +180,7 @@ class Run {
     this.#version = entry?.version ?? 0
     this.#slot = slot
     this.slot = slot.name
-    this.#before = slotsOf(entry?.value)
+    this.#before = slotsOf(key, entry?.value)
     this.isDone = this.#before.some(done => covers(done, slot, now))
   }
 
@@ -197,11 +200,27 @@ function covers(done: Slot, slot: Slot, now: number): boolean {
   return isPeriod && done.begins >= slot.begins && done.begins <= now + MOST_AHEAD
 }
 
-/** What a record says. An early build has written the last slot alone. */
-function slotsOf(done: (Slot & Partial<DoneSlots>) | undefined): readonly Slot[] {
-  if (!done) return []
-  const { earlier = [], ...last } = done
-  return [last, ...earlier]
+/**
+ * What a record says. An early build has written the last slot alone.
+ * @throws UnavailableError for one that something else has written: the task may have been done.
+ */
+function slotsOf(key: string, done: unknown): readonly Slot[] {
+  if (done === undefined) return []
+  if (isSlot(done)) {
+    const { earlier = [], ...last } = done as Slot & { readonly earlier?: unknown }
+    if (Array.isArray(earlier) && earlier.every(isSlot)) return [last, ...earlier]
+  }
+  throw new UnavailableError(
+    `can't read which slots were done: the value of ${shown(key)} in the store ${RUNS} is not a record of oncePer; ` +
+      'delete it to start again, which can do a slot a second time',
+    { key },
+  )
+}
+
+function isSlot(value: unknown): value is Slot {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, begins } = value as { readonly [key in keyof Slot]: unknown }
+  return typeof name === 'string' && (begins === undefined || typeof begins === 'number')
 }
 
 /** What a task is done once with. */

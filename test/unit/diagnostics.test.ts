@@ -39,6 +39,15 @@ test('a limiter publishes permits, refusals and pauses before its caller goes on
   expect(events.splice(0)).toEqual([['paused', { ...whole, until: until.getTime() }]])
 })
 
+test('a pause that is over already is not published, because it changes nothing', async () => {
+  await using box = await open('memory:')
+  const events = heard('paused')
+  const limiter = box.limiter('api', { limit: 1, per: '1m' })
+  await limiter.pauseUntil(Date.now() - 1)
+  await limiter.pauseUntil(0)
+  expect(events).toEqual([])
+})
+
 test("a store publishes the outcome of each transaction and each write, with the caller's keys", async () => {
   await using box = await open('memory:')
   const events = heard('transaction', 'write')

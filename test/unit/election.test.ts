@@ -116,3 +116,23 @@ test('with `again: true` each error is a warning of the process', async () => {
   }
   await box.close()
 })
+
+test.each([undefined, 5, 'text', [], { token: 5 }, { session: 's', host: 'h', pid: 1, token: 'five' }])(
+  'a record that something else has written (%j) names no leader, and the next one overwrites it',
+  async record => {
+    const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
+    const election = box.election('e')
+    const records = box.store('signalbox-elections')
+    await records.put('e', record ?? null)
+    expect(await election.leader()).toBeUndefined()
+    const observed = election.observe()
+    expect(await observed.next()).toEqual({ done: false, value: undefined })
+    await observed.return()
+    await election.lead(async () => {
+      expect(await election.leader()).toMatchObject({ session: box.session })
+      await records.put('e', record ?? null)
+      expect(await election.leader()).toBeUndefined()
+    })
+    await box.close()
+  },
+)

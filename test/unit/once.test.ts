@@ -211,3 +211,32 @@ test('an error says whether the task ran', async () => {
   })
   await box.close()
 })
+
+test.each([null, 5, 'text', [], {}, { name: 5 }, { name: 'a', begins: '0' }, { name: 'a', earlier: 5 }])(
+  'a record that something else has written (%j) is refused, because the task may have been done',
+  async record => {
+    const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
+    const runs = box.store('signalbox-runs')
+    await runs.put('nightly', record)
+    const refused = {
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('not a record of oncePer') as string,
+    }
+    const done = (): Promise<unknown> => box.oncePer('nightly', '1d', () => 'done')
+    await expect(done()).rejects.toMatchObject({ ...refused, taskBegan: false })
+    await runs.delete('nightly')
+    expect(await done()).toMatchObject({ ran: true })
+    await box.close()
+  },
+)
+
+test.each(['undefined', 'null', 'NaN', 'true', 'false', '[object Object]', 'Invalid Date', 'Infinity'])(
+  'a slot named %s, as a missing value is written, is refused',
+  async slot => {
+    const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
+    await expect(box.oncePer('deploy', slot, () => 'done')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+    await box.close()
+  },
+)

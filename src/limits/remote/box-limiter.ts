@@ -1,4 +1,4 @@
-import type { Timer } from '../../clock.js'
+import { wallOf, type Timer } from '../../clock.js'
 import type { Duration } from '../../duration.js'
 import {
   channels,
@@ -8,7 +8,8 @@ import {
   type RefusedEvent,
 } from '../../diagnostics.js'
 import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
-import { checkKey } from '../../options.js'
+import { checkKey, LONGEST_KEY } from '../../options.js'
+import { concurrencyKey } from '../../reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
@@ -149,6 +150,7 @@ export class BoxLimiters {
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     checkKey('name', name)
+    checkLength(name, undefined)
     const terms = boxTerms(options)
     this.#family(name, terms)
     return new LimiterOfBox({ limiters: this, name, terms, closed: undefined })
@@ -240,6 +242,21 @@ export class BoxLimiters {
   }
 }
 
+/**
+ * Refuses what is too long for the key of a lock, also for a limiter without `concurrency`: another process, or a later
+ * version of the program, may name it with one.
+ * @throws InvalidArgumentError
+ */
+function checkLength(name: string, key: string | undefined): void {
+  const excess = concurrencyKey(limiterId(name, key)).length - LONGEST_KEY
+  if (excess <= 0) return
+  const [what, given] = key === undefined ? ['name', name] : ['key', key]
+  throw new InvalidArgumentError(
+    `${what} must have at most ${given.length - excess} characters here, not ${given.length}: a limiter's name and key ` +
+      `are kept as one text of at most ${LONGEST_KEY} characters`,
+  )
+}
+
 /** What a limiter and those of its keys have in common. */
 interface Shared {
   readonly limiters: BoxLimiters
@@ -307,8 +324,9 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
+    const isAhead = Number(time) > wallOf(this.#shared.limiters.source.clock)()
     await this.#with(permits => permits.pauseUntil(time))
-    if (channels.paused.hasSubscribers)
+    if (isAhead && channels.paused.hasSubscribers)
       channels.paused.publish({ ...this.#event(), until: Number(time) } satisfies PausedEvent)
   }
 
@@ -375,6 +393,7 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
 
   key(key: string): KeyedBoxLimiter {
     checkKey('key', key)
+    checkLength(this.#shared.name, key)
     return new OfKey(this.#shared, key)
   }
 
