@@ -16,6 +16,10 @@ const LOOK = 16
 /** What makes SQLite take up the locks that it keeps while a connection is open. */
 const READ = 'select count(*) from sqlite_schema'
 
+interface Closable {
+  close(): void
+}
+
 /**
  * A SQLite database in WAL mode that every process and thread of the machine may write: fair write transactions,
  * durable when asked, with the log kept short.
@@ -70,20 +74,20 @@ export class Database {
     patience: number,
     others: readonly string[] = [],
   ): Promise<Database> {
-    const undo: (() => void)[] = []
+    const parts: Closable[] = []
     try {
       const connection = await opened(sqlite, path, clock)
-      undo.push(() => connection.close())
+      parts.unshift(connection)
       const turnstile = Turnstile.open(path, clock)
-      undo.push(() => turnstile.close())
+      parts.unshift(turnstile)
       const log = WriteAheadLog.open(path)
-      undo.push(() => log.close())
+      parts.unshift(log)
       const needed = [path, `${path}-wal`, `${path}-shm`, marksOf(path), ...others]
       const files = OriginalFiles.of(needed, clock)
       const openCopier = () => opened(sqlite, path, clock)
       return new Database(connection, openCopier, log, files, turnstile, clock, patience)
     } catch (error) {
-      for (const close of undo.reverse()) close()
+      closeAll(parts)
       throw error
     }
   }
@@ -137,16 +141,22 @@ export class Database {
     this.#closed = true
     await this.#copying
     await this.#transactions.close()
-    this.#log.close()
-    this.#turnstile.close()
-    this.#copier?.close()
-    this.connection.close()
+    closeAll([this.#log, this.#turnstile, this.#copier, this.connection])
   }
 
   #look(): void {
     this.#sinceLook = 0
-    if (this.#closed || this.#copying || !this.#log.reaches(LOG_LENGTH)) return
+    if (this.#closed || this.#copying || !this.#isLogLong()) return
     this.#copying = this.#copyBack().finally(() => (this.#copying = undefined))
+  }
+
+  /** False when that can't be read: the commits before this look are done, so it must not fail. */
+  #isLogLong(): boolean {
+    try {
+      return this.#log.reaches(LOG_LENGTH)
+    } catch {
+      return false
+    }
   }
 
   /**
@@ -185,5 +195,19 @@ async function opened(sqlite: Sqlite, path: string, clock: Clock): Promise<Conne
   } catch (error) {
     connection.close()
     throw error
+  }
+}
+
+/**
+ * Closes all of these. What can't be closed in order is closed by the system, which frees the descriptor even if it
+ * reports an error, and one error must not keep the locks of the others.
+ */
+function closeAll(parts: readonly (Closable | undefined)[]): void {
+  for (const part of parts) {
+    try {
+      part?.close()
+    } catch {
+      // Every commit was reported before.
+    }
   }
 }

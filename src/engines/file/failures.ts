@@ -1,37 +1,46 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
-import { SqliteError } from './driver.js'
 import { DATABASE } from './folder.js'
+import { UnclearCommitError } from './transactions.js'
 
 /** How long an operation waits for the database: milliseconds. */
 export const PATIENCE = 10_000
+
+/** What fails when a commit was not written to the disk. */
+export const SYNC = 'writing a commit to the disk'
 
 /** What an error code of SQLite or of the system means here. */
 const REASONS: Readonly<Record<string, string>> = {
   BUSY: `another process held the database for more than ${PATIENCE} ms`,
   FULL: 'the disk is full',
   READONLY: 'the database can not be written',
-  CANTOPEN: 'the database can not be opened; is the folder there, and may it be written?',
-  NOTADB: `${DATABASE} is no SQLite database`,
+  CANTOPEN:
+    'the database can not be opened: the folder is missing or may not be written, or too many files are open',
+  NOTADB: `${DATABASE} is not a SQLite database`,
   CORRUPT: `${DATABASE} is damaged`,
   EACCES: 'the folder may not be written',
   EROFS: 'the file system is read-only',
   ENOTDIR: 'the path is not a folder',
   EEXIST: 'the path is a file, not a folder',
   ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota of this user is used up',
+  EMFILE: 'this process has too many open files',
+  ENFILE: 'the system has too many open files',
 }
 
 /**
  * The error of the API that says what failed and why.
- * @param what the name of an operation, `open` or `put on disk`.
+ * @param what the name of an operation, `open` or {@link SYNC}.
  */
 export function explained(engine: string, what: string, cause: unknown): SignalboxError {
   if (cause instanceof SignalboxError) return cause
   const { code, message } = cause as { code?: string; message: string }
   const reason = (code === undefined ? undefined : REASONS[code]) ?? message
   const text = `${what} failed on ${engine}: ${reason}`
-  // A transaction that fails is rolled back. Only a failure between the log and the disk leaves it unclear.
-  const isUnclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
-  return isUnclear
+  // The system reports a failed write to the disk once. What was lost before stays unknown until the log is opened again.
+  if (what === SYNC)
+    return new IndeterminateError(`${text}; close the box and open it again`, { engine, cause })
+  // A transaction that fails before its commit is rolled back.
+  return cause instanceof UnclearCommitError
     ? new IndeterminateError(text, { engine, cause })
     : new UnavailableError(text, { engine, cause })
 }

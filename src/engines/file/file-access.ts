@@ -45,14 +45,14 @@ export class FileAccess {
     const temporary = `${path}-${randomBytes(6).toString('hex')}`
     const descriptor = openSync(temporary, 'wx', FOR_OWNER)
     try {
-      fchmodSync(
-        descriptor,
-        this.#modeAfter(() => fchownSync(descriptor, this.#uid, this.#gid)),
-      )
-    } finally {
-      closeSync(descriptor)
-    }
-    try {
+      try {
+        fchmodSync(
+          descriptor,
+          this.#modeAfter(() => fchownSync(descriptor, this.#uid, this.#gid)),
+        )
+      } finally {
+        closeSync(descriptor)
+      }
       linkSync(temporary, path)
     } catch (error) {
       if ((error as { code?: string }).code !== 'EEXIST') throw error

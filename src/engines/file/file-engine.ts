@@ -6,7 +6,7 @@ import type { Database } from './database.js'
 import { DeathWatch } from './death-watch.js'
 import type { Door } from './door.js'
 import { loadSqlite, SqliteError, type Sqlite } from './driver.js'
-import { explained } from './failures.js'
+import { explained, SYNC } from './failures.js'
 import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
@@ -103,7 +103,7 @@ export class FileEngine extends StateEngine {
     if (operation.type !== 'commit' || !this.#options.durable) return
     if ((outcome as CommitOutcome).state !== 'committed') return
     return database.sync().catch((error: unknown) => {
-      throw explained(this.name, 'put on disk', error)
+      throw explained(this.name, SYNC, error)
     })
   }
 
@@ -114,6 +114,7 @@ export class FileEngine extends StateEngine {
     await prepareFolder(folder)
     const { database, door } = await openDatabase(sqlite, folder, machine, this.clock)
     let mailbox: Mailbox | undefined
+    let mayBeKnown = false
     try {
       mailbox = await Mailbox.open(folder, message => this.#read(message), this.clock)
       const state = new FileState(database.connection)
@@ -121,6 +122,7 @@ export class FileEngine extends StateEngine {
       const deaths = this.#watchDeaths(info.session, listener, database, state, mailbox)
       this.#opened = { sqlite, machine, database, door, mailbox, state, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
+      mayBeKnown = true
       await super.join(member, listener)
       const sessions = await database.run(() => state.sessions())
       void deaths.visit(sessions)
@@ -128,8 +130,7 @@ export class FileEngine extends StateEngine {
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
       this.#opened = undefined
-      await mailbox?.close()
-      await close(sqlite, database, door)
+      await end(mailbox, mayBeKnown, sqlite, database, door)
       throw error
     }
   }
@@ -184,9 +185,7 @@ export class FileEngine extends StateEngine {
     const { sqlite, database, door, mailbox, deaths } = this.#opened
     this.#look?.cancel()
     deaths.stop()
-    // A session that could not leave, as on a full disk, is found dead by others, which then free what it had.
-    await (this.#hasLeft ? mailbox.close() : mailbox.abandon())
-    await close(sqlite, database, door)
+    await end(mailbox, !this.#hasLeft, sqlite, database, door)
   }
 }
 
@@ -201,6 +200,25 @@ function readAlone<T>({ database, state }: Opened, work: (state: EngineState) =>
   } catch (error) {
     if (error instanceof SqliteError && error.code === 'BUSY') return undefined
     throw error
+  }
+}
+
+/**
+ * Closes all that a session has open, whatever of it fails.
+ * @param isKnown whether others know the session, as one that could not leave on a full disk. They find it dead, and
+ * free what it had.
+ */
+async function end(
+  mailbox: Mailbox | undefined,
+  isKnown: boolean,
+  sqlite: Sqlite,
+  database: Database,
+  door: Door,
+): Promise<void> {
+  try {
+    await (isKnown ? mailbox?.abandon() : mailbox?.close())
+  } finally {
+    await close(sqlite, database, door)
   }
 }
 

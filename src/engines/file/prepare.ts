@@ -45,8 +45,11 @@ export async function openDatabase(
     await database.sync()
     return { database, door }
   } catch (error) {
-    await database?.close()
-    door.leave()
+    try {
+      await database?.close()
+    } finally {
+      door.leave()
+    }
     throw error
   }
 }

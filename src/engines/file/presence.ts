@@ -11,9 +11,14 @@ type Presence = 'alive' | 'dead' | 'unknown'
 export async function presenceOf(folder: string, addresses: readonly string[]): Promise<Presence> {
   const sockets = SocketFolder.open(folder)
   try {
-    const found = await Promise.all(addresses.map(address => ownerOf(sockets.socketPath(address))))
-    if (found.includes('alive')) return 'alive'
-    return found.includes('unknown') ? 'unknown' : 'dead'
+    let presence: Presence = 'dead'
+    // One at a time: thousands may have died, and each connection takes a descriptor.
+    for (const address of addresses) {
+      const found = await ownerOf(sockets.socketPath(address))
+      if (found === 'alive') return found
+      if (found === 'unknown') presence = found
+    }
+    return presence
   } finally {
     sockets.close()
   }

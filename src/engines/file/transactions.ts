@@ -2,8 +2,14 @@ import type { Clock } from '../../clock.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { ClosedError } from '../../errors.js'
-import type { Connection } from './driver.js'
+import { SqliteError, type Connection } from './driver.js'
 import type { WriteLock } from './write-lock.js'
+
+/** SQLite's extended result code for a write that failed. */
+const WRITE_FAILED = 778
+
+/** A commit failed, and it may have been applied. */
+export class UnclearCommitError extends Error {}
 
 interface Work {
   readonly run: () => unknown
@@ -54,7 +60,8 @@ export class Transactions {
    * Runs `work` inside a write transaction and resolves with its result once that is committed. `work` is synchronous
    * and has no effects outside the database: it runs again when another part of the transaction fails. What it throws
    * rejects this call alone, and nothing it wrote stays.
-   * Rejects with SqliteError when SQLite fails, code `BUSY` when the lock was not to be had; then nothing was written.
+   * Rejects with SqliteError when SQLite fails, code `BUSY` when it timed out waiting for the lock: nothing was written.
+   * Rejects with UnclearCommitError when the commit may have been applied.
    */
   run<T>(work: () => T): Promise<T> {
     return this.#enqueue(work, false)
@@ -104,7 +111,10 @@ export class Transactions {
       if (this.#work(done)) this.#connection.exec('commit')
     } catch (error) {
       this.#rollBack()
-      for (const { work } of done) work.reject(error)
+      const failure = isUnclear(error)
+        ? new UnclearCommitError((error as Error).message, { cause: error })
+        : error
+      for (const { work } of done) work.reject(failure)
       return
     }
     for (const { work, value } of done) work.resolve(value)
@@ -149,4 +159,14 @@ export class Transactions {
   #refuse(error: unknown): void {
     for (const work of this.#queue.take()) work.reject(error)
   }
+}
+
+/**
+ * Whether a commit that failed may still be applied. SQLite ends it by writing its last page to the log. If a write
+ * fails, that page is incomplete, and everybody ignores the transaction. What fails after it, as in the index of the
+ * log, leaves a complete one, which the next process that recovers the log applies.
+ */
+function isUnclear(error: unknown): boolean {
+  if (!(error instanceof SqliteError)) return false
+  return !['BUSY', 'FULL'].includes(error.code) && error.extended !== WRITE_FAILED
 }

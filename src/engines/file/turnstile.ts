@@ -50,7 +50,7 @@ export class Turnstile {
 
   /** How many others wait for longer than since `since`. */
   elders(since: number): number {
-    const length = readSync(this.#descriptor, this.#marks, 0, PLACES * PLACE_SIZE, 0)
+    const length = this.#read()
     const now = this.#clock.now()
     const places = Math.floor(length / PLACE_SIZE)
     let elders = 0
@@ -66,6 +66,15 @@ export class Turnstile {
 
   close(): void {
     closeSync(this.#descriptor)
+  }
+
+  /** How many bytes of marks were read: none when that fails. */
+  #read(): number {
+    try {
+      return readSync(this.#descriptor, this.#marks, 0, PLACES * PLACE_SIZE, 0)
+    } catch {
+      return 0
+    }
   }
 
   #set(since: number, said: number): void {

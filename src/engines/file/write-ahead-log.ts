@@ -69,7 +69,7 @@ export class WriteAheadLog {
     if (this.#closed) return
     this.#closed = true
     this.#fail(new Error('The log was closed'))
-    if (!this.#syncing) closeSync(this.#descriptor)
+    if (!this.#syncing) this.#letGo()
   }
 
   #start(): void {
@@ -79,7 +79,7 @@ export class WriteAheadLog {
     fdatasync(this.#descriptor, error => {
       this.#syncing = false
       const problem = error ?? this.#missing()
-      if (this.#closed) closeSync(this.#descriptor)
+      if (this.#closed) this.#letGo()
       if (problem !== undefined) this.#fail(problem)
       for (const waiter of served) {
         if (problem === undefined) waiter.resolve()
@@ -91,8 +91,20 @@ export class WriteAheadLog {
 
   /** Syncing a file that was deleted meanwhile succeeds and keeps nothing. */
   #missing(): Error | undefined {
-    if (fstatSync(this.#descriptor).nlink > 0) return undefined
+    try {
+      if (fstatSync(this.#descriptor).nlink > 0) return undefined
+    } catch (error) {
+      return error as Error
+    }
     return new Error('The log was deleted while the database was open')
+  }
+
+  #letGo(): void {
+    try {
+      closeSync(this.#descriptor)
+    } catch {
+      // The system frees the descriptor even if it reports an error, and each sync had its own answer.
+    }
   }
 
   #fail(error: Error): void {

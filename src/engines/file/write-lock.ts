@@ -62,7 +62,7 @@ export class WriteLock {
       if (elders === 0 && this.#connection.begin()) return
       if (elders <= 1) eager = Math.min(eager, now + EAGER)
       if (now - since > this.#patience)
-        throw new SqliteError('the write lock was not to be had', 5, undefined)
+        throw new SqliteError(`timed out after ${this.#patience} ms waiting for the write lock`, 5, undefined)
       // Sleeping in short slices gives up the processor, unlike a loop, and wakes sooner than a timer would.
       if (elders <= 1 && now < eager) {
         Atomics.wait(sleeper, 0, 0, SLICE)
