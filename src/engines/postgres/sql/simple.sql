@@ -1,5 +1,6 @@
 -- Operations on one exclusive claim. What comes up most is one statement, and changes nothing unless everything is as it
--- must be: a free key, a release, a renewal, a hand-over between two exclusive requests.
+-- must be. `decide_one` begins with those that need no other request: a free key, and a release that no other request waits for.
+-- `decide_simple` has the others: a place in the queue, a renewal, a hand-over between two exclusive requests.
 
 -- Notifies other sessions: of what is told, and of which of their requests. Transactions that notify commit one by one,
 -- so none does that waits for the disk.
@@ -26,16 +27,7 @@ declare
 begin
   case kind
     when 1 then
-      -- The key is free.
-      update signalbox.data d set
-          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
-          queue = array[row(
-            id, null, session, host, pid, label, 2, now + lease,
-            lease, greatest(d.version, micros) + 1, now, null)::signalbox.request]
-        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-          and d.queue is null and d.xmax = 0
-        returning d.version::text, d.changes, d.id into answer, changes, row_id;
-      if answer is null and life > 0 then
+      if life > 0 then
         -- Its holder lives, and so does the next.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
@@ -51,7 +43,7 @@ begin
             to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
             coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint)
           into changes, row_id, answer;
-      elsif answer is null then
+      else
         select '"busy"' into answer from signalbox.data d
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
@@ -59,21 +51,20 @@ begin
             and not exists (select from unnest(d.queue) q where q.id = id);
       end if;
     when 2 then
-      -- It holds the key, and no other waits, or one that lives.
+      -- It holds the key, and the next one lives.
       update signalbox.data d set
           version = greatest(d.version, micros), changes = d.changes + 1,
-          queue = case when cardinality(d.queue) > 1 then row(
+          queue = row(
               (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
               1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
-            || d.queue[3:] end
+            || d.queue[3:]
         where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
           and (d.queue[1]).id = id and (d.queue[1]).number = number
-          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
-          and (cardinality(d.queue) = 1 or d.xmax = 0
-            and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
-            and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2))
-        returning d.changes, d.id, '1', case when d.queue is not null then format('["wake",%s,%s,%s],',
-          to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name)) end
+          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
+          and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
+          and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2)
+        returning d.changes, d.id, '1', format('["wake",%s,%s,%s],',
+          to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
         into changes, row_id, answer, told;
     when 3 then
       update signalbox.data d set
@@ -138,19 +129,47 @@ create or replace function signalbox.decide_one(
 language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
+#variable_conflict use_variable
 declare
   answer text := set_config('lock_timeout', patience::text, true) || set_config('synchronous_commit', 'off', true);
+  now float8 := signalbox.clock();
+  told text;
+  worn bigint;
   decided record;
 begin
-  decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')),
-    name, id, following, number, lease, life, hear, signalbox.clock());
-  if decided.answer is null then
-    return signalbox.decide(session, host, pid, label, false, false, patience, false, '{}', array[kind], array[name],
-      array[id], array[following], array[number], array[lease], array[life], array[hear], array[its_label], array[0],
-      array[1], array[name], array[1], array[0], array[0], array[''], '{}', '{}', '{}', '{}', '{}', '{}', '{}', swept);
+  if kind = 1 then
+    -- The key is free.
+    update signalbox.data d set
+        version = greatest(d.version, floor(now * 1000)::bigint) + 1, changes = d.changes + 1,
+        queue = array[row(
+          id, null, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')), 2, now + lease,
+          lease, greatest(d.version, floor(now * 1000)::bigint) + 1, now, null)::signalbox.request]
+      where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+        and d.queue is null and d.xmax = 0
+      returning d.version::text, case when d.changes >= 200 then d.id end into answer, worn;
+  elsif kind = 2 then
+    -- It holds the key, and no other waits.
+    update signalbox.data d set
+        version = greatest(d.version, floor(now * 1000)::bigint), changes = d.changes + 1, queue = null
+      where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+        and (d.queue[1]).id = id and (d.queue[1]).number = number
+        and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and cardinality(d.queue) = 1
+      returning '1', case when d.changes >= 200 then d.id end into answer, worn;
+  else
+    answer := null;
   end if;
-  if decided.told is not null then perform signalbox.notify_others(decided.told, session); end if;
-  if decided.worn is not null then perform signalbox.move_rows(array[decided.worn]); end if;
-  answer := format('[[%s],[%s],null]', decided.answer, rtrim(decided.told, ','));
-  return answer;
+  if answer is not null and worn is null then return '[[' || answer || '],[],null]'; end if;
+  if answer is null then
+    decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')),
+      name, id, following, number, lease, life, hear, now);
+    if decided.answer is null then
+      return signalbox.decide(session, host, pid, label, false, false, patience, false, '{}', array[kind], array[name],
+        array[id], array[following], array[number], array[lease], array[life], array[hear], array[its_label], array[0],
+        array[1], array[name], array[1], array[0], array[0], array[''], '{}', '{}', '{}', '{}', '{}', '{}', '{}', swept);
+    end if;
+    if decided.told is not null then perform signalbox.notify_others(decided.told, session); end if;
+    answer := decided.answer; told := decided.told; worn := decided.worn;
+  end if;
+  if worn is not null then perform signalbox.move_rows(array[worn]); end if;
+  return format('[[%s],[%s],null]', answer, rtrim(told, ','));
 end $$;
