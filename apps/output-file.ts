@@ -2,8 +2,8 @@ import { accessSync, closeSync, constants, openSync, rmSync, statSync } from 'no
 import { InvalidArgumentError } from 'signalbox'
 
 /**
- * Finds out before a run whether a file can be written after it. What is in the file stays; where there is none, there
- * is none afterwards.
+ * Finds out before a run whether a file can be written after it. What is in the file stays; where none exists, none
+ * exists afterwards.
  * @throws InvalidArgumentError when it can't be opened for writing, such as a folder.
  */
 export function checkWritable(path: string): void {

@@ -103,7 +103,7 @@ function bars(rows: readonly Row[], values: readonly object[], title: string, fo
   }
 }
 
-/** What a subject is called: one that is broken has no figures that could tell. */
+/** What a subject is called: one that is broken has no figures. */
 function label({ subject, broken }: Row): string {
   return broken === undefined ? subject : `${subject} (broken)`
 }

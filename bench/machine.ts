@@ -18,7 +18,7 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** What appears beside us in each part. */
+/** What each part compares us with. */
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   memory: ['async-mutex'],
   file: ['proper-lockfile', 'live-mutex'],
@@ -30,7 +30,7 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],
 }
 
-/** The numbers by which Linux tells file systems apart. */
+/** The numbers by which Linux distinguishes file systems. */
 const FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0xef53: 'ext4',
   0x58465342: 'xfs',

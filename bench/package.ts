@@ -10,7 +10,7 @@ export function packageFile(path: string): string {
   return join(dirname(manifest), path)
 }
 
-/** What is not installed beside this package: the file that says which version of it is, and where there. */
+/** What is not installed next to this package: the file that says which version of it is, and where there. */
 const ELSEWHERE: Readonly<Record<string, readonly [file: string, place: RegExp]>> = {
   Redisson: ['java/pom.xml', /<artifactId>redisson<\/artifactId>\s*<version>(.+)<\/version>/],
   Curator: ['java/pom.xml', /<artifactId>curator-recipes<\/artifactId>\s*<version>(.+)<\/version>/],
@@ -18,7 +18,7 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, place: RegExp]>
   zookeeper: ['native/package.json', /"zookeeper": "(.+)"/],
 }
 
-/** The version of this package or of something that is measured beside it. */
+/** The version of this package or of something that it is measured against. */
 export function versionOf(name: string): string {
   const elsewhere = ELSEWHERE[name]
   if (elsewhere) {

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { chart } from './chart.js'
 import type { Report } from './report.js'
 
-/** Writes a report as JSON and as a picture beside it. @param folder is made where there is none. */
+/** Writes a report as JSON and as a picture next to it. @param folder is created if missing. */
 export async function writeReport(folder: string, name: string, report: Report): Promise<void> {
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, `${name}.json`), await formatted(report))
@@ -23,7 +23,7 @@ export async function readReports(folder: string): Promise<Record<string, Report
   return Object.fromEntries(await Promise.all(reports))
 }
 
-/** As JSON that the format check is content with, because reports are kept beside the sources. */
+/** As JSON that the format check is content with, because reports are kept next to the sources. */
 export async function formatted(report: Report): Promise<string> {
   const { format, resolveConfig } = await import('prettier')
   return format(JSON.stringify(report), {

@@ -23,7 +23,7 @@ interface Entrant {
 
 /** The longest time that a subject is warmed up for, unless it says that it needs longer: seconds. */
 const WARM_UP = 2
-/** A warm-up takes so many times what a round takes: after one round's time much is not compiled yet. */
+/** How many times longer than a round a warm-up is: after one round's time much is not compiled yet. */
 const WARM_UP_ROUNDS = 3
 
 /**

@@ -1,4 +1,4 @@
-/** Numbers that are collected while it has to be quick. */
+/** Numbers that are collected where speed matters. */
 export class WaitLog {
   #values = new Float64Array(4096)
   #length = 0

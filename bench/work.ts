@@ -16,7 +16,7 @@ export interface Sample {
 
 /** A subject that is ready to be measured. */
 export interface Contender {
-  /** Works for so many milliseconds, or does a piece of work that takes about so long. */
+  /** Works for a number of milliseconds, or does a piece of work that takes about that long. */
   measure(milliseconds: number): Promise<Sample>
   stop(): Promise<void>
 }
@@ -32,7 +32,7 @@ export interface Place {
 /** One of those that do the same work side by side. */
 export interface Subject {
   readonly name: string
-  /** How long it is warmed up for at the least, where that matters: seconds. */
+  /** Minimum duration of the warm-up, where that matters, in seconds. */
   readonly warmUp?: number | undefined
   start(place: Place): Promise<Contender>
 }
@@ -65,14 +65,14 @@ export interface Work {
   readonly name: string
   /** How long a subject works in a round unless the command says otherwise. */
   readonly seconds: number
-  /** At most so many rounds, where one takes long. */
+  /** Maximum number of rounds, where one takes long. */
   readonly mostRounds?: number
   readonly subjects: readonly Subject[]
   readonly comparisons: readonly Comparison[]
   readonly targets?: readonly Target[]
 }
 
-/** What tells a work from all others. */
+/** What distinguishes a work from all others. */
 export function idOf({ part, name }: Work): string {
   return `${part}: ${name}`
 }

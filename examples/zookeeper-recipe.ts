@@ -66,4 +66,4 @@ async function withLock<T>(zk: ZooKeeper, folder: string, wait: number, task: ()
 }
 
 await using zk = await ZooKeeper.connect(process.env['ZOOKEEPER_HOSTS'] ?? 'localhost:2181')
-console.log(await withLock(zk, '/recipe', 5000, async () => 'nobody else was here'))
+console.log(await withLock(zk, '/recipe', 5000, async () => 'no one else was here'))

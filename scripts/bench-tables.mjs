@@ -1,7 +1,7 @@
 /**
- * Writes what the committed reports of the bench say: a page of tables beside each report, and the tables of
- * docs/benchmarks.md, `<!-- bench: NAME -->` ... `<!-- /bench -->`. `node scripts/bench-tables.mjs`, after
- * `npm run bench`.
+ * Writes what the committed reports of the bench say: a page of tables next to each report, and the tables of
+ * docs/benchmarks.md, `<!-- bench: NAME -->` ... `<!-- /bench -->`. `node scripts/bench-tables.mjs`, after `npm run
+ * bench`.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

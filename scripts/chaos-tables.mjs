@@ -1,5 +1,5 @@
 /**
- * Writes the committed reports of chaos tests as tables into the page beside them: `node scripts/chaos-tables.mjs`.
+ * Writes the committed reports of chaos tests as tables into the page next to them: `node scripts/chaos-tables.mjs`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,6 +1,6 @@
 /**
  * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
- * that tests run in, and the package from npm that has to be compiled: what they need, and how they are built.
+ * that tests run in, and the package from npm that must be compiled: what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -24,8 +24,8 @@ export const builtFolder = join(root, '.interop')
 const sourceFolder = join(root, 'test/interop')
 
 /**
- * `programs`: what has to be there, with its Debian package. `sources`: what it is made from, in the folder of its
- * name. `make` builds it from its folder into `target`, which is there and empty.
+ * `programs`: what must be there, with its Debian package. `sources`: what it is made from, in the folder of its name.
+ * `make` builds it from its folder into `target`, which is there and empty.
  * @typedef {{ name: string, programs: [string, string][], sources: RegExp, make: (target: string) => void }} Language
  */
 
@@ -166,7 +166,7 @@ function checkGoVersion() {
   const [major = 0, minor = 0] = found.split('.').map(Number)
   const [neededMajor = 0, neededMinor = 0] = needed.split('.').map(Number)
   if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) return
-  // From 1.21 on it gets a later one by itself, unless it was told not to.
+  // From 1.21 on it gets a later one automatically, unless that is turned off.
   if (major === 1 && minor >= 21 && process.env.GOTOOLCHAIN !== 'local') return
   throw new SetupError(
     `The tests need Go ${needed} or later; this is Go ${found}, as Debian's package golang-go may be.`,

@@ -13,12 +13,12 @@ export function withLock(path, work) {
   writeFileSync(own, String(process.pid))
   try {
     const start = Date.now()
-    let told = false
+    let reported = false
     while (!acquire(path, own)) {
       const waited = Date.now() - start
-      if (!told && waited > 2000) {
+      if (!reported && waited > 2000) {
         process.stderr.write('setup: waiting for another setup to finish ...\n')
-        told = true
+        reported = true
       }
       if (waited > patience)
         throw new Error(`Waited too long for another setup; if none runs, delete ${path}`)

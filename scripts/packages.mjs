@@ -9,10 +9,10 @@ const folder = 'scripts/packages'
 const basic = 'run'
 /** The set of the devDependencies of the checkout. */
 const development = 'development'
-/** Its workspace: to check the types of the package, `signalbox` has to be found from it. */
+/** Its workspace: to check the types of the package, `signalbox` must be found from it. */
 const conformance = 'packages/conformance'
 
-/** Each can be asked for beside what all commands take. */
+/** Each can be requested in addition to what all commands take. */
 export const packageSets = [development, 'peers', 'reference', 'packing']
 
 /**
@@ -33,7 +33,7 @@ export function areSetsMissing(sets) {
 }
 
 /**
- * Installs the sets, and again those that are installed, because npm removes what it is not told to keep.
+ * Installs the sets, and again those that are installed, because npm removes what it is not asked to keep.
  * @param {readonly string[]} sets
  */
 export function installSets(sets) {

@@ -22,8 +22,8 @@ import { moreServers, servers } from './servers.mjs'
 const oldestNode = { major: 20, minor: 19 }
 
 /**
- * One thing a checkout needs. `missing` looks without changing anything and says what is lacking, or
- * undefined; `provide` gets it, or throws a SetupError that tells the reader what to do by hand.
+ * One thing a checkout needs. `missing` looks without changing anything and says what is lacking, or undefined;
+ * `provide` gets it, or throws a SetupError that says what to do by hand.
  * @typedef {{ missing: () => string | undefined, provide: () => void }} Step
  */
 

@@ -195,8 +195,7 @@ export class Box implements AsyncDisposable {
    * of a name are kept in the store `signalbox-runs`, where the command `signalbox run --lock NAME --once-per` keeps
    * them, too.
    * @throws what `Lock.run` throws, and what a store throws when it can't be written that the task was done: then
-   * `taskBegan` is true, and the task may be done once more. The `result` of a LostError is what this would have
-   * returned.
+   * `taskBegan` is true, and the task may run again. The `result` of a LostError is what this would have returned.
    */
   async oncePer<T>(
     name: string,
@@ -227,8 +226,8 @@ export class Box implements AsyncDisposable {
    * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock.
    * Within a process it is first come, first served, and processes take turns. All processes should give the same
    * options. While some give other ones, the limits of all of them hold.
-   * @throws InvalidArgumentError also when the engine has no clock to go by, or when a limiter of this name is in use
-   * in this box with other options
+   * @throws InvalidArgumentError also when the engine has no shared clock, or when a limiter of this name is in use in
+   * this box with other options
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     const engine = this.#engine

@@ -35,7 +35,7 @@ export interface TimeSources {
   uptime(): number
 }
 
-/** The uptime goes on by steps of so many milliseconds. */
+/** Resolution of the uptime, in milliseconds. */
 const UPTIME_STEP = 10
 /** A wall clock that has moved by more than this against the monotonic one was set, or the machine has slept. */
 const APART = 10
@@ -43,16 +43,16 @@ const APART = 10
 const BETWEEN_LOOKS = 1
 
 /**
- * Counts how long the machine has slept. The wall clock tells that a sleep is possible. Only then the uptime is read,
- * which takes a hundred times longer.
+ * Counts how long the machine has slept. The wall clock shows whether a sleep is possible. Only then the uptime is
+ * read, which takes a hundred times longer.
  */
 export class SleepCounter {
   /** Milliseconds, and up to two steps of the uptime more. A sleep that is shorter than two steps may be missed. */
   slept = 0
-  /** The time of the monotonic clock from which on `look` has to be called before `slept` is used. */
+  /** The time of the monotonic clock from which `look` must be called before `slept` is used. */
   lookAt: number
   readonly #sources: TimeSources
-  /** The uptime less the monotonic time, at the least and at the most, when this was made. */
+  /** Lower and upper bound of the uptime minus the monotonic time, at creation. */
   readonly #atFirst: readonly [least: number, most: number]
   /** The wall clock less the monotonic time, at the last look. */
   #wallAhead: number
@@ -87,10 +87,10 @@ export class SleepCounter {
   }
 }
 
-/** Bun and Deno name themselves here, beside the version of Node that they resemble. */
+/** Bun and Deno name themselves here, next to the version of Node that they resemble. */
 const { bun, deno } = process.versions
 
-/** The runtime if it is not Node: there `process.hrtime` begins anew in every process and thread. */
+/** The runtime if it is not Node: there `process.hrtime` starts again in every process and thread. */
 export const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? 'Deno' : undefined
 
 function monotonic(): number {
@@ -99,7 +99,7 @@ function monotonic(): number {
   return time[0] * 1e3 + time[1] * 1e-6
 }
 
-/** For Linux, where the monotonic clock stands still during sleep. Without that file the uptime is told in seconds. */
+/** For Linux, where the monotonic clock stands still during sleep. Without that file the uptime is in seconds. */
 const sleep =
   process.platform === 'linux' && foreignRuntime === undefined && existsSync('/proc/uptime')
     ? new SleepCounter({ monotonic, wall: () => Date.now(), uptime: () => uptime() * 1e3 })
@@ -107,8 +107,8 @@ const sleep =
 
 /**
  * The system's monotonic clock, untouched by changes of the wall clock. It counts the time for which the machine
- * sleeps, as far as P3 in `docs/guarantees.md` says, so deadlines go by it. Processes and threads that have seen a
- * sleep disagree with each other, and with those that began after it.
+ * sleeps, as far as P3 in `docs/guarantees.md` says, so deadlines use it. Processes and threads that have seen a sleep
+ * disagree with each other, and with those that began after it.
  */
 export const systemClock: Clock = clockOf(() => {
   const now = monotonic()
@@ -119,14 +119,14 @@ export const systemClock: Clock = clockOf(() => {
 
 /**
  * The system's monotonic clock, for times that processes or threads share: it is exactly the same in all of them. On
- * Linux it stands still while the machine sleeps, as they do. The uptime, which counts sleep there, goes by steps of 10
- * ms, which is too coarse to be shared.
+ * Linux it stands still while the machine sleeps, as they do. The uptime, which counts sleep there, has a resolution of
+ * 10 ms, which is too coarse to be shared.
  */
 export const sharedClock: Clock = clockOf(monotonic)
 
 /**
- * The runtime's timers do not count sleep, so the clock is looked at again after so many milliseconds. A timer that
- * fell due during a sleep runs that soon after it.
+ * The runtime's timers do not count sleep, so the clock is read again after this many milliseconds. A timer that fell
+ * due during a sleep runs that soon after it.
  */
 const LONGEST_DELAY = 1000
 
@@ -160,7 +160,7 @@ interface VirtualTimer {
   task: () => void
 }
 
-/** A clock that stands still until it is told to go on: for simulations and for tests of timing. */
+/** A clock that stands still until it is advanced: for simulations and for tests of timing. */
 export class VirtualClock implements Clock {
   #now: number
   #order = 0
@@ -187,7 +187,7 @@ export class VirtualClock implements Clock {
 
   /**
    * Goes on by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting.
-   * @throws InvalidArgumentError when that is no number of milliseconds, 0 or more.
+   * @throws InvalidArgumentError unless that is a number of milliseconds, 0 or more.
    */
   advance(duration: number): void {
     if (!Number.isFinite(duration) || duration < 0) {

@@ -59,7 +59,7 @@ export interface Holder {
   readonly age: number | undefined
 }
 
-/** The wait is over and nothing was granted; nothing of the request is left behind. */
+/** The wait is over and nothing was granted; the request leaves nothing behind. */
 export class TimedOutError extends SignalboxError {
   readonly code = 'TIMED_OUT'
   /**
@@ -74,7 +74,7 @@ export class TimedOutError extends SignalboxError {
   }
 }
 
-/** The caller's `signal` aborted; `cause` is its reason, and nothing of the request is left behind. */
+/** The caller's `signal` aborted; `cause` is its reason, and the request leaves nothing behind. */
 export class AbortedError extends SignalboxError {
   readonly code = 'ABORTED'
 }
@@ -156,8 +156,8 @@ export function aboutTask(error: unknown, began: boolean): unknown {
 }
 
 /**
- * What a call throws for an error of its task: that error itself. An error that tells of a task tells of another one,
- * which this task waited for. So a copy says what became of this task, and has the error as its `cause`.
+ * What a call throws for an error of its task: that error itself. An error that already reports a task reports another
+ * one, which this task waited for. So a copy says what became of this task, and has the error as its `cause`.
  */
 export function ofTask(error: unknown): unknown {
   if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error
@@ -169,7 +169,7 @@ export function lostBeforeEnd(loss: LostError, result: unknown): LostError {
   return copyOf(loss, { taskBegan: true, taskEnded: true, result })
 }
 
-/** What an error tells of a task. */
+/** What an error reports about a task. */
 interface TaskEnd {
   readonly taskBegan: boolean
   readonly taskEnded?: boolean
@@ -177,14 +177,14 @@ interface TaskEnd {
 }
 
 /**
- * A copy of the same class, whatever its constructor takes. It is changed while it is made, because the error may be
+ * A copy of the same class, independent of its constructor. It is changed while it is made, because the error may be
  * frozen.
  */
 function copyOf<E extends SignalboxError>(error: E, task: TaskEnd, cause?: unknown): E {
-  const told = error instanceof LostError ? { taskEnded: false, result: undefined, ...task } : task
+  const reported = error instanceof LostError ? { taskEnded: false, result: undefined, ...task } : task
   const copy = Object.defineProperties(new Error(), {
     ...Object.getOwnPropertyDescriptors(error),
-    ...Object.getOwnPropertyDescriptors(told),
+    ...Object.getOwnPropertyDescriptors(reported),
     stack: hidden(error.stack),
     ...(cause !== undefined && { cause: hidden(cause) }),
   })

@@ -150,7 +150,7 @@ export class Runs {
   }
 
   /**
-   * The run for the present slot. The locks with these names have to be held.
+   * The run for the present slot. The locks with these names must be held.
    * @param option what messages call the slots.
    * @throws InvalidArgumentError, and as `Store.get`
    */

@@ -35,7 +35,7 @@ const TRY_AGAIN = 250
  *   name the same schema, which is made when it is missing. The URL is one of libpq: several servers have a comma between
  *   them, `?host=/run/postgresql` is the folder of a socket, `?sslmode=verify-full` connects over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
- *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
+ *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without contact
  *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
  * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
  *   named, that name the same `?map=signalbox`, whose keys are locked.

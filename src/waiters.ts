@@ -164,7 +164,7 @@ export class Waiters<W extends Waiter> {
 
   /** Sets the timer unless it comes soon enough for all deadlines. @param now clock time. */
   setTimer(now?: number): void {
-    // A timer for a waiter that has left is left as it is: setting it anew for each would cost more than one look in
+    // A timer for a waiter that has left is left as it is: setting it again for each would cost more than one look in
     // vain.
     if (!this.#timer || this.earliestDeadline < this.#timerAt) this.#setTimer(now)
   }

@@ -8,7 +8,7 @@ interface Turn {
 
 /**
  * Lets the writes of one key go one after the other. At once each would find the key changed by another one, and all
- * but one would have to begin anew, again and again.
+ * but one would need to start over, again and again.
  */
 export class WriteQueue {
   readonly #engine: string | undefined
@@ -21,8 +21,8 @@ export class WriteQueue {
   }
 
   /**
-   * Writes when it is this write's turn. When the one before it meets an outage, those that wait are refused:
-   * each would else wait it out anew.
+   * Writes when it is this write's turn. When the one before it meets an outage, those that wait are refused: each
+   * would otherwise wait it out again.
    */
   async run<T>(key: string, write: () => Promise<T>): Promise<T> {
     await this.#turn(key)

@@ -19,8 +19,8 @@ export class Client {
   #ahead = 0
   #onShifted: (wall: number) => void = () => undefined
 
-  /** @param hear gets all that it says. */
-  constructor(settings: ClientSettings, hear: (client: Client, message: FromClient) => void) {
+  /** @param receive gets all its messages. */
+  constructor(settings: ClientSettings, receive: (client: Client, message: FromClient) => void) {
     this.who = settings.who
     const module = new URL('./worker.js', import.meta.url)
     this.#child = fork(module, [JSON.stringify(settings)], {
@@ -30,7 +30,7 @@ export class Client {
       detached: true,
     })
     reapLater(this.#child)
-    // What can't be sent any more is heard of by the exit.
+    // If it can't be sent any more, the exit event follows.
     this.#child.on('error', () => undefined)
     this.#ready = new Promise((resolve, reject) => {
       const limit = setTimeout(() => reject(new Error(`client ${this.who} does not begin`)), START_LIMIT)
@@ -39,14 +39,14 @@ export class Client {
         if (message.say === 'ready') resolve()
         else if (message.say === 'failed') reject(new Error(message.message))
         else if (message.say === 'shifted') this.#onShifted(message.wall)
-        hear(this, message)
+        receive(this, message)
       })
       this.#child.once('exit', () => {
         clearTimeout(limit)
         reject(new Error(`client ${this.who} ended before it began`))
       })
     })
-    // The callers that wait for it hear of it.
+    // This notifies the callers that wait for it.
     this.#ready.catch(() => undefined)
     this.#ended = once(this.#child, 'exit').then(([status, signal]: unknown[]) => {
       this.#end = signal === null ? `status ${status as number}` : (signal as string)
@@ -80,7 +80,7 @@ export class Client {
     const late = new AbortController()
     const earliest = Date.now() + ahead
     const seen = new Promise<number>(resolve => (this.#onShifted = resolve))
-    this.send({ tell: 'shift clock', ahead })
+    this.send({ order: 'shift clock', ahead })
     this.#ahead = ahead
     try {
       const silent = sleep(SHIFT_LIMIT, NaN, { signal: late.signal })

@@ -21,7 +21,7 @@ Exit status:
   2   the command line can't be used, or the file to be checked is no history; nothing was done
   69  the engine can't be reached, or a client or its server does not start`
 
-/** What each peer needs beside this package. */
+/** What each peer needs besides this package. */
 const PACKAGES: Readonly<Record<PeerName, readonly NeededPackage[]>> = {
   redlock: [
     { name: 'redlock', version: '5.0.0-beta.2', exports: ['ExecutionError', 'ResourceLockedError'] },
@@ -34,7 +34,7 @@ interface NeededPackage {
   readonly name: string
   /** The one to install, where the newest is of no use. */
   readonly version?: string
-  /** What tells the versions that can be used from others. */
+  /** What distinguishes the usable versions from others. */
   readonly exports?: readonly string[]
 }
 
@@ -67,17 +67,17 @@ export function chaosCommand(): Command {
       wholeNumber(0, 2 ** 31),
       1,
     )
-    .option('--faults <number>', 'ends after so many', wholeNumber(0, 100_000), 20)
-    .option('--seconds <number>', 'ends after so long', wholeNumber(1, 86_400), 60)
+    .option('--faults <number>', 'end after this number of faults', wholeNumber(0, 100_000), 20)
+    .option('--seconds <number>', 'end after this time', wholeNumber(1, 86_400), 60)
     .option('--processes <number>', 'how many clients', wholeNumber(2, 64), 4)
     .option('--lease <ms>', 'how long a lock outlives silence', wholeNumber(500, 60_000), 1000)
     .option('--server <command>', 'starts the server, in the foreground; it is killed and stopped, too')
     .option(
       '--proxy-port <port>',
-      'the port that a Hazelcast member tells its clients',
+      'the port that a Hazelcast member announces to its clients',
       wholeNumber(1, 65_535),
     )
-    .option('--verbose', 'tell each fault when it is over, on standard error')
+    .option('--verbose', 'report each fault when it is over, on standard error')
     .option('--json <file>', 'write the figures there')
     .option(
       '--history <file>',
@@ -148,7 +148,7 @@ async function run({
   return statusOf(report)
 }
 
-/** @throws InvalidArgumentError when the engine is none for processes, or a package is missing. */
+/** @throws InvalidArgumentError when the engine can't be shared between processes, or a package is missing. */
 async function refuseWhatCannotBe({ engine, peer, server }: Settings, draws: boolean): Promise<void> {
   if (engine.startsWith('memory:'))
     throw new InvalidArgumentError(

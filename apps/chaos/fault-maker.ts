@@ -45,7 +45,7 @@ interface World {
   readonly interrupted: AbortSignal
 }
 
-/** What has to be granted for everything to go on. */
+/** What must be granted for everything to continue. */
 interface Wait {
   readonly isIt: (request: LockRequest) => boolean
   /** From when on a wait is the fault's. */
@@ -182,7 +182,7 @@ export class FaultMaker {
       }
       case 'kill server':
         await server!.kill()
-        // A grant that is lost excludes nobody until its deadline.
+        // A grant that is lost excludes no one until its deadline.
         if (LOSES_GRANTS.test(settings.engine)) await sleep(settings.lease)
         return server!.start()
       case 'stop server':
@@ -234,7 +234,7 @@ export class FaultMaker {
           (request.left ?? Infinity) >= since &&
           clients.some(({ who }) => who === request.who),
       )
-      // The harness may hear of a request after one that was made later.
+      // The harness may learn of a request after one that was made later.
       .reduce((earliest, { asked }) => Math.min(earliest, asked), Infinity)
     return first === Infinity ? since : Math.max(since, first)
   }

@@ -48,7 +48,7 @@ export interface LockRequest {
   end?: LockEnd
 }
 
-/** A process did not run for a quarter of a lease, or of a second if that is less, or longer, whatever the reason. */
+/** A process did not run for a quarter of a lease, or of a second if that is less, or longer, for any reason. */
 export interface Stall {
   /** The life of the client; absent for the harness, through which the clients reach the engine. */
   readonly who?: string

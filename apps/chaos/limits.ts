@@ -29,7 +29,7 @@ export function silenceOf(url: string, lease: number): number {
 }
 
 /**
- * How long after each kind of fault others, or the client itself, have to go on: milliseconds. An engine hears of a
+ * How long after each kind of fault others, or the client itself, must continue, in milliseconds. An engine learns of a
  * client whose replies are withheld until that gives up, and only then does its silence begin: what it held others get
  * later.
  */

@@ -1,6 +1,6 @@
 import type { Random } from 'signalbox-conformance'
 
-/** What a client, a network or a server can suffer, and how often beside the others. */
+/** What a client, a network or a server can suffer, and how often relative to the others. */
 const WEIGHTS = {
   kill: 3,
   stop: 3,
@@ -17,7 +17,7 @@ const WEIGHTS = {
   'stop server': 1,
 } as const
 
-/** How far a wall clock jumps at the least, and how many times that at the most: milliseconds. */
+/** How far a wall clock jumps at least, in milliseconds, and the maximum multiple of it. */
 const SHORTEST_JUMP = 1000
 const LONGEST_JUMP = 3600
 
@@ -35,9 +35,9 @@ export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
   'jitter',
   'lose hints',
 ])
-/** Of these, what keeps a client from being heard or from hearing. */
+/** Of these, what keeps a client from sending or receiving. */
 export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold replies', 'lose replies'])
-/** Of these, what keeps it from hearing alone. */
+/** Of these, what keeps it only from receiving. */
 export const MUTED: ReadonlySet<FaultKind> = new Set(['hold replies', 'lose replies'])
 /** What is done to the engine. */
 export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])

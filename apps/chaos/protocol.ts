@@ -1,6 +1,6 @@
 import type { Counts, LockEnd, StoreCall, Transfer } from './history.js'
 
-/** What a client process is told, as JSON in its only argument. */
+/** The settings of a client process, as JSON in its only argument. */
 export interface ClientSettings {
   /** Its life, like `2.1`. */
   readonly who: string
@@ -53,13 +53,13 @@ export type FromClient =
     >)
 
 /**
- * What a client is told: to come to an end, the answer of the resource to its call, or how far its wall clock has to be
- * ahead of the true time, in milliseconds.
+ * Messages to a client: to stop, the answer of the resource to its call, or how far its wall clock must be ahead of the
+ * true time, in milliseconds.
  */
 export type ToClient =
-  | { readonly tell: 'stop' }
-  | { readonly tell: 'answer'; readonly call: number; readonly counts: Counts }
-  | { readonly tell: 'shift clock'; readonly ahead: number }
+  | { readonly order: 'stop' }
+  | { readonly order: 'answer'; readonly call: number; readonly counts: Counts }
+  | { readonly order: 'shift clock'; readonly ahead: number }
 
 /** The accounts that money moves between, and the counters. */
 export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const

@@ -25,8 +25,8 @@ export class Recorder {
     return Math.round((at - this.#origin) * 1000) / 1000
   }
 
-  /** What the resource is asked is told by {@link updated}. */
-  hear(who: string, message: FromClient): void {
+  /** Calls to the resource are recorded by {@link updated}. */
+  receive(who: string, message: FromClient): void {
     switch (message.say) {
       case 'asked':
         this.requests.push(
@@ -47,7 +47,7 @@ export class Recorder {
       }
       case 'seen':
         for (const label of message.labels) {
-          // Absent while the message in which its client told of it is still on its way.
+          // Absent while its client's message about it is still on its way.
           const request = this.#open.get(label) as LockRequest | undefined
           if (request) request.queued ??= this.since(message.at)
         }

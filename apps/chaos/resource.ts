@@ -1,8 +1,8 @@
 import type { Counts, Update } from './history.js'
 
 /**
- * A resource that is none of Signalbox's, with two registers for each counter: one refuses tokens that are smaller than
- * the greatest it has seen, and one takes whatever comes.
+ * A resource outside Signalbox, with two registers for each counter: one refuses tokens that are smaller than the
+ * greatest it has seen, and one accepts everything.
  */
 export class Resource {
   readonly #counts = new Map<string, Counts>()
@@ -15,7 +15,7 @@ export class Resource {
   }
 
   /**
-   * Writes one more than was read, where it may; tells of each register. Without a token only the unfenced one is
+   * Writes one more than was read, where it may; returns both registers. Without a token only the unfenced one is
    * asked.
    */
   write(who: string, key: string, token: string | undefined, read: Counts, at: number): Update[] {

@@ -17,7 +17,7 @@ import { settle } from './settling.js'
 import { watchStalls } from './stalls.js'
 import { isServed, Ways } from './ways.js'
 
-/** A client that is told to stop and does not is ended after so many leases: milliseconds. */
+/** Time after which a client that does not stop when asked is killed, in milliseconds. */
 const ENDING = 15_000
 const LEASES_TO_END = 8
 
@@ -31,7 +31,7 @@ export interface Outcome {
 /**
  * Runs clients and faults until there were enough of them.
  * @param interrupted ends it early when it aborts.
- * @param onFault is told each fault when everything has gone on, or has not for too long.
+ * @param onFault receives each fault when everything has continued, or has not for too long.
  * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't
  * begin.
  */
@@ -143,26 +143,26 @@ class Run {
         run: this.#name,
         lease,
       },
-      (from, message) => this.#hear(from, message),
+      (from, message) => this.#receive(from, message),
     )
     this.#clients[place] = client
     return client
   }
 
-  #hear(client: Client, message: FromClient): void {
+  #receive(client: Client, message: FromClient): void {
     const { who } = client
     if (message.say === 'read') {
       const { call, key, token } = message
-      client.send({ tell: 'answer', call, counts: this.#resource.read(key, token) })
+      client.send({ order: 'answer', call, counts: this.#resource.read(key, token) })
     } else if (message.say === 'write') {
       const { call, key, token, read } = message
       this.#recorder.updated(this.#resource.write(who, key, token, read, this.#recorder.now))
-      client.send({ tell: 'answer', call, counts: read })
-    } else this.#recorder.hear(who, message)
+      client.send({ order: 'answer', call, counts: read })
+    } else this.#recorder.receive(who, message)
   }
 
   async #finish(): Promise<void> {
-    for (const client of this.#clients) client.send({ tell: 'stop' })
+    for (const client of this.#clients) client.send({ order: 'stop' })
     const limit = ENDING + LEASES_TO_END * this.#settings.lease
     const late = new AbortController()
     await Promise.race([

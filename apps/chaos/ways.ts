@@ -78,8 +78,8 @@ export class Ways implements AsyncDisposable {
   }
 
   /**
-   * Starts the proxies. A Hazelcast member tells its clients where it is, so they can't be led through proxies of their
-   * own: there is one for all, on the port that the member was told to name, and without that port none.
+   * Starts the proxies. A Hazelcast member sends its clients its own address, so they can't be led through proxies of
+   * their own: there is one for all, on the port that the member was configured to name, and without that port none.
    */
   static async start(url: string, clients: number, proxyPort: number | undefined): Promise<Ways> {
     const servers = serversOf(url)
@@ -148,13 +148,13 @@ export async function isServed(url: string): Promise<boolean> {
   }
 }
 
-/** The servers that a URL names; none where the engine tells its clients of servers itself. */
+/** The servers that a URL names; none where the engine sends its clients the addresses of servers. */
 function serversOf(url: string): readonly Server[] {
   const [, kind = '', , hosts = ''] = SERVERS.exec(url) ?? []
   const usual = PORTS[kind]
   if (usual === undefined) return []
   const found = hosts.split(',').map(each => SERVER.exec(each))
-  // Of several members of Hazelcast each tells of all.
+  // Each of several members of Hazelcast names all of them.
   if (found.includes(null) || (kind === 'hazelcast' && found.length > 1)) return []
   return found.map(match => ({ host: match![1]!, port: match![2] === undefined ? usual : Number(match![2]) }))
 }

@@ -16,7 +16,7 @@ const { who, url, peer, seed, run, lease } = settings
 shiftWallClock(0)
 const random = new Random(seed)
 const link = new Link()
-watchStalls(lease, (from, until) => link.tell({ say: 'stalled', from, until }))
+watchStalls(lease, (from, until) => link.report({ say: 'stalled', from, until }))
 
 const pause = () => random.below(20)
 
@@ -27,7 +27,7 @@ async function peersLocks(): Promise<Locks> {
 
 function count(locks: Locks): Promise<unknown> {
   const counting = new Counting(who, run, locks, link, random)
-  link.tell({ say: 'ready' })
+  link.report({ say: 'ready' })
   return Promise.all([
     ...[1, 2].map(() => link.repeat(pause, () => counting.once())),
     ...[1, 2, 3].map(place => link.repeat(pause, () => counting.onceInTheCrowd(place))),

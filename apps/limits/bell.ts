@@ -25,7 +25,7 @@ export class LocalBell implements Bell {
   }
 }
 
-/** A bell that all threads hear, on a word of shared memory. */
+/** A bell that wakes all threads, on a word of shared memory. */
 export class SharedBell implements Bell {
   readonly #words: Int32Array
   readonly #word: number

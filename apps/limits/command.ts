@@ -60,7 +60,7 @@ async function run({
   scenario,
   redis,
   json,
-  picture: file = pictureBeside(json),
+  picture: file = pictureNextTo(json),
   ...setting
 }: Parsed): Promise<void> {
   const chosen = strategies.filter(({ name }) => only === undefined || name === only)
@@ -98,7 +98,7 @@ async function run({
   await writeFile(json, `${JSON.stringify(report, undefined, 2)}\n`)
 }
 
-function pictureBeside(json: string | undefined): string {
+function pictureNextTo(json: string | undefined): string {
   return json === undefined ? 'limits.svg' : json.replace(/(\.json)?$/, '.svg')
 }
 

@@ -14,12 +14,12 @@ export interface Outcome {
   readonly run: Run
 }
 
-/** So many strategies run beside each other: few enough not to disturb each other. */
+/** Number of strategies that run at the same time: few enough not to disturb each other. */
 const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
 
 /** How long a rehearsal is: seconds. */
 const REHEARSAL = 3
-/** A longer run meets what a short one did not: the guard is so many times what the rehearsal needed. */
+/** A longer run meets what a short one did not: the guard is this multiple of what the rehearsal needed. */
 const CAUTION = 2
 /** The guard is a multiple of this, and no longer than the second that it is added to: milliseconds. */
 const STEP = 10
@@ -84,7 +84,7 @@ export async function compare(
   return strategies.flatMap(one => byStrategy.get(one) ?? [])
 }
 
-/** The strategies that run beside each other. Those with a guard are together, because they need a rehearsal. */
+/** The strategies that run at the same time. Those with a guard are together, because they need a rehearsal. */
 function batchesOf(
   strategies: readonly Strategy[],
   mode: Mode,

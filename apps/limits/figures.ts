@@ -35,7 +35,7 @@ export interface Run {
 
 /** Below this part of the limit a second counts as idle. */
 const BUSY = 0.9
-/** Who asks or goes within so many milliseconds of another does it at the same time. */
+/** Callers that ask or go within this time of each other count as simultaneous, in milliseconds. */
 const SAME_TIME = 50
 
 /** Sums up a run. */
@@ -98,7 +98,7 @@ function idleSeconds(arrivals: readonly number[], limit: number, seconds: number
   return idle
 }
 
-/** Whether each went before all who had asked later, where the two can be told apart. */
+/** Whether each went before all who had asked later, where the two can be distinguished. */
 export function orderKept(calls: readonly Call[]): boolean {
   const bySending = [...calls].sort((a, b) => a.sent - b.sent)
   let latest = -Infinity

@@ -1,6 +1,6 @@
 import type { Setting } from './setting.js'
 
-/** What a process of callers is told. */
+/** The settings of a process of callers. */
 export interface Order {
   readonly strategy: string
   readonly setting: Setting
@@ -20,7 +20,7 @@ export interface Order {
   readonly stall?: { readonly every: number; readonly length: number } | undefined
 }
 
-/** When a run begins and ends: on the machine's monotonic clock. All callers are told when all are connected. */
+/** When a run begins and ends: on the machine's monotonic clock. All callers get it when all are connected. */
 export interface Times {
   readonly startAt: number
   readonly endAt: number

@@ -3,7 +3,7 @@ import { drawn } from '../drawing.js'
 import type { Outcome } from './comparison.js'
 import { SECOND, type Setting } from './setting.js'
 
-/** How often the curve is drawn anew: milliseconds. */
+/** How often the curve is redrawn, in milliseconds. */
 const STEP = 100
 
 /** For each strategy, how many calls the second before brought, over time: a picture in SVG. */

@@ -15,13 +15,13 @@ import { sleep } from './strategies/waiting.js'
 
 /** Between the order to begin and the beginning: milliseconds. */
 const HEAD_START = 200
-/** The last calls are on their way for so long at the most: milliseconds. */
+/** Maximum time for which the last calls are on their way, in milliseconds. */
 const LAST = 500
-/** Over so many processes the workers are spread where they live in processes. */
+/** Number of processes over which workers are spread, where they run in processes. */
 const PROCESSES = 8
 
 /**
- * Runs strategies beside each other for the time of the setting, each in processes of its own.
+ * Runs strategies at the same time for the duration of the setting, each in processes of its own.
  * @param redis the URL of the server for those that count there.
  * @param guard by how much the way from a permit to the service may vary: milliseconds.
  */

@@ -6,10 +6,10 @@ export interface Scenario {
   readonly name: string
   /** Of the table. */
   readonly title: string
-  /** Under the virtual clock, for at least so many seconds; undefined: on the real one, against the service. */
+  /** Under the virtual clock, minimum number of seconds; undefined: on the real one, against the service. */
   readonly simulated?: { readonly seconds: number; readonly trouble: Trouble }
   readonly stall?: Order['stall']
-  /** So many threads for each core spin beside the callers, who get the processor last. */
+  /** Number of threads for each core that spin during the run. The callers get the processor last. */
   readonly spinners?: number
 }
 

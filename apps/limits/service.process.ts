@@ -5,8 +5,8 @@ import { SERVICE_TIME } from './setting.js'
 import { realClock } from './real-clock.js'
 
 /**
- * The service that is called, in a process of its own. It notes by itself when each call arrives, and tells on `/calls`
- * what arrived under a path.
+ * The service that is called, in a process of its own. It records when each call arrives, and reports on `/calls` what
+ * arrived under a path.
  */
 const calls = new Map<string, Call[]>()
 

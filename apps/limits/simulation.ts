@@ -17,7 +17,7 @@ export interface Trouble {
 /** The time at which it starts: a whole second, as of a clock that shows some. */
 const START = 1000 * SECOND
 
-/** Runs a strategy under a clock that stands still until it is told to go on. Calls arrive when they are sent. */
+/** Runs a strategy under a clock that stands still until it is advanced. Calls arrive when they are sent. */
 export async function simulate(strategy: Strategy, setting: Setting, trouble: Trouble = {}): Promise<Run> {
   const { workers, limit, seconds } = setting
   const clock = new VirtualClock(START)

@@ -9,7 +9,7 @@ export interface DangerParts {
   readonly url: string
   readonly key: string
   readonly leaseSeconds: number
-  /** How long the second task stays at the most to see whether a third one comes in: milliseconds. */
+  /** Maximum time that the second task stays to see whether a third one comes in: milliseconds. */
   readonly stay: number
   readonly print: (line: string) => void
 }
@@ -20,7 +20,10 @@ interface Manner {
   unlock(mutex: Mutex): Promise<void>
 }
 
-/** A task outlives its lease, deletes whatever lock is there, and so lets a third one in beside the second. */
+/**
+ * A task outlives its lease, deletes the lock that is there, whose ever it is, and so lets a third one in with the
+ * second.
+ */
 export async function unconditionalDelete(parts: DangerParts): Promise<void> {
   const { url, key, print } = parts
   let value = 'nothing'

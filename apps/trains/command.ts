@@ -112,7 +112,7 @@ function stopOnSignals(run: Run): () => void {
   let signals = 0
   const stop = () => {
     if (++signals === 1) {
-      process.stderr.write('\nstopping: finishing what is under way; once more to end at once\n')
+      process.stderr.write('\nstopping: finishing the messages in progress; press again to end at once\n')
       run.stop()
     } else {
       run.abandon()

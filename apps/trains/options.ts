@@ -78,7 +78,7 @@ Exit status:
   1    a location differs from the serial result
   2    the command line or the input can't be used, or another run uses the engine; nothing was done
   3    done and right, but messages were given up: see the dead-letter file
-  4    broken off: the engine can't be used, or workers died again and again; --resume goes on
+  4    aborted: the engine can't be used, or workers died repeatedly; --resume continues
   5    done and right, but lines of the input were rejected, and --strict was given
   130  ended by Ctrl-C; --resume goes on
 
@@ -117,7 +117,7 @@ export function trainsCommand(): Command {
       '--messages <file>',
       'read messages, one JSON object a line, instead of a timetable; - for standard input',
     )
-    .option('--kill <number>', 'kill so many workers while they work', wholeNumber(0, 100_000), 0)
+    .option('--kill <number>', 'kill this number of workers while they work', wholeNumber(0, 100_000), 0)
     .addOption(
       new Option(
         '--lock-wait <duration>',

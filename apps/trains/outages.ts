@@ -22,8 +22,8 @@ export class Outages {
   }
 
   /**
-   * Does a task anew as long as the engine is out of reach, but not for longer than the patience allows. It may have
-   * been carried out although it failed, so doing it twice must be harmless.
+   * Retries a task while the engine is unreachable, but not for longer than the patience allows. It may have been
+   * carried out although it failed, so doing it twice must be harmless.
    * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence
    * throws
    */
@@ -39,7 +39,7 @@ export class Outages {
         if (!isOutage(error)) throw error
         const now = this.#clock.now()
         own ??= now
-        if (this.#since === undefined) this.#log.warn('engine out of reach', { reason: reasonOf(error) })
+        if (this.#since === undefined) this.#log.warn('engine unreachable', { reason: reasonOf(error) })
         this.#since ??= now
         // What keeps failing by itself while others go through has its own end.
         if (now - Math.min(own, this.#since) >= this.#patience) throw error
@@ -49,7 +49,7 @@ export class Outages {
   }
 }
 
-/** Whether an error says that the engine could not be reached, and nothing of what was asked of it. */
+/** Whether an error says that the engine could not be reached, and nothing about the call itself. */
 function isOutage(error: unknown): boolean {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }

@@ -1,6 +1,6 @@
 import type { Tracker } from './tracker.js'
 
-/** Where the progress of a run is kept, beside its trains and locations. */
+/** Where the progress of a run is kept, next to its trains and locations. */
 const KEY = 'RUN'
 
 /** The run that progress is stored under: the next run reads it without knowing the name of the last one. */

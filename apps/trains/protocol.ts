@@ -41,7 +41,7 @@ export type FromWorker =
   /** The worker has opened its box. `session` is revoked when it dies. */
   | { readonly kind: 'ready'; readonly session: string }
   | Acknowledgement
-  /** Sent once while it holds, when so many messages are committed and not acknowledged. */
+  /** Sent once while it holds, when a number of messages are committed and not acknowledged. */
   | { readonly kind: 'holding'; readonly committed: number }
   /** All is done and acknowledged, and the worker ends. `peakMemory`: see PeakMemory. */
   | { readonly kind: 'drained'; readonly peakMemory: number }

@@ -12,9 +12,9 @@ export function checkInput(progress: Progress, input: string): void {
 }
 
 /**
- * The messages that come after those which an interrupted run has done. What it has done is told to `onDone`, as if it
- * were done now.
- * @param digest of the ids that `onDone` was told.
+ * The messages that come after those which an interrupted run has done. What it has done is reported to `onDone`, as if
+ * it were done now.
+ * @param digest of the IDs that were reported to `onDone`.
  * @throws InputError when the input does not begin with the messages that the interrupted run has read.
  */
 export async function* afterMark(

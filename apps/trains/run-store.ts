@@ -10,7 +10,8 @@ interface Stamped {
 
 /**
  * The part of a store that one run of the tracker sees, through outages of the engine. Each run starts empty on any
- * engine, whatever earlier runs left there: their values count as absent, and their message ids as other ids.
+ * engine, independent of what earlier runs left there: their values count as absent, and their message ids as other
+ * ids.
  */
 export class RunStore {
   readonly #store: TrainStore

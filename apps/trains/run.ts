@@ -81,7 +81,7 @@ export class Run {
     this.#kills = new Kills(planKills(settings.kills, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
-      // Two at the least, so that they meet at locks.
+      // At least two, so that they contend for locks.
       atOnce: Math.max(availableParallelism(), 2),
       startWorker,
       settingsOf: worker => this.#workerSettings(worker),

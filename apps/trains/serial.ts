@@ -12,7 +12,7 @@ export class SerialResult {
   #deleted = 0
   #ignored = 0
 
-  /** Takes the next message of the stream. Types that change no location are none of its business. */
+  /** Takes the next message of the stream. It skips types that change no location. */
   apply(message: SerialMessage): void {
     const at = this.#locationOfTrain.get(message.train)
     switch (message.type) {

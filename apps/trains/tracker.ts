@@ -74,7 +74,7 @@ export async function openTracker(
     async claimRun() {
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
-        // What a try of which nothing was heard may hold is free within the wait of the next one.
+        // What an attempt without a reply may hold is free within the wait of the next one.
         await outages.sitOut(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {

@@ -46,7 +46,7 @@ function send(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 }
 
-/** Tells the supervisor why this worker can't go on, and ends it. */
+/** Reports to the supervisor why this worker can't continue, and ends it. */
 function fail(error: unknown): void {
   const failed: FromWorker = { kind: 'failed', reason: reasonOf(error) }
   process.send?.(failed, undefined, undefined, () => process.exit(1))
@@ -73,5 +73,5 @@ process.on('message', (message: ToWorker) => {
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', () => undefined)
 
-// Without a supervisor no process would hear of what is done, and a run that resumes this one is not to meet it.
+// Without a supervisor no process would learn of the results, and a run that resumes this one must not meet it.
 process.on('disconnect', () => process.exit())

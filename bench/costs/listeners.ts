@@ -55,7 +55,7 @@ const LISTENER = 'a listener on each channel'
 const METRICS = 'OpenTelemetry, metrics'
 const ALL = 'OpenTelemetry, metrics and spans'
 
-/** What it costs to be told of locks, and to be told no longer. */
+/** What subscribing to lock events costs, and unsubscribing. */
 export const listeners: Work = {
   part: 'costs',
   name: 'a mutex of the memory engine, observed',

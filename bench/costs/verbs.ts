@@ -5,7 +5,7 @@ import { forked } from '../processes/forked.js'
 import type { Work } from '../work.js'
 import { inBox } from './in-box.js'
 
-/** Acquiring and releasing on the memory engine; `lockOf` is called anew each time, as callers write it. */
+/** Acquiring and releasing on the memory engine; `lockOf` is called again each time, as callers write it. */
 function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
   return box => ({
     async batch(count) {
@@ -73,7 +73,7 @@ const KEPT = 'mutex, kept in a variable'
 
 let keys = 0
 
-/** What the verbs and the kinds of locks cost beside each other. */
+/** What the verbs and the kinds of locks cost compared with each other. */
 export const verbs: Work = {
   part: 'costs',
   name: 'one lock operation on the memory engine',

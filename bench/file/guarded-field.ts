@@ -19,7 +19,7 @@ export class GuardedField implements Section {
   }
 
   leave(): string | undefined {
-    if (!this.#isTaken) return 'a task left that another had come in beside'
+    if (!this.#isTaken) return 'a task left after another had come in'
     this.#isTaken = false
     return undefined
   }

@@ -68,7 +68,7 @@ async function performerOf(
   }
 }
 
-/** What can tell all who may be inside at once from each other. */
+/** What can distinguish all who may be inside at once. */
 function sectionOf(folder: string, process: number, processes: number): Section {
   return processes === 1 ? new GuardedField() : new GuardedFile(folder, process)
 }

@@ -32,7 +32,7 @@ function promised(name: string, prepare: () => () => Promise<unknown>): ForkedSu
   })
 }
 
-/** @param prepare gives what takes so many permits one after the other. */
+/** @param prepare returns a function that takes a number of permits one after another. */
 function subject(name: string, prepare: () => (count: number) => Promise<void>): ForkedSubject {
   return forked(name, () => {
     const batch = prepare()

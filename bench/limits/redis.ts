@@ -6,7 +6,7 @@ import { redisSupport } from '../lockers/redis-server.js'
 import type { Work } from '../work.js'
 import { CALLERS, LIMIT, permits, type Permits } from './permits.js'
 
-/** @param batch how many permits are fetched together at the most. */
+/** @param batch maximum number of permits fetched together. */
 async function signalbox(url: string, batch: number): Promise<Permits> {
   const box = await open(url)
   const limiter = box.limiter('partner', { limit: LIMIT, per: '1s', batch })

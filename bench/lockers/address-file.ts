@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Tells the processes of one subject, which share a folder, where its server is. */
+/** Writes the address of the server into the folder that the processes of one subject share. */
 export function tellAddress(folder: string, address: string): Promise<void> {
   return writeFile(file(folder), address)
 }

@@ -11,15 +11,14 @@ export const VIRTUAL_MACHINE_WARM_UP = 3
 
 interface ForeignProgram extends Pick<ForeignLibrary, 'name' | 'support' | 'warmUp'> {
   readonly program: Program
-  /** What comes after the argument that tells it its part. */
+  /** What comes after the argument that gives it its part. */
   readonly more?: readonly string[]
 }
 
 /**
- * A library of another language, in a program whose threads are the tasks. The program is told as JSON in an argument
- * the server's `address`, the `keys` (a thread each, or all threads the same), the number of `tasks`, and, where
- * exclusion is checked, the file that is `guarded`, with the number of this process as `holder`. It says `ready` when
- * it is.
+ * A library of another language, in a program whose threads are the tasks. The program gets as JSON in an argument the
+ * server's `address`, the `keys` (a thread each, or all threads the same), the number of `tasks`, and, where exclusion
+ * is checked, the file that is `guarded`, with the number of this process as `holder`. It says `ready` when it is.
  *
  * `perform FROM UNTIL` on its standard input, in milliseconds of the monotonic clock, is answered by a line each with
  * what was `broken`, the `waits`, when they began (`requested`), and at last how often the threads `performed`. What
@@ -71,7 +70,7 @@ export function foreign({ name, support, warmUp, program, more = [] }: ForeignPr
   }
 }
 
-/** Reads what the program tells of a window. */
+/** Reads what the program reports about a window. */
 async function performed(next: () => Promise<readonly [string, readonly string[]]>): Promise<Performance> {
   const waits: number[] = []
   const requested: number[] = []

@@ -1,7 +1,7 @@
 import { startHazelcast, TEST_CLUSTER } from '../../test/support/servers/hazelcast.js'
 import { tellAddress } from './address-file.js'
 
-/** Starts a member whose address the processes of one subject are told; gives what ends it. */
+/** Starts a member and writes its address for the processes of one subject; returns what ends it. */
 export async function hazelcastSupport(folder: string): Promise<() => Promise<void>> {
   const server = await startHazelcast()
   await tellAddress(folder, server.address)

@@ -32,7 +32,7 @@ export interface Tasks extends Setting {
   readonly isGuarded: boolean
 }
 
-/** A lock library of another language, whose tasks run in a program beside each process. */
+/** A lock library of another language, whose tasks run in a program next to each process. */
 export interface ForeignLibrary {
   readonly name: string
   readonly start: (tasks: Tasks) => Promise<Performer>

@@ -2,7 +2,7 @@ import { open, type Box } from 'signalbox'
 import { startPostgres, type PostgresServer } from '../../test/support/servers/postgres.js'
 import { tellAddress } from './address-file.js'
 
-/** How many boxes are connected beside those that work, where some are. */
+/** How many idle boxes are connected besides those that work, where some are. */
 export const IDLE_BOXES = 100
 
 /** A server that writes to the disk as one in production does, where the servers of tests do not. */
@@ -10,7 +10,7 @@ export function startDurablePostgres(): Promise<PostgresServer> {
   return startPostgres({ settings: { fsync: 'on', max_connections: '400' } })
 }
 
-/** Starts a server whose URL the processes of one subject are told; gives what ends it. */
+/** Starts a server and writes its URL for the processes of one subject; returns what ends it. */
 export async function postgresSupport(folder: string): Promise<() => Promise<void>> {
   const server = await startDurablePostgres()
   await tellAddress(folder, server.url)

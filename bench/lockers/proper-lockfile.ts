@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { lock, type LockOptions } from 'proper-lockfile'
 import type { LockLibrary } from './locker.js'
 
-/** proper-lockfile fails at a locked file unless it is told to try again; this tries for as long as it takes. */
+/** proper-lockfile fails at a locked file unless it has a number of retries; this retries without limit. */
 function properLockfile(name: string, retries: LockOptions['retries']): LockLibrary {
   return {
     name,

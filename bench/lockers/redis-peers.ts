@@ -10,7 +10,7 @@ import type { LockLibrary } from './locker.js'
 import { toldAddress } from './address-file.js'
 import { redisSupport } from './redis-server.js'
 
-/** All peers hold a lock for so long unless they renew it: milliseconds. */
+/** How long all peers hold a lock unless they renew it, in milliseconds. */
 const LEASE = 30_000
 const NO_END = 1e9
 
@@ -20,7 +20,7 @@ interface Released extends Redis {
   releaseHeld(key: string, value: string): Promise<number>
 }
 
-/** What the documentation of Redis tells to do: SET NX PX, and a script that deletes its own value. */
+/** What the documentation of Redis recommends: SET NX PX, and a script that deletes its own value. */
 export const rawIoredis: LockLibrary = {
   name: 'SET NX PX and a script, by ioredis',
   support: redisSupport,

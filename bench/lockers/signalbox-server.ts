@@ -6,7 +6,9 @@ import { crowdedPostgresSupport, IDLE_BOXES, postgresSupport } from './postgres-
 import { redisSupport } from './redis-server.js'
 import { zooKeeperSupport } from './zookeeper-server.js'
 
-/** Signalbox on a server. @param support starts the server. @param urlOf the URL of a box, by what is told of it. */
+/**
+ * Signalbox on a server. @param support starts the server. @param urlOf the URL of a box, from the server's address.
+ */
 function onServer(
   support: NonNullable<LockLibrary['support']>,
   urlOf = (address: string): string => address,
@@ -36,5 +38,5 @@ export const signalboxPostgres = onServer(postgresSupport)
 export const crowdedPostgres = onServer(
   crowdedPostgresSupport,
   url => url,
-  `signalbox, beside ${IDLE_BOXES} idle boxes`,
+  `signalbox, next to ${IDLE_BOXES} idle boxes`,
 )

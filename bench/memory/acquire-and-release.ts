@@ -8,7 +8,7 @@ import type { Work } from '../work.js'
 
 const TWO_INSIDE = 'two callers were inside at the same time'
 
-/** One key of the memory engine, in the hands of so many tasks. */
+/** One key of the memory engine, in the hands of a number of tasks. */
 function signalbox(tasks: number): Prepare {
   return async () => {
     const box = await open('memory:')

@@ -40,7 +40,7 @@ export const postgresWorks: readonly Work[] = [
       },
       { processes: 4, tasks: 4 },
     ),
-    name: `one key wanted by 4 processes with 4 tasks each, beside ${IDLE_BOXES} idle boxes or none`,
+    name: `one key wanted by 4 processes with 4 tasks each, next to ${IDLE_BOXES} idle boxes or none`,
   },
   postgresPermits,
   ...postgresValues,

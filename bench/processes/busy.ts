@@ -7,7 +7,7 @@ const BATCH = 100
 
 /** The fast way and the timed way of the same operation. */
 export interface Operations {
-  /** Does so many one after the other. */
+  /** Does a number of them one after another. */
   readonly batch: (count: number) => Promise<void>
   /** Does one and gives how long it waited: milliseconds. */
   readonly timed: () => Promise<number>

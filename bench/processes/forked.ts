@@ -13,17 +13,17 @@ export interface ForkedSubject extends Subject {
 
 interface ForkedOptions {
   readonly processes?: number
-  /** Starts what the processes need beside them, such as a server; gives what ends it. */
+  /** Starts what the processes need, such as a server; returns what ends it. */
   readonly support?: ((folder: string) => Promise<() => Promise<void>>) | undefined
-  /** How long it is warmed up for at the least, where that matters: seconds. */
+  /** Minimum duration of the warm-up, where that matters, in seconds. */
   readonly warmUp?: number | undefined
 }
 
-/** Before this, milliseconds, a window can't begin: all processes have to hear of it. */
+/** Minimum time until a window can begin, in milliseconds: all processes must receive it. */
 const HEAD_START = 20
-/** A process that is not done so long after the end of a window, or not ready so long after its start, has failed. */
+/** Maximum time until a process is done after the end of a window, or ready after its start; later it has failed. */
 const PATIENCE = 120_000
-/** A process that has not ended so long after it was told to, milliseconds, is killed. */
+/** Time after which a process that did not end when asked is killed, in milliseconds. */
 const FAREWELL = 20_000
 
 const PARTICIPANT = fileURLToPath(new URL('./participant.process.js', import.meta.url))

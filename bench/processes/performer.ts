@@ -21,7 +21,7 @@ export interface Performer {
   stop(): Promise<void>
 }
 
-/** What a process of a subject is told. */
+/** The settings of a process of a subject. */
 export interface Setting {
   /** Shared by all processes of the subject. */
   readonly folder: string

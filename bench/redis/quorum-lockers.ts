@@ -6,7 +6,7 @@ import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 
 /**
- * redlock holds a lock for so long, milliseconds, as in the example of its documentation. Between two attempts it keeps
+ * How long redlock holds a lock, in milliseconds, as in the example of its documentation. Between two attempts it keeps
  * the servers that it got, so when several callers share them out, all wait until a lease is over.
  */
 const LEASE = 5_000
@@ -26,7 +26,7 @@ function support(down: number): (folder: string) => Promise<() => Promise<void>>
   }
 }
 
-/** Signalbox over five servers, of which so many are down. */
+/** Signalbox over five servers, of which a number are down. */
 export function signalboxQuorum(down: number): LockLibrary {
   return {
     name: 'signalbox',
@@ -44,7 +44,7 @@ export function signalboxQuorum(down: number): LockLibrary {
   }
 }
 
-/** redlock over five servers, of which so many are down. */
+/** redlock over five servers, of which a number are down. */
 export function redlockQuorum(down: number): LockLibrary {
   return {
     name: 'redlock',

@@ -48,7 +48,7 @@ function onFiles(): Work {
   })
 }
 
-/** One process and two, each beside a straight port of as many. */
+/** One process and two, each compared with a straight port with as many. */
 function onMember(): Work {
   const [one, two] = [tracker(1, onHazelcast), tracker(2, onHazelcast)]
   const [onePort, twoPort] = [hazelcastPort(1), hazelcastPort(2)]

@@ -11,7 +11,7 @@ import { WaitLog } from '../wait-log.js'
 /** Trains that one process drives at the same time. */
 const AT_ONCE = 16
 
-/** A lock library with objects beside its locks. */
+/** A lock library with objects next to its locks. */
 export interface ObjectLocker extends Locker {
   get(key: string): Promise<string | null>
   set(key: string, value: string): Promise<unknown>
@@ -47,7 +47,7 @@ export function straightPort(
 }
 
 /** The bundled timetable has no faults. */
-const faultless = { rejected: () => undefined, mended: () => undefined }
+const faultless = { rejected: () => undefined, repaired: () => undefined }
 
 /** The messages of one day, those of each train together. */
 async function trainsOfDay(): Promise<TrainMessage[][]> {

@@ -12,8 +12,8 @@ const OUTSIDER = fileURLToPath(new URL('./outsider.process.js', import.meta.url)
 /** Messages of one day of the bundled timetable. */
 const MESSAGES_A_DAY = 3321
 /**
- * How long a run is at the least: seconds. Its processes begin anew with each, where those of others live on from round
- * to round, so a short one would mostly measure how they are compiled.
+ * Minimum duration of a run, in seconds. Its processes start again with each, while those of others keep running from
+ * round to round, so a short one would mostly measure how they are compiled.
  */
 export const RUN_SECONDS = 20
 
@@ -35,7 +35,7 @@ interface Outside {
 /** Where a run of the tracker keeps its state. */
 interface State {
   readonly engine: string
-  /** Removes it, so that the next run begins anew. */
+  /** Removes it, so that the next run starts empty. */
   clear(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ const inFolder: MakeState = async folder => {
   return { engine: `file:${state}`, clear: () => rm(state, { recursive: true, force: true }) }
 }
 
-/** The train tracker with so many workers, as `npm start` runs it; the waits are those of a process beside it. */
+/** The train tracker with a number of workers, as `npm start` runs it; the waits are those of a separate process. */
 export function tracker(processes: number, makeState: MakeState = inFolder): Subject {
   const name = processes === 1 ? '1 process' : `${processes} processes`
   return { name, start: async ({ folder }) => new Tracker(folder, processes, makeState) }

@@ -52,7 +52,7 @@ function creating({ name, connect }: ZooKeeperPackage): Creating {
   }
 }
 
-/** Creates through a client, with so many requests outstanding, on the server that a folder tells of. */
+/** Creates through a client, with a number of requests outstanding, on the server whose address is in a folder. */
 function subject(name: string, open: Creating['open'], outstanding: number, support: Support): ForkedSubject {
   return forked(
     name,

@@ -65,7 +65,7 @@ export interface GrantOwner {
 }
 
 /**
- * The ten bits below the engine's number tell the local turns of one engine grant apart. Numbers are below 2^53:
+ * The ten bits below the engine's number count the local turns of one engine grant. Numbers are below 2^53:
  * microseconds since 1970 are for two centuries more, ZooKeeper's transactions up to epoch 2^21. So tokens fit 64 bits.
  */
 const TURNS_PER_NUMBER = 1024n

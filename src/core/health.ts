@@ -13,7 +13,7 @@ export interface BoxState {
   readonly reason: Error | undefined
 }
 
-/** Keeps what the answers of an engine tell about it, and publishes its changes. */
+/** Keeps the state of an engine, as its answers show it, and publishes its changes. */
 export class Health {
   readonly #box: BoxEvent
   readonly #ask: () => Promise<unknown>
@@ -66,7 +66,7 @@ export class Health {
   }
 }
 
-/** Whether an engine can't be reached. An error that names a key tells that this key can't be read. */
+/** Whether an engine can't be reached. An error that names a key means only that this key can't be read. */
 export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
   const isOfEngine = error instanceof UnavailableError || error instanceof IndeterminateError
   return isOfEngine && error.key === undefined

@@ -55,7 +55,7 @@ export class LeaseKeeper {
     this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
-  /** Stops keeping the lease alive. The timer stays as it is: setting it anew for every release would cost more. */
+  /** Stops keeping the lease alive. The timer stays as it is: setting it again for every release would cost more. */
   remove(lease: Lease): void {
     this.#leases.delete(lease.request.id)
     this.#spares.delete(lease)

@@ -56,7 +56,7 @@ export class Lease {
     readonly owner: LeaseOwner,
   ) {}
 
-  /** Counts turns anew from this one, because the engine answered just now. @param now clock time. */
+  /** Counts turns from this one, because the engine answered just now. @param now clock time. */
   countTurnsFrom(turn: number, now: number): void {
     this.#firstTurn = turn
     this.#turnsSince = now

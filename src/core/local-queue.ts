@@ -461,11 +461,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#serve(lease, lease.turn + 1)
       return RELEASED
     }
-    return lease.isUncontended ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
+    return lease.isUncontended ? this.#readMessagesFirst(grant) : this.#extendOrYield(lease, request)
   }
 
   /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
-  async #hearFirst(grant: LocalGrant): Promise<void> {
+  async #readMessagesFirst(grant: LocalGrant): Promise<void> {
     await new Promise(setImmediate)
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
@@ -480,7 +480,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const wait = this.longestWait()
     const pending = this.#startRequest(next, request.lease, wait, this.clock.now(), lease.deadline)
     const { request: held, number } = lease
-    // The lease is not in use meanwhile, and the answer sets its deadline anew.
+    // The lease is not in use meanwhile, and the answer sets a new deadline.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.errors.unknownStatus(status))

@@ -47,7 +47,7 @@ export class LockEvents {
 
   /** Publishes a turn of a lease, and notes when it began. @param since when it was requested: clock time. */
   granted(lease: Lease, since: number, requested: LockEvent | undefined): void {
-    if (!grantsAreHeard()) return void (lease.grantedAt = undefined)
+    if (!grantsAreObserved()) return void (lease.grantedAt = undefined)
     lease.grantedAt = this.#source.clock.now()
     const token = tokenOf(lease.number, lease.turn)
     const waited = lease.grantedAt - since
@@ -92,7 +92,7 @@ export class LockEvents {
 }
 
 /** Whether grants or their ends have a listener. */
-function grantsAreHeard(): boolean {
+function grantsAreObserved(): boolean {
   const { granted, released, releaseFailed, lost } = channels
   return (
     granted.hasSubscribers || released.hasSubscribers || releaseFailed.hasSubscribers || lost.hasSubscribers

@@ -134,7 +134,7 @@ export class PendingRequest {
       this.#pollAfter(RETRY_PAUSE)
       return
     }
-    // An engine that was certainly not reached has nothing of a new request.
+    // An engine that was certainly not reached does not have a new request.
     if (this.placeUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
     if (!this.#isOver) this.#owner.failAll(this.#owner.errors.failed(error))
   }
@@ -198,12 +198,12 @@ export class PendingRequest {
     }
     if (this.#isWoken) return this.#poll()
     // mutant: silent-waiter
-    const pause = Math.min(status.lookAgain, this.#untilHeard())
+    const pause = Math.min(status.lookAgain, this.#heartbeatPause())
     this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
   }
 
   /** Interval within which the engine expects its next sign of life, in milliseconds. */
-  #untilHeard(): number {
+  #heartbeatPause(): number {
     const within = heartbeatWithin(this)
     return within < HEARTBEAT_INTERVAL ? within : this.#session.untilBeat()
   }

@@ -30,7 +30,7 @@ const IDLE_QUEUES = 1024
 const SWEEP_PAUSE = 1000
 const SWEEP_PAUSE_EACH = 0.01
 
-/** Reservation windows that end within so many milliseconds are served together. */
+/** Reservation windows that end within this time of each other are served together, in milliseconds. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
 /** The lease of a ping: milliseconds. */
@@ -152,14 +152,16 @@ export class Session implements Listener, QueueSession {
   acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
     // The local queue refuses a request whose signal has aborted already.
     if (request.wait === 0 && !request.signal?.aborted) return this.#acquireAtOnce(queue, request)
-    return isHeard()
+    return isObserved()
       ? this.#published(queue, event => this.#wait(queue, request, event))
       : this.#wait(queue, request)
   }
 
   /** The grant if it is available without waiting for another holder or waiter, else undefined. */
   attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
-    return isHeard() ? this.#published(queue, event => queue.attempt(request, event)) : queue.attempt(request)
+    return isObserved()
+      ? this.#published(queue, event => queue.attempt(request, event))
+      : queue.attempt(request)
   }
 
   async #acquireAtOnce(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
@@ -332,6 +334,6 @@ export class Session implements Listener, QueueSession {
 }
 
 /** Whether requests or their refusals have a listener. */
-function isHeard(): boolean {
+function isObserved(): boolean {
   return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

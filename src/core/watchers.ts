@@ -30,15 +30,15 @@ interface Watch {
 type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
 
 /**
- * The watchers of one box. A hint tells them of a change at once. Because hints may be lost, all watched keys are also
- * read: when the engine knows that it may have missed some, and every {@link LOOK_EVERY} milliseconds.
+ * The watchers of one box. A hint notifies them of a change at once. Because hints may be lost, all watched keys are
+ * also read: when the engine knows that it may have missed some, and every {@link LOOK_EVERY} milliseconds.
  */
 export class Watchers {
   readonly #session: string
   readonly #send: Send
   readonly #clock: Clock
   readonly #watches = new Map<string, Watch>()
-  /** Runs from the first watch, whatever reads come between, so that boxes don't all read at the same moment. */
+  /** Runs from the first watch, regardless of other reads, so that boxes don't all read at the same moment. */
   #regular: Timer | undefined
   #next: Timer | undefined
   #lookedAt = -Infinity
@@ -78,9 +78,9 @@ export class Watchers {
     return { lookAgain, stop }
   }
 
-  /** The engine tells that a key has changed. */
+  /** Handles the engine's hint that a key has changed. */
   changed(key: string): void {
-    this.#tell(key)
+    this.#notify(key)
   }
 
   /** The engine may have missed changes. */
@@ -94,7 +94,7 @@ export class Watchers {
   end(): void {
     const keys = [...this.#watches.keys()]
     this.#rest()
-    for (const key of keys) this.#tell(key)
+    for (const key of keys) this.#notify(key)
     this.#watches.clear()
   }
 
@@ -117,7 +117,7 @@ export class Watchers {
     return this.#send({ type, session: this.#session, key })
   }
 
-  #tell(key: string, version?: number): void {
+  #notify(key: string, version?: number): void {
     for (const task of this.#watches.get(key)?.tasks ?? []) task(version)
   }
 
@@ -163,12 +163,13 @@ export class Watchers {
     if (keys.length === 0) return
     try {
       const { values } = await this.#send({ type: 'read', keys, ids: [] })
-      for (const [index, { version }] of values.entries()) this.#tell(keys[index]!, version)
+      for (const [index, { version }] of values.entries()) this.#notify(keys[index]!, version)
     } catch (error) {
       const { key: unreadable } = error as { key?: string }
       if (unreadable === undefined || !keys.includes(unreadable)) throw error
-      // Another program has spoiled this value. The watchers of its key are told, and the other keys are still read.
-      this.#tell(unreadable)
+      // Another program has spoiled this value. The watchers of its key are notified, and the other keys are still
+      // read.
+      this.#notify(unreadable)
       await this.#lookAt(keys.filter(key => key !== unreadable))
     }
   }

@@ -348,7 +348,7 @@ export interface Engine {
   withdraw?(request: LockRequest): boolean
   /**
    * Until when the session certainly lives, and with it all that it holds: clock time. For engines whose sessions end
-   * when they are not heard of. Grants are not held beyond that time, even if their lease is longer.
+   * when they send nothing. Grants are not held beyond that time, even if their lease is longer.
    */
   certainUntil?(): number
   /**

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import type { Awaitable } from './contract.js'
 
-/** A failed attempt is made again after so many milliseconds. */
+/** Delay before a failed attempt is retried, in milliseconds. */
 const PAUSE = 200
 
 /**

@@ -31,7 +31,7 @@ export interface Request {
   claims: readonly Claim[]
   phase: 'waiting' | 'reserved' | 'held'
   /**
-   * When it expires unless it is heard of: engine time in milliseconds. A waiter that has expired is *silent*: it
+   * When it expires unless it checks in, in engine time, in milliseconds. A waiter that has expired is *silent*: it
    * blocks no other request, and keeps its place until one goes past it.
    */
   expires: number
@@ -78,7 +78,7 @@ export interface TableState {
   ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
 }
 
-/** What another session is to be told after an operation. */
+/** What another session is notified of after an operation. */
 export interface Effect {
   readonly type: 'wake' | 'lost'
   readonly session: string
@@ -87,7 +87,10 @@ export interface Effect {
   readonly key: string
 }
 
-/** A waiter polls so many milliseconds later than the one before it, so that a queue doesn't poll all at once. */
+/**
+ * How much later a waiter checks in than the one before it, in milliseconds, so that a queue doesn't check in all at
+ * once.
+ */
 export const LOOK_STAGGER = 50
 
 /** How often a waiter polls for the end of a transaction that an earlier grant is bound to: milliseconds. */
@@ -107,12 +110,12 @@ const NAMED = 4
  */
 export class LockTable {
   readonly #state: TableState
-  readonly #tell: (effect: Effect) => void
+  readonly #notify: (effect: Effect) => void
 
-  /** @param tell takes what other sessions are to be told once the operation is done. */
-  constructor(state: TableState, tell: (effect: Effect) => void) {
+  /** @param notify takes the notifications for other sessions, to be sent once the operation is done. */
+  constructor(state: TableState, notify: (effect: Effect) => void) {
     this.#state = state
-    this.#tell = tell
+    this.#notify = notify
   }
 
   /** Carries out one operation at the engine's time `now`. */
@@ -340,7 +343,7 @@ export class LockTable {
       this.#drop(expired, now)
   }
 
-  /** Serves one queue from its front; ends early with a request that is over, which has to be dropped first. */
+  /** Serves one queue from its front; ends early with a request that is over, which must be dropped first. */
   #serveOne(key: string, now: number): Request | undefined {
     const queue = this.#state.queue(key)
     if (!queue) return undefined
@@ -361,7 +364,7 @@ export class LockTable {
         request.phase = 'reserved'
         request.expires = now + CLAIM_WINDOW
         this.#state.changed(request)
-        this.#tellOwner('wake', request)
+        this.#notifyOwner('wake', request)
       }
       ahead.add(claim)
     }
@@ -408,11 +411,11 @@ export class LockTable {
 
   #remove(request: Request): void {
     this.#state.remove(request)
-    this.#tellOwner('lost', request)
+    this.#notifyOwner('lost', request)
   }
 
-  #tellOwner(type: Effect['type'], request: Request): void {
-    this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
+  #notifyOwner(type: Effect['type'], request: Request): void {
+    this.#notify({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
   #standing(request: Request, terms: WaitTerms, now: number): RequestStatus {
@@ -483,15 +486,15 @@ export class LockTable {
   }
 }
 
-/** Whether a waiter has not been heard of for as long as its entry lives. */
+/** Whether a waiter has not checked in for the lifetime of its entry. */
 function isSilent({ phase, expires }: Request, now: number): boolean {
   // mutant: silent-waiter-blocks
   return phase === 'waiting' && now >= expires
 }
 
-/** Whether a request has to be dropped as soon as it is found. */
+/** Whether a request must be dropped as soon as it is found. */
 function isOver({ phase, expires, lease }: Request, now: number): boolean {
-  // In an outage no waiter can be heard. Waiters that try again within this time keep their order.
+  // In an outage no waiter can check in. Waiters that try again within this time keep their order.
   return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_TTL, 0) : 0)
 }
 

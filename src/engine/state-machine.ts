@@ -17,7 +17,7 @@ export interface ChangedEffect {
   readonly key: string
 }
 
-/** What other sessions are to be told after an operation. */
+/** What other sessions are notified of after an operation. */
 export type AnyEffect = Effect | ChangedEffect
 
 /**
@@ -26,14 +26,14 @@ export type AnyEffect = Effect | ChangedEffect
  */
 export class StateMachine {
   readonly #state: TableState & StoreState & WatchState
-  readonly #tell: (effect: AnyEffect) => void
+  readonly #notify: (effect: AnyEffect) => void
   readonly #table: LockTable
 
-  /** @param tell takes what other sessions are to be told once the operation is done. */
-  constructor(state: TableState & StoreState & WatchState, tell: (effect: AnyEffect) => void) {
+  /** @param notify takes the notifications for other sessions, to be sent once the operation is done. */
+  constructor(state: TableState & StoreState & WatchState, notify: (effect: AnyEffect) => void) {
     this.#state = state
-    this.#tell = tell
-    this.#table = new LockTable(state, tell)
+    this.#notify = notify
+    this.#table = new LockTable(state, notify)
   }
 
   /** Carries out one operation at the engine's time `now`. */
@@ -72,7 +72,7 @@ export class StateMachine {
     if (guard && release) this.#table.decide({ type: 'release', ...guard }, now)
     for (const { session, key } of this.#state.watchers(writes.map(write => write.key))) {
       // mutant: no-change-hints
-      this.#tell({ type: 'changed', session, key })
+      this.#notify({ type: 'changed', session, key })
     }
     return outcome
   }

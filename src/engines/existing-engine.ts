@@ -7,7 +7,7 @@ export interface ExistingEngine {
   readonly engine: Engine
 }
 
-/** What `open` calls, whatever else an engine has. */
+/** What `open` calls. An engine may have more. */
 const METHODS = ['join', 'submit', 'leave'] as const
 
 /**

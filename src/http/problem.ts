@@ -55,7 +55,7 @@ function meaningOf(error: SignalboxError): Meaning {
   const { code, taskBegan } = error
   const { status, detail, retry = false } = MEANINGS[code]
   if (error instanceof LostError && error.taskEnded)
-    return { status, detail: 'It was done, but it was no longer the only one at work.' }
+    return { status, detail: 'The work was done, but its lock had been lost.' }
   if (taskBegan === false && UNCLEAR.has(code)) return { status: 503, detail, retry: true }
   // A conflict has written nothing, so it may be tried again although the task was called.
   if (UNCLEAR.has(code) || (taskBegan === true && code !== 'CONFLICT'))

@@ -40,7 +40,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   leave(waiter: PermitWaiter<T>): void {
     this.queue.remove(waiter)
     if (this.queue.first) return
-    for (const tell of this.#ended.splice(0)) tell()
+    for (const notify of this.#ended.splice(0)) notify()
   }
 
   refuse(waiter: PermitWaiter<T>, error: Error): void {

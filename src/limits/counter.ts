@@ -35,7 +35,7 @@ export interface Counter {
   /** Whether it can be forgotten: its state is as if it had never been used. */
   readonly blank: boolean
   /**
-   * Takes `n` permits now, if each limit allows them beside those of the waiters before.
+   * Takes `n` permits now, if each limit allows them in addition to those of the waiters before.
    * @param ahead how many permits the waiters before want.
    * @param callers how many these are.
    * @param late by how much a timer may have delayed this: milliseconds.

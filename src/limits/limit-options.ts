@@ -29,7 +29,7 @@ interface CommonOptions {
   concurrency?: number | undefined
   /** How many callers may wait; default: any number. Further ones get a BusyError. */
   queue?: number | undefined
-  /** The clock to go by; default: the system's. A VirtualClock lets a test decide the time. */
+  /** The clock to use; default: the system's. A VirtualClock lets a test decide the time. */
   clock?: Clock | undefined
 }
 

@@ -26,7 +26,7 @@ export function late(context: ErrorContext, outage?: Error): TimedOutError | Una
   return new UnavailableError(why, { ...context, cause: outage })
 }
 
-/** The wait can't be met. @param turn how long it would have to be: milliseconds. */
+/** The wait can't be met. @param turn the wait that would be needed, in milliseconds. */
 export function tooLate(wait: number, turn: number, context: ErrorContext): TimedOutError {
   const earliest = `its turn would be in ${Math.ceil(turn)} ms at the earliest`
   return new TimedOutError(`timed out after ${Math.ceil(wait)} ms waiting for a permit: ${earliest}`, context)

@@ -17,7 +17,7 @@ export interface MutexServiceOptions {
   readonly waitMillis: number
   /** Whether leases are renewed until the release. Default: true. */
   readonly renew?: boolean
-  /** Told, as a line, of every lock that is made and deleted. */
+  /** Receives a line for every lock that is created and deleted. */
   readonly log?: (line: string) => void
 }
 

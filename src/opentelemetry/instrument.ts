@@ -22,7 +22,7 @@ export interface InstrumentOptions {
 const SCOPE = 'signalbox'
 
 /**
- * Tells OpenTelemetry of the locks, limiters and stores of all boxes of this process, over the channels of
+ * Reports to OpenTelemetry the locks, limiters and stores of all boxes of this process, over the channels of
  * `node:diagnostics_channel`, until what is returned is disposed of.
  *
  * What is now: `signalbox.box.states` (with `signalbox.status`), `signalbox.lock.waiters`, `signalbox.lock.holders` and

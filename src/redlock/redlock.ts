@@ -4,7 +4,7 @@ import { systemClock, type Timer } from '../clock.js'
 import { BusyError, InvalidArgumentError, shown, TimedOutError } from '../errors.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 
-/** How long is waited. What redlock needs beside that, and this does not, is taken and means nothing. */
+/** How long to wait. Further settings of redlock, which this does not need, are accepted and ignored. */
 export interface Settings {
   /**
    * With `retryDelay`: how long `acquire` waits in the queue is the one times the other; -1 for as long as it takes.
@@ -64,7 +64,7 @@ export class Redlock extends EventEmitter {
 
   /**
    * Locks all resources together for `duration` milliseconds.
-   * @throws ExecutionError when they were not to be had in the time that the settings give; InvalidArgumentError for
+   * @throws ExecutionError when they were not available in the time that the settings give; InvalidArgumentError for
    * unfit clients or resources
    */
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
@@ -111,7 +111,7 @@ export class Redlock extends EventEmitter {
   /**
    * Calls the routine with the resources locked for as long as it takes, releases them, and gives what the routine
    * gave. A release that fails never takes the place of what the routine gave or threw.
-   * @throws what the routine throws; ExecutionError when the resources were not to be had in time, or were lost before
+   * @throws what the routine throws; ExecutionError when the resources were not available in time, or were lost before
    * the routine ended: its `cause` says which, by `taskBegan` and `taskEnded`, and has the `result`
    */
   async using<T>(
@@ -227,7 +227,7 @@ export class Lock {
     public expiration: number,
   ) {}
 
-  /** What tells this lock from all others: its fencing token. */
+  /** What distinguishes this lock from all others: its fencing token. */
   get value(): string {
     return String(this.grant.token)
   }

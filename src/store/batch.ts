@@ -55,7 +55,7 @@ interface Reading {
   readonly answer: Promise<ReadOutcome>
 }
 
-/** Told of a batch on its way. */
+/** Notified of the progress of a batch. */
 export interface Progress {
   /** Its locks are held, and its functions are about to be called. */
   granted(): void
@@ -298,7 +298,7 @@ export class Batch {
     }
   }
 
-  /** The keys as they were named; or named anew, where others have written what that was based on. */
+  /** The keys as they were named; or named again, where others have written what that was based on. */
   async #confirm({ member, keys, basis }: Named, overlay: Overlay): Promise<Confirmed> {
     if (overlay.stands(basis)) return { keys, basis: [...basis.keys()] }
     const read = new Set<string>()
@@ -310,7 +310,7 @@ export class Batch {
     return { keys: named, basis: [...read] }
   }
 
-  /** Whether a member whose keys have moved names them once more; else it is rejected. */
+  /** Whether a member whose keys have moved names them again; else it is rejected. */
   #isTriedAgain(member: Member, keys: readonly string[]): boolean {
     if (member.attempts < member.mostAttempts) return true
     const key = keys.join(', ')
@@ -390,8 +390,8 @@ export class Batch {
     const read = overlay.read(outcome.key)
     const expected = { value: decode(outcome.key, read.value), version: read.version }
     const found = { value: decode(outcome.key, outcome.found.value), version: outcome.found.version }
-    const told = `expected ${shownVersion(read)}, found ${shownVersion(outcome.found)}`
-    const message = `${key} was written round the lock: ${told}`
+    const versions = `expected ${shownVersion(read)}, found ${shownVersion(outcome.found)}`
+    const message = `${key} was written without holding its lock: ${versions}`
     member.reject(new ConflictError(message, { key, engine, expected, found }))
   }
 }

@@ -53,7 +53,7 @@ export async function* follow<T>(
       }
       const before = last
       last = found.version
-      // Several changes may have been told one by one and read as one.
+      // Several changes may have been reported one by one and read as one.
       if (last !== before) yield found.value
     }
   } finally {

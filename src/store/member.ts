@@ -104,11 +104,11 @@ export function memberOf(
   ) {
     throw new InvalidArgumentError(`in must be a client with an open transaction, not ${shown(within)}`)
   }
-  const settle = (tell: () => void): void => {
+  const settle = (publish: () => void): void => {
     if (member.settled) return
     member.settled = true
     member.stopWaiting?.()
-    tell()
+    publish()
     member.onSettled?.()
   }
   const member: Member = {

@@ -58,14 +58,14 @@ export class Store {
   readonly #clock: Clock
   readonly #prefix: string
   readonly #queue: TransactionQueue
-  readonly #isTold: boolean
+  readonly #isPublished: boolean
 
   /**
-   * @param isTold whether writes are told on their channel.
+   * @param isPublished whether writes are published on their channel.
    * @throws InvalidArgumentError when the name or an option is unfit.
    * @internal
    */
-  constructor(session: Session, name: string, options: StoreOptions = {}, isTold = true) {
+  constructor(session: Session, name: string, options: StoreOptions = {}, isPublished = true) {
     checkKey('store', name)
     if (name.includes('/'))
       throw new InvalidArgumentError(`store must be a name without "/", not ${shown(name)}`)
@@ -78,7 +78,7 @@ export class Store {
     this.#clock = session.clock
     this.#prefix = `${name}/`
     this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
-    this.#isTold = isTold
+    this.#isPublished = isPublished
   }
 
   /**
@@ -138,13 +138,13 @@ export class Store {
     options: TransactionOptions = {},
   ): Promise<TransactionOutcome<T>> {
     return new Promise((resolve, reject) => {
-      const tell = channels.transaction.hasSubscribers ? this.#teller(() => member) : undefined
+      const publish = channels.transaction.hasSubscribers ? this.#outcomePublisher(() => member) : undefined
       const applied = (outcome: TransactionOutcome<unknown>): void => {
-        tell?.(outcome)
+        publish?.(outcome)
         resolve(outcome as TransactionOutcome<T>)
       }
       const failed = (error: unknown): void => {
-        tell?.(undefined, error)
+        publish?.(undefined, error)
         reject(error)
       }
       let member: Member
@@ -191,20 +191,20 @@ export class Store {
   ): Promise<number | undefined> {
     const full = this.#key(key)
     const writing = this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
-    const outcome = await (this.#isTold && channels.write.hasSubscribers
-      ? this.#told(verb, key, writing)
+    const outcome = await (this.#isPublished && channels.write.hasSubscribers
+      ? this.#published(verb, key, writing)
       : writing)
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
   }
 
   /** Publishes the outcome of a write. */
-  async #told(
+  async #published(
     verb: WriteEvent['verb'],
     key: string,
     writing: Promise<CommitOutcome>,
   ): Promise<CommitOutcome> {
     const since = this.#clock.now()
-    const tell = (outcome: WriteEvent['outcome'], failure: object = {}): void =>
+    const publish = (outcome: WriteEvent['outcome'], failure: object = {}): void =>
       channels.write.publish({
         ...this.#event([key], since),
         ...failure,
@@ -213,16 +213,21 @@ export class Store {
       } satisfies WriteEvent)
     try {
       const outcome = await writing
-      tell(outcome.state === 'committed' ? 'applied' : 'conflict')
+      publish(outcome.state === 'committed' ? 'applied' : 'conflict')
       return outcome
     } catch (error) {
-      tell('failed', { error })
+      publish('failed', { error })
       throw error
     }
   }
 
-  /** What tells what became of a transaction, in the context of its caller: another one of its batch may settle it. */
-  #teller(member: () => Member): (outcome: TransactionOutcome<unknown> | undefined, error?: unknown) => void {
+  /**
+   * A function that publishes the outcome of a transaction, in the context of its caller: another one of its batch may
+   * settle it.
+   */
+  #outcomePublisher(
+    member: () => Member,
+  ): (outcome: TransactionOutcome<unknown> | undefined, error?: unknown) => void {
     const since = this.#clock.now()
     return AsyncResource.bind((outcome: TransactionOutcome<unknown> | undefined, error?: unknown) => {
       const { keys = [], attempts } = member()
@@ -243,7 +248,7 @@ export class Store {
   #key(key: string): string {
     checkKey('key', key)
     const full = this.#prefix + key
-    // Its lock goes by this name, and the lock of whatever can be written can be taken, too.
+    // Its lock has this name, and everything that can be written can be locked, too.
     if (full.length > LONGEST_KEY) checkKey('key with its store', full)
     return full
   }

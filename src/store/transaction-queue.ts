@@ -8,9 +8,9 @@ import type { Values } from './values.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
-  /** At most so many together. */
+  /** Maximum number in one batch. */
   readonly most: number
-  /** A batch commits when its functions have taken so long: milliseconds. */
+  /** Time that the functions of a batch may take before it commits, in milliseconds. */
   readonly within: number
 }
 

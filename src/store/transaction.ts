@@ -40,7 +40,7 @@ export class Overlay {
     return this.#written.has(key) ? this.#written.get(key) : this.#read.get(key)?.value
   }
 
-  /** What was read, whatever was written since. */
+  /** What was read, regardless of later writes. */
   read(key: string): Versioned {
     return this.#read.get(key)!
   }

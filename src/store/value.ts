@@ -8,7 +8,7 @@ export function encode(key: string, value: unknown): string {
   let text: string | undefined
   let cause: unknown
   try {
-    // JSON.stringify gives undefined for undefined, functions and symbols, whatever its type says.
+    // JSON.stringify gives undefined for undefined, functions and symbols, despite its type.
     text = JSON.stringify(value)
   } catch (error) {
     cause = error

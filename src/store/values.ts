@@ -4,7 +4,7 @@ import type { AcquireRequest } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
-/** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
+/** Where a store keeps its values: in the engine next to the locks, or in the caller's records. */
 export interface Values {
   /** Whether a commit can check only what its locks protect. */
   readonly checksOnlyLocked: boolean
@@ -18,7 +18,7 @@ export interface Values {
   hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues>
   /**
    * Calls `task` after each change of a key, until the returned object's `stop` is called.
-   * @throws InvalidArgumentError where changes are not told
+   * @throws InvalidArgumentError where changes are not reported
    */
   watch(key: string, task: OnChange): Promise<Watching>
 }

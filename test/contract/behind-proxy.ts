@@ -32,7 +32,7 @@ export function networkOf(proxies: readonly Proxy[], engine: Engine, hints?: Reg
         proxy.target = undefined
         proxy.cut()
       }),
-    mend: () => {
+    restore: () => {
       for (const [index, proxy] of proxies.entries()) proxy.target = targets[index]
     },
     slowDown: ({ way, requestJitter = 0, replyJitter = 0 }) =>

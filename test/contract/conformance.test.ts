@@ -31,7 +31,7 @@ const honest: Intercept = (_, carryOut) => carryOut()
 const mistakes: readonly (readonly [what: string, check: string, intercept: Intercept])[] = [
   [
     'grants a held lock',
-    'P1 exclusion > a mutex has one holder at a time, and each later holder has a greater token',
+    'P1 mutual exclusion > a mutex has one holder at a time, and each later holder has a greater token',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'queued') return outcome
@@ -40,7 +40,7 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   ],
   [
     'lets two sets of keys overlap',
-    'P1 exclusion > sets of keys exclude each other only where they overlap',
+    'P1 mutual exclusion > sets of keys exclude each other only where they overlap',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'busy') return outcome
@@ -49,7 +49,7 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   ],
   [
     'gives all grants the same number',
-    'P2 fencing > tokens rise after all boxes were closed and new ones opened',
+    'P2 tokens increase > tokens increase after all boxes were closed and new ones opened',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       const held = operation.type === 'enqueue' && (outcome as RequestStatus).state === 'held'
@@ -58,7 +58,7 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   ],
   [
     'keeps nothing',
-    'P13 nothing is lost > values > any box reads a value as it was written, and every write has a new version',
+    'P13 commits are atomic and durable > values > any box reads a value as it was written, and every write has a new version',
     async (operation, carryOut) =>
       operation.type === 'commit'
         ? { state: 'committed', versions: operation.writes.map((_, index) => index + 1) }
@@ -66,7 +66,7 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   ],
   [
     'says that it released what was gone',
-    'P7 release is conditional > a release that finds the grant gone rejects with a LostError, and is published as a loss',
+    'P7 a release affects only its own grant > a release that finds the grant gone rejects with a LostError, and is published as a loss',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       return operation.type === 'release' ? true : outcome

@@ -85,5 +85,5 @@ async function lostInPowerCut(): Promise<void> {
 /** The file engine, in a folder of its own for each test. */
 export const file = fixture(true)
 
-/** The file engine as it is when it was told that commits need not wait for the disk. */
+/** The file engine with the option that commits need not wait for the disk. */
 export const hastyFile = fixture(false)

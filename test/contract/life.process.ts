@@ -1,5 +1,5 @@
 /**
- * One life of a process: takes a lock, tells its token, and reads and writes a value. The second argument moves its
+ * One life of a process: takes a lock, prints its token, and reads and writes a value. The second argument moves its
  * wall clock, in milliseconds.
  */
 const [url, shift] = process.argv.slice(2)

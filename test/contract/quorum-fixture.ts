@@ -64,7 +64,7 @@ async function votedTwice(): Promise<void> {
     // This box finds no server where the first one is.
     const nowhere = { host: first.host, port: await freePort() }
     await using one = await open(quorumUrl([nowhere, second, third]))
-    // Long enough for its next renewal, which would tell it, to come after all this.
+    // Long enough for its next renewal, which would notify it, to come after all this.
     const held = await one.mutex('key').acquire({ lease: '24s' })
     // What voted for it is gone, what did not is there: these two are a majority.
     await second.restart()
@@ -168,7 +168,7 @@ export const quorum: EngineFixture = {
     async P5() {
       const members = await servers()
       const prefix = `${randomUUID()}:`
-      /** The first box is heard only by the servers whose votes it needs: it asks the others with a wait of 0. */
+      /** Only the servers whose votes it needs get requests from the first box: it asks the others with a wait of 0. */
       const between = (engine: VotingEngine): VotingEngine => {
         const submit = engine.submit.bind(engine)
         engine.submit = async (operation, ballot) =>
@@ -184,7 +184,7 @@ export const quorum: EngineFixture = {
       const other = await holder.mutex('other').acquire()
       const asked = waiter.mutex('key', 'other').acquire()
       await queued(waiter, 'key', 1)
-      // It looks once because its messages are heard from now on.
+      // It looks once because its messages arrive from now on.
       await pause(200)
       const before = engine.count('poll')
       await key.release()
@@ -209,7 +209,7 @@ export const quorum: EngineFixture = {
         clocks[2]!.set(HOUR)
         const next = await other.mutex('key').acquire({ wait: '10s' })
         expect(next.token).toBeGreaterThan(held.token)
-        // Its next renewal, at a third of the lease, tells the first.
+        // Its next renewal, at a third of the lease, notifies the first.
         await until('it is told', () => held.signal.aborted)
         expect(() => held.assertHeld()).toThrow(LostError)
         next.assertHeld()

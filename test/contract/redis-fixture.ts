@@ -171,7 +171,7 @@ export const redis: EngineFixture = {
       const asked = other.mutex('key').acquire()
       await queued(one, 'key', 1)
       // Between the release and the poll of the woken waiter, any client can take the key.
-      engine.hears = () => false
+      engine.delivers = () => false
       let goOn = (): void => undefined
       const taken = new Promise<void>(resolve => (goOn = resolve))
       engine.intercept = async ({ type }, carryOut) => {
@@ -180,7 +180,7 @@ export const redis: EngineFixture = {
       }
       await held.release()
       expect(await server.command('SET', 'key', 'foreign', 'NX', 'PX', 300)).toBe('OK')
-      engine.hears = () => true
+      engine.delivers = () => true
       goOn()
       await (await asked).release()
     },
@@ -193,7 +193,7 @@ export const redis: EngineFixture = {
       clock.set(HOUR)
       const second = await other.mutex('key').acquire({ wait: '10s' })
       expect(second.token).toBeGreaterThan(held.token)
-      // Its next renewal, at a third of the lease, tells the first.
+      // Its next renewal, at a third of the lease, notifies the first.
       await until('it is told', () => held.signal.aborted)
       expect(() => held.assertHeld()).toThrow(LostError)
       second.assertHeld()

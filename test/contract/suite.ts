@@ -14,11 +14,11 @@ export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, 
 
 /**
  * What every engine does under adverse conditions.
- * @param beside the checks that are left out: their names; each has to be the name of one
+ * @param left the names of the checks that are left out; each must be the name of one
  */
-export function adverseSuite(fixture: EngineFixture, beside: readonly string[] = []): void {
+export function adverseSuite(fixture: EngineFixture, left: readonly string[] = []): void {
   describe(fixture.name, () => {
-    for (const check of without(adverse(fixture), beside)) test(check.name, () => check.run(Infinity))
+    for (const check of without(adverse(fixture), left)) test(check.name, () => check.run(Infinity))
   })
 }
 
@@ -30,23 +30,23 @@ export function contractParts(
   contractPartsBut(fixture, [], ...parts)
 }
 
-/** The same without some checks. @param beside their names without that of the part; each has to be the name of one. */
+/** The same without some checks. @param left their names without that of the part; each must be the name of one. */
 export function contractPartsBut(
   fixture: EngineFixture,
-  beside: readonly string[],
+  left: readonly string[],
   ...parts: readonly ((fixture: EngineFixture) => void)[]
 ): void {
   const checks = checksOf(() => {
     for (const part of parts) part(fixture)
   })
-  describe(fixture.name, () => register(without(checks, beside)))
+  describe(fixture.name, () => register(without(checks, left)))
 }
 
-function without(checks: readonly Check[], beside: readonly string[]): Check[] {
-  for (const name of beside) {
+function without(checks: readonly Check[], left: readonly string[]): Check[] {
+  for (const name of left) {
     if (checks.filter(check => isNamed(check, name)).length !== 1) throw new Error(`not one check is ${name}`)
   }
-  return checks.filter(check => !beside.some(name => isNamed(check, name)))
+  return checks.filter(check => !left.some(name => isNamed(check, name)))
 }
 
 function isNamed(check: Check, name: string): boolean {
@@ -61,7 +61,7 @@ function register(checks: readonly Check[]): void {
   const spread = Array.from({ length: APART }, (_, rest) =>
     concurrent.filter((_, index) => index % APART === rest),
   )
-  // The runner runs neighbours beside each other. It limits their time, as its settings say.
+  // The runner runs adjacent checks at the same time. It limits their time, as its settings say.
   for (const check of spread.flat()) test.concurrent(check.name, () => check.run(Infinity))
   for (const check of checks.filter(check => !check.concurrent)) test(check.name, () => check.run(Infinity))
 }

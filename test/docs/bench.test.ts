@@ -60,7 +60,7 @@ describe('figures in the pages', () => {
       )
   })
 
-  test.each(reports)('drawn beside the committed report %s are its own', async name => {
+  test.each(reports)('drawn from the committed report %s are up to date', async name => {
     expect(readFileSync(`${root}bench/reports/${name}.svg`, 'utf8')).toBe(await chart(reportOf(name)))
   })
 

@@ -28,7 +28,7 @@ function problem({ page, text, target }: Link): string | undefined {
   const content = path.endsWith('/') ? '' : readFileSync(file, 'utf8')
   if (anchor !== undefined && !anchorsOf(content).has(anchor))
     return `${page}: ${path} has no heading #${anchor}`
-  // What is quoted of a test, such as its name, has to be found there.
+  // What is quoted of a test, such as its name, must be found there.
   const quoted = /^`(.+)`$/.exec(text)?.[1]
   if (
     quoted !== undefined &&

@@ -13,7 +13,7 @@ const KEYS = 8000
 /** What a box keeps for its next callers, and what the runtime keeps for itself. */
 const MOST_KEPT = 4 * 2 ** 20
 
-/** The bytes that many keys leave behind when nobody has called for half a minute. */
+/** The bytes that many keys leave behind after half a minute without calls. */
 async function leftBy(use: (box: Box, key: string) => Promise<unknown>): Promise<number> {
   const clock = new VirtualClock()
   const box = await Box.join(new MemoryEngine('memory:', new MemorySpace(clock), clock), clock)

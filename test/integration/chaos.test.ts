@@ -30,7 +30,7 @@ const TIME_LIMIT = 150_000
 /** The command, below the folder of the package. */
 const builtProgram = 'dist/apps/signalbox.js'
 
-/** Copies the built package beside its dependencies. @returns its folder */
+/** Copies the built package next to its dependencies. @returns its folder */
 function packageCopy(): string {
   const folder = reapedFolder('package')
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
@@ -76,7 +76,7 @@ function recorded(name: string): string {
   return join(root, 'test/fixtures/chaos', `${name}.json`)
 }
 
-/** The kinds of faults that were made, whatever was measured after each. */
+/** The kinds of faults that were made, without what was measured after each. */
 function kindsOf({ recoveries }: Report): string[] {
   return [...new Set(recoveries.map(({ kind }) => kind.split(',')[0]!))].sort()
 }
@@ -100,7 +100,7 @@ describe.concurrent('signalbox chaos', () => {
       expect(report).toMatchObject({ engine: 'file', faults: 3, seed: 23, undecided: 0 })
       expect(report.fenced).toMatchObject({ lost: 0 })
       expect(kindsOf(report)).toEqual(['kill', 'shift clock', 'stop'])
-      // All that was checked is in the history, and each fault was told.
+      // All that was checked is in the history, and each fault was reported.
       expect(report).toMatchObject(JSON.parse(JSON.stringify(check(history))) as Verdict)
       expect(report.faultList).toEqual(history.faults)
       const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -167,7 +167,7 @@ describe.concurrent('signalbox chaos', () => {
     },
   )
 
-  test('refuses to check a file that is no history', async ({ expect }) => {
+  test('refuses to check a file that is not a history', async ({ expect }) => {
     await using place = new CommandPlace()
     const whole = JSON.parse(readFileSync(recorded('good-calm'), 'utf8')) as Record<string, unknown>
     const file = join(place.folder, 'history.json')
@@ -239,6 +239,6 @@ describe.concurrent('signalbox chaos', () => {
     await using place = new CommandPlace()
     const engine = `redis://127.0.0.1:${await freePort()}`
     const { status, stderr } = await place.signalbox('chaos', '--engine', engine)
-    expect({ status, told: /can't reach/.test(stderr) }).toEqual({ status: 69, told: true })
+    expect({ status, reported: /can't reach/.test(stderr) }).toEqual({ status: 69, reported: true })
   })
 })

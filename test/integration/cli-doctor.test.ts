@@ -40,7 +40,7 @@ function read({ status, stdout, stderr }: End): Found {
   return { ids: findings.map(({ id }) => id), facts, findings }
 }
 
-/** A relay before a server that tells an older version of it, with as many characters. */
+/** A relay before a server that reports an older version of it, of the same length. */
 async function older(port: number, from: string, to: string, at = 0): Promise<number> {
   const relay = createServer(client => {
     const server = connect(port, '127.0.0.1')
@@ -286,7 +286,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
     found(`zookeeper://${server.address},127.0.0.1:1/app?sessionTimeout=4s`),
     found(`${alone}/closed?sessionTimeout=4s`),
   ])
-  // That is true of every server that is no part of an ensemble.
+  // That is true of every server outside an ensemble.
   expect(fitting.ids).toEqual(['single-server'])
   expect(plain.ids).toEqual(['single-server', 'session-timeout'])
   expect(old.ids).toEqual(['version', 'single-server'])

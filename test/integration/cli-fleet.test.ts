@@ -112,7 +112,7 @@ async function limited(url: string): Promise<void> {
   expect(ends.map(({ status }) => status).sort()).toEqual([0, 0, 75])
 }
 
-/** A command that says when it is told to end, and then does so or not. */
+/** A command that prints when it is asked to end, and then ends or does not. */
 function commandThat(afterwards: string): readonly string[] {
   const script = `trap "echo told >> log; ${afterwards}" TERM; echo "up $SIGNALBOX_TOKEN" >> log`
   return ['--', 'sh', '-c', `${script}; for turn in $(seq 1000); do sleep 0.05; done`]

@@ -156,7 +156,7 @@ describe.concurrent('run', () => {
     await vi.waitFor(() => expect(lives(Number(child))).toBe(false), PATIENCE)
   })
 
-  test('runs beside others with --shared and with --permits', async () => {
+  test('runs at the same time as others with --shared and with --permits', async () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
     await using _reader = await box.readWriteLock('a').read.acquire()

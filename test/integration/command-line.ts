@@ -62,7 +62,7 @@ export class Running {
   }
 }
 
-/** A folder with locks of its own, boxes on it, and commands that are told of it. */
+/** A folder with locks of its own, boxes on it, and commands that use it. */
 export class CommandPlace implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-cli-'))
   readonly url: string
@@ -111,7 +111,7 @@ export class CommandPlace implements AsyncDisposable {
     return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
   }
 
-  /** The same, as soon as there are so many. */
+  /** The same, as soon as there are this many. */
   linesCome(file: string, count: number): Promise<string[]> {
     return vi.waitFor(() => {
       const lines = this.lines(file)

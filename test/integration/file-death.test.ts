@@ -6,7 +6,7 @@ import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
-/** Leases are far longer than these tests take, so whatever is freed was freed because a death was noticed. */
+/** Leases are far longer than these tests take, so everything that is freed was freed because a death was noticed. */
 const LONG = { lease: 60_000 }
 
 /** Kills the box and gives the milliseconds until a waiter had its grant. */
@@ -152,7 +152,7 @@ test('a revoked session has lost its grants, and a waiter runs', async () => {
   const at = systemClock.now()
   expect(await watcher.revoke(holder.session)).toBe(2)
   expect((await waiting).at - at).toBeLessThan(500)
-  // It is told, but a hint has no time limit.
+  // It is notified, but a hint has no time limit.
   await until('the holder knows', async () =>
     holder.call('assertHeld', 'it').then(
       () => false,

@@ -81,7 +81,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     for (const box of [one, other]) await box.call('close')
   })
 
-  test('that is full in the middle of a commit leaves nothing of it', async () => {
+  test('that is full in the middle of a commit leaves no part of it', async () => {
     const { disk, one, other } = await start()
     await one.call('put', 's', 'key', 'before')
     disk.fill()

@@ -50,7 +50,7 @@ function removeSockets(): void {
   for (const name of readdirSync(here.folder)) if (name.endsWith('.box')) rmSync(join(here.folder, name))
 }
 
-/** As if the machine had been started anew since. */
+/** As if the machine had been restarted since. */
 async function reboot(): Promise<void> {
   const connection = (await loadSqlite()).open(join(here.folder, 'signalbox.db'))
   connection.exec(`update machine set boot = 'earlier'`)

@@ -9,7 +9,7 @@ import { place } from '../support/file/places.js'
 /** The longest path of a folder, bytes: with the database in it SQLite takes 503. */
 const LONGEST = 490
 
-/** A path below a folder that has so many bytes. */
+/** A path below a folder, with this number of bytes. */
 function longPath(folder: string, length: number): string {
   let path = folder
   while (length - path.length > 200) path = join(path, 'd'.repeat(100))

@@ -42,7 +42,7 @@ describe('an unfit place is refused with a reason', () => {
     await expect(open(`file:${folder}/file/below`)).rejects.toThrow('the path is not a folder')
   })
 
-  test('a file that is no database', async () => {
+  test('a file that is not a database', async () => {
     writeFileSync(join(folder, 'signalbox.db'), 'x'.repeat(5000))
     await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is no SQLite database')
   })

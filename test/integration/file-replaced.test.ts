@@ -59,7 +59,7 @@ describe('while a box is open', () => {
   ] as const
   const cases = FILES.flatMap(file => ways.map(([way, intercept]) => [file, way, intercept] as const))
 
-  test.each(cases)('%s is %s: its grants end and nobody opens other files', async (file, _, intercept) => {
+  test.each(cases)('%s is %s: its grants end and no box opens other files', async (file, _, intercept) => {
     const here = place()
     const box = await holder(here)
     intercept(here, file)
@@ -144,7 +144,7 @@ describe('while a box is open', () => {
   })
 })
 
-test('files that SQLite makes anew between boxes are not taken for replaced ones', async () => {
+test('files that SQLite creates again between boxes are not taken for replaced ones', async () => {
   const here = place()
   for (let round = 0; round < 5; round++) {
     const [first, second] = await Promise.all([here.process(), here.process()])

@@ -28,7 +28,7 @@ test('a stopped holder keeps its grant until its lease is over, and finds it los
   holder.thaw()
   await expect(holder.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
   await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
-  // Whatever it tried, the new holder's grant is as it was.
+  // The new holder's grant is unchanged.
   await waiter.call('assertHeld', 'it')
   const [report] = await locks(watcher, 'a')
   expect(report).toMatchObject({ holders: [{ session: waiter.session, token }], waiters: [] })

@@ -112,14 +112,14 @@ describe('the disk is synced', () => {
   })
 })
 
-test('a disk that fails makes commits uncertain, from then on until the box is opened anew', async () => {
+test('a disk that fails makes commits uncertain, from then on until the box is reopened', async () => {
   const here = place()
   const box = await here.box()
   const store = box.store('s')
   disk.failure = Object.assign(new Error('input/output error'), { code: 'EIO' })
   await expect(store.put('key', 'one')).rejects.toThrow(IndeterminateError)
   disk.failure = undefined
-  // The system tells of a lost write once, so a sync that goes well says nothing of what was lost before.
+  // The system reports a lost write once, so a successful sync says nothing about earlier losses.
   await expect(store.put('key', 'two')).rejects.toThrow(IndeterminateError)
   await box.mutex('key').run(() => undefined)
   await box.close()

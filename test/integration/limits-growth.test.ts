@@ -28,7 +28,7 @@ async function bytesEach(make: () => unknown): Promise<number> {
 }
 
 describe('waiting callers', () => {
-  test('take one timer, and 200 bytes each beside their promises', async () => {
+  test('take one timer, and 200 bytes each besides their promises', async () => {
     const clock = new VirtualClock()
     const after = vi.spyOn(clock, 'after')
     const limit = limiter({ limit: 1, per: '1h', clock })

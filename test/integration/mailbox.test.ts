@@ -107,7 +107,7 @@ async function startThread(): Promise<{ worker: Worker; address: string }> {
   return { worker, address: await firstLine(worker.stdout) }
 }
 
-/** Watches an address; `at` is when it was told that it is dead. */
+/** Watches an address; `at` is when its death was reported. */
 function watch(mailbox: Mailbox, address: string): { at: number | undefined; told: number } {
   const result = { at: undefined as number | undefined, told: 0 }
   mailbox.watch(address, () => {

@@ -123,7 +123,7 @@ describe('ids of transactions', () => {
     const recorded = state.recorded(
       Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
     )
-    // Whatever is kept for longer than asked is no more than what came since the last sweep.
+    // Only what came since the last sweep is kept for longer than asked.
     expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
     expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
   })

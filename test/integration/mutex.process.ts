@@ -1,7 +1,7 @@
 import { mutexService } from '../../src/mutex-service/index.js'
 import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
 
-/** What a process of the test is told to do. */
+/** What a process of the test has to do. */
 export type MutexOrder = 'work' | 'lockedWork' | 'end'
 
 /** A step with its time on the monotonic clock: nanoseconds. */

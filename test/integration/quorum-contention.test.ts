@@ -44,7 +44,7 @@ class Contenders implements AsyncDisposable {
   }
 }
 
-// A lease is so long that a waiter that is not woken does not look again before the test has failed.
+// The lease is long, so that a waiter that is not woken does not look again before the test has failed.
 for (const count of [3, 4, 5]) {
   describe(`${count} servers, ${CONTENDERS} contenders`, () => {
     const servers = startRedisServers(count)

@@ -56,7 +56,7 @@ class PausedRecords implements Records {
   resume!: () => void
   readonly #resumed: Promise<void>
 
-  /** @param writes so many are let through. */
+  /** @param writes the number that is let through. */
   constructor(records: Records, writes: number) {
     this.#records = records
     this.#writes = writes
@@ -85,11 +85,11 @@ interface Fate {
   readonly begins: () => Promise<void> | void
   /** Before it goes on. */
   readonly ends?: () => void
-  /** What it is told then. */
+  /** What it gets then. */
   readonly refusal: RegExp
 }
 
-/** One stands still in its commit, after so many writes, until another one has done the same: nothing of it is left. */
+/** One stops in its commit, after a number of writes, until another one has done the same: nothing is left of it. */
 async function overtaken(
   one: Box,
   other: Box,
@@ -143,7 +143,7 @@ describe.each(names(kinds))('a holder that is paused while another box takes ove
       await using one = await open(`zookeeper://127.0.0.1:${proxy.port}/${place}`)
       await using other = await open(`zookeeper://${zookeeper.address}/${place}`)
       await overtaken(one, other, kinds[kind](), writes, {
-        // The server hears nothing more of it, as of a process that stands still.
+        // The server receives nothing more from it, as from a process that stands still.
         begins: () => void (proxy.requests = 'hold'),
         ends: () => void (proxy.requests = 'pass'),
         refusal: /lost|ended|expired|written round|later holder/,

@@ -5,11 +5,11 @@ import { pause } from '../../packages/conformance/src/time.js'
 import { doEverything } from '../support/redis/everything.js'
 import { RedisPlace } from '../support/redis/place.js'
 
-/** What a call carries at the most. */
+/** Maximum number of operations in a call. */
 const MOST = 16
 const LEASE = 1500
 
-/** Makes a script write down what it touches without having been told its name. */
+/** Makes a script write down what it touches without a declared name. */
 const TELLING = `
 local told, KEYLESS = {}, { TIME = true, PUBLISH = true }
 for _, name in ipairs(KEYS) do told[name] = true end
@@ -54,7 +54,7 @@ async function callsOf(task: () => Promise<unknown>): Promise<number> {
   return evalsha
 }
 
-/** Takes so many locks in one tick. */
+/** Takes a number of locks in one tick. */
 async function take(box: Box, count: number, lease: number): Promise<Grant[]> {
   const locks = Array.from({ length: count }, (_, index) => box.mutex(`key ${index}`))
   return Promise.all(locks.map(lock => lock.acquire({ lease })))

@@ -48,7 +48,7 @@ test.each(boxWays)(
     for (let round = 1; round <= 2; round++) {
       const change = changes.next()
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
-      // It comes before the connection is made anew, so no message tells of it.
+      // It comes before the client has reconnected, so no message reports it.
       await store.put('key', round)
       const took = await timed(() => change)
       expect((await change).value!.value).toBe(round)

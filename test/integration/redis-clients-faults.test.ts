@@ -108,7 +108,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
       await until(() => heard.resubscriptions > told)
       heard.messages.length = 0
-      // It is told when they are heard again, so nothing that is published from now on is missed.
+      // It is notified when they arrive again, so nothing that is published from now on is missed.
       expect(await server.command('PUBLISH', 'a', 'x')).toBe(1)
       expect(await server.command('PUBLISH', 'b', 'y')).toBe(1)
       await until(() => heard.messages.length === 2)

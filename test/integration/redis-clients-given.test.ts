@@ -83,7 +83,7 @@ test('a client that was never connected or is closed is reported', async () => {
   await expect(openOver(ended)).rejects.toMatchObject(unavailable('connect it first'))
 })
 
-test('a value that is no client is refused', async () => {
+test('a value that is not a client is refused', async () => {
   for (const redis of [
     undefined,
     null,

@@ -6,7 +6,10 @@ import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/** A box behind a network, which has been used, so that the script is known to the server; and one beside it. */
+/**
+ * A box behind a network, which has been used, so that the script is known to the server; and one with a direct
+ * connection.
+ */
 async function start() {
   const here = await RedisPlace.start()
   const network = await here.network()
@@ -81,7 +84,7 @@ describe.concurrent('an answer that is lost', () => {
     let asked = only.acquire({ lease: '60s' })
     await queued(other, 'key', 1)
     await held.release()
-    // From here on wake-ups are heard.
+    // From here on wake-ups arrive.
     held = await asked
     asked = only.acquire({ lease: '60s' })
     await queued(other, 'key', 1)

@@ -84,7 +84,7 @@ describe.concurrent('waiters', () => {
     await queued(box, 'key', 2)
     await Promise.all([holder.kill(), first.kill()])
     const lapses = systemClock.now() + (await left(here, 'key'))
-    // The dead waiter's turn costs the others a window of a second at the most.
+    // The dead waiter's turn costs the others at most a window of a second.
     const grant = await asked
     expect(systemClock.now()).toBeGreaterThan(lapses - 50)
     expect(systemClock.now()).toBeLessThan(lapses + 4000)

@@ -63,7 +63,7 @@ describe.concurrent('a server that stands still', () => {
     here.server.pause()
     const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
     const deadline = performance.now() + held.expiresIn()
-    // A waiter that has waited long enough is told so at once.
+    // A waiter whose wait is over is rejected at once.
     expect(await codeOf(other.mutex('key').acquire({ wait: 200 }))).toBe('TIMED_OUT')
     await lost
     expect(performance.now()).toBeGreaterThan(deadline - 50)
@@ -396,7 +396,7 @@ test("another program's data in place of a value is reported, and keeps no key l
       store.transaction(['good', key], transaction => transaction.get(key), { lease: '60s' })
     await expect(both(), key).rejects.toMatchObject(told)
     await free('good', key)
-    // One that had to wait for its locks is told as well.
+    // One that had to wait for its locks learns of it as well.
     const held = await other.mutex(`s/${key}`).acquire()
     const asked = both()
     asked.catch(() => undefined)

@@ -226,7 +226,7 @@ describe('the layout of Redisson', () => {
     const listeners = async (): Promise<unknown> =>
       ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
     await until(async () => (await listeners()) === 1)
-    // It is woken once when wake-ups begin to be heard.
+    // It is woken once when wake-ups begin to arrive.
     await until(() => woken.length === 1)
     await server.command('DEL', 'theirs')
     await server.command('PUBLISH', 'redisson_lock__channel:{theirs}', '0')
@@ -293,7 +293,7 @@ describe('behind a foreign holder', () => {
       const box = await boxOf('string')
       boxes.push(box)
       asked.push(box.mutex(key).acquire({ lease: 10_000 }))
-      // A box that is closed before tells its waiters.
+      // A box that is closed before notifies its waiters.
       asked.at(-1)!.catch(() => undefined)
       await until(async () => {
         for await (const { waiters } of box.inspect(key)) return waiters.length === place
@@ -328,9 +328,9 @@ describe('behind a foreign holder', () => {
     const never = dead.mutex('stalled').acquire({ lease: 60_000 })
     never.catch(() => undefined)
     await until(() => engine.count('poll') > 0)
-    // From now on nothing is heard of it.
+    // From now on nothing comes from it.
     engine.intercept = () => new Promise(() => undefined)
-    engine.hears = () => false
+    engine.delivers = () => false
     const next = await boxOf('string')
     const grant = next.mutex('stalled').acquire({ lease: 60_000 })
     await until(async () => {

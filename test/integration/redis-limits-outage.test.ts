@@ -27,7 +27,7 @@ const policies = {
 
 type Policy = keyof typeof policies
 
-/** A server with a path for each policy; what it gives is a status, and what an answer tells. */
+/** A server with a path for each policy; it returns a status, and what an answer says. */
 async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<string>> {
   const middlewares = new Map<string, Middleware>()
   for (const [name, options] of Object.entries(policies)) {

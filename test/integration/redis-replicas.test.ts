@@ -152,7 +152,7 @@ test('a repeated commit does not count as committed if no replica has it', async
     )
   await expect(change(() => copy.pause())).rejects.toMatchObject({ code: 'INDETERMINATE' })
   copy.resume()
-  // A caller that is told that it was made before finds it on the replica.
+  // A caller that learns that it was created before finds it on the replica.
   expect(await change(() => undefined)).toMatchObject({ applied: false })
   expect(await copy.command('GET', 'signalbox:1:{}:value:s/value')).toMatch(/ 1$/)
 })

@@ -59,8 +59,8 @@ describe('the script in Redis', () => {
   })
 
   test('hands a key on by its fast path as it does through the table', { timeout: 60_000 }, async () => {
-    // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do
-    // at other times.
+    // The messages to others are kept in a list. Sessions that are gone are not looked for at random, which each would
+    // do at other times.
     const load = (text: string): Promise<LoadedScript> =>
       LoadedScript.load(
         server,
@@ -138,7 +138,7 @@ describe('the script in Redis', () => {
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
 const EXPIRING = luaFile('held-strings').replace("return call('PTTL', key)", 'return 0')
 
-test('no request is granted beside a foreign holder in the millisecond in which its key expires', async () => {
+test('no request is granted together with a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(
     server,
     tableScript({ heldKeys: EXPIRING, clock: serverClock, fastPath: '' }),
@@ -213,8 +213,8 @@ class Crowd {
   }
 
   /**
-   * What became of each operation, what the session was told, and all holders and waiters afterwards: without numbers,
-   * which have to rise.
+   * What became of each operation, the messages to the session, and all holders and waiters afterwards: without
+   * numbers, which have to rise.
    */
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
     const set = server.command('SET', `${this.#names.group('').numbers}:now`, now)
@@ -232,7 +232,7 @@ class Crowd {
         typeof outcome === 'object' ? { ...outcome, number: undefined } : outcome,
       ),
       hints,
-      // How long a held key lives goes by the server's own clock.
+      // The lifetime of a held key is measured by the server's own clock.
       queues: LOCKS.map(key =>
         reportsOf(reports)
           .filter(report => report.key === key)
@@ -257,7 +257,7 @@ class Crowd {
     ]
   }
 
-  /** What each session was told by messages. */
+  /** The messages to each session. */
   async told(): Promise<unknown[]> {
     const { channels } = this.#names.group('')
     return Promise.all(SESSIONS.map(session => server.command('LRANGE', channels + session, 0, -1)))

@@ -57,7 +57,7 @@ test.concurrent.each(OUTAGES)('each payment is made once although the server $na
     if (payment === 2) await until('the outage is over', () => over)
     return `receipt ${payment}`
   }
-  /** A caller that goes by what errors tell, and by nothing else. */
+  /** A caller that relies on what errors say, and on nothing else. */
   const pay = async (payment: number): Promise<string> => {
     const key = `account ${payment % KEYS}`
     for (;;) {
@@ -78,7 +78,7 @@ test.concurrent.each(OUTAGES)('each payment is made once although the server $na
   await until('one task of each key runs', () => begun === KEYS)
   await outage.begin(place.server, network)
   begun++
-  // Its grant was held when it ended, so nothing that came later is told.
+  // Its grant was held when it ended, so nothing that came later is reported.
   expect(await Promise.all([payments[0], payments[1]])).toEqual(['receipt 0', 'receipt 1'])
   await outage.end(place.server, network)
   over = true

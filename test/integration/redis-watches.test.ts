@@ -27,8 +27,8 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
   })
   afterAll(() => cluster.kill())
 
-  /** A watcher that sends no command hears of a change that was made after the slot of its key had moved. */
-  async function hearsAcrossMove(box: Box, key: string): Promise<void> {
+  /** A watcher that sends no command is notified of a change that was made after the slot of its key had moved. */
+  async function receivesAcrossMove(box: Box, key: string): Promise<void> {
     await using writer = await open(cluster.url)
     const store = writer.store('s')
     const changes = box.store('s').watch(key)
@@ -40,10 +40,10 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     await cluster.beginMoving(slot, from, to)
     await cluster.finishMoving(slot, from, to)
     const version = await store.put(key, 'changed')
-    // The node tells that the slot has gone.
+    // The node reports that the slot has moved.
     expect(await timed(() => change)).toBeLessThan(LOOK_EVERY / 2)
     expect((await change).value).toEqual({ value: 'changed', version })
-    // From then on it hears at the new place.
+    // From then on it receives at the new place.
     const next = changes.next()
     await store.put(key, 'again')
     expect(await timed(() => next)).toBeLessThan(LOOK_EVERY / 2)
@@ -52,13 +52,13 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
 
   test('sees a change after its slot has moved, over connections of its own', async () => {
     await using box = await openBy(tested, cluster.url)
-    await hearsAcrossMove(box, '{own}')
+    await receivesAcrossMove(box, '{own}')
   })
 
   test('sees a change after its slot has moved, with a given client', async () => {
     const user = await tested.cluster(cluster.masters.map(({ host, port }) => ({ host, port })))
     const box = await open({ redis: user.client })
-    await hearsAcrossMove(box, '{given}')
+    await receivesAcrossMove(box, '{given}')
     await box.close()
     user.close()
   })

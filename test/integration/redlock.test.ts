@@ -21,7 +21,7 @@ const oneTry = { retryCount: 0 }
 /** Longer than any stall of a loaded machine: milliseconds. */
 const LONG = 60_000
 
-/** Another one, on the first so many servers. */
+/** Another one, on the first few servers. */
 function locker(Kind: typeof Redlock, count: number): Redlock {
   const redlock = new Kind(servers.slice(0, count).map(({ url }) => new Redis(url)))
   lockers.push(redlock)

@@ -187,7 +187,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
   const { times, keys } = await partner.calls()
   expect(new Set(keys).size).toBe(INVOICES)
   expect(mostInASecond(times)).toBeLessThanOrEqual(20)
-  // Terms do not overlap: whatever was written came in the order of the tokens.
+  // Terms do not overlap: all writes came in the order of the tokens.
   const terms = await rows<{ token: string }>('select token from term order by at')
   const tokens = terms.map(({ token }) => BigInt(token))
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)))

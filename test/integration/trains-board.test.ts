@@ -164,7 +164,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     resumed.run.kill('SIGKILL')
     await once(resumed.run, 'exit')
     await shows(next, '#state', 'no connection to the run')
-    // The browser tells of each try to connect.
+    // The browser reports each attempt to connect.
     said = said.filter(text => !text.includes('net::ERR_'))
     const { port } = new URL(resumed.url)
     await watched(port, ...again)
@@ -202,7 +202,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
-  test('shows names as text, whatever they are, and goes with a dark screen', async () => {
+  test('shows any name as text, and follows a dark color scheme', async () => {
     const name = '<img src=x onerror="document.title=1">'
     const feed = feedOf([
       [name, name],

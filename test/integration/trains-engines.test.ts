@@ -12,7 +12,7 @@ import { zipArchive } from '../support/trains/zip-archive.js'
 
 const DAYS = 4
 const KILLS = 20
-/** A new process takes seconds where its engine's client does, and more beside other tests: milliseconds. */
+/** A new process takes seconds where its engine's client does, and more while other tests run, in milliseconds. */
 const LONGEST_RUN = 5 * 60_000
 
 /** Starts an engine for one run. */
@@ -51,9 +51,9 @@ test.each(Object.entries(ENGINES))(
     const argv = ['--gtfs', join(folder, 'feed.zip'), '--days', `${DAYS}`, '--kill', `${KILLS}`, '--strict']
     const engine = await start(folder)
     const { status, output, report } = await runTracker(folder, engine, argv, { limit: LONGEST_RUN })
-    const lines = (kinds: typeof report.mendings) =>
+    const lines = (kinds: typeof report.repairs) =>
       Object.fromEntries(kinds.map(({ kind, lines: found }) => [kind, found]))
-    expect(lines(report.mendings)).toEqual(feed.mended)
+    expect(lines(report.repairs)).toEqual(feed.repaired)
     expect(lines(report.rejections)).toEqual(feed.rejected)
     expect(report).toMatchObject({ matchesSerial: true, deadLettered: 0, ignored: 0 })
     expect(report.kills).toHaveLength(KILLS)

@@ -62,7 +62,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(status).toBe(5)
   })
 
-  test('refuses to run beside another run on its engine, and leaves that one alone', async () => {
+  test('refuses to run while another run uses its engine, and leaves that one alone', async () => {
     const state = `file:${folder}/state`
     await using box = await open(state)
     await box.mutex('trains-run').run(async () => {

@@ -13,7 +13,7 @@ export interface Stay extends Interval {
   readonly kind: string
 }
 
-/** A kind of client: the program that plays it, before the argument that tells it its part. */
+/** A kind of client: the program that plays it, before the argument that gives it its part. */
 export interface Kind extends Program {
   readonly kind: string
   /** What comes after that argument. */
@@ -58,7 +58,7 @@ export const kazooWriter: Kind = { ...kazoo, kind: 'WriteLock of kazoo', more: [
 export const kazooReader: Kind = { ...kazoo, kind: 'ReadLock of kazoo', more: ['read'] }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
-/** One answer is waited for so long: milliseconds. */
+/** Maximum wait for one answer, in milliseconds. */
 const ANSWER_LIMIT = 60_000
 
 let count = 0
@@ -66,7 +66,7 @@ let count = 0
 /** A client in a process of its own. */
 export class Client implements AsyncDisposable {
   readonly who: string
-  /** What its rounds tell, as they come. */
+  /** What its rounds report, as they come. */
   readonly stays: Stay[] = []
   readonly #kind: Kind
   readonly #child
@@ -96,7 +96,7 @@ export class Client implements AsyncDisposable {
     return client
   }
 
-  /** @param wait how long at the most: milliseconds. @returns whether it got the lock. */
+  /** @param wait maximum wait, in milliseconds. @returns whether it got the lock. */
   async acquire(wait: number): Promise<boolean> {
     return (await this.#ask(`acquire ${wait}`)) === 'held'
   }

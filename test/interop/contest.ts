@@ -9,7 +9,7 @@ export interface Contest {
   readonly clients: readonly (readonly [Kind, Part])[]
   /** It ends when each of these has happened so often: `one > other`, see {@link handOvers}. */
   readonly wanted: ReadonlyMap<string, number>
-  /** It ends at the latest after so many milliseconds. */
+  /** Maximum duration, in milliseconds. */
   readonly limit: number
 }
 

@@ -8,7 +8,7 @@ import type { Part } from './rounds.js'
 export interface Place {
   /** The server, or those of a quorum. */
   readonly url: string
-  /** What Signalbox is told to put before every name: nothing, or {@link PREFIX}. */
+  /** What Signalbox puts before every name: nothing, or {@link PREFIX}. */
   readonly prefix: '' | typeof PREFIX
   readonly layout: 'string' | 'redisson'
 }
@@ -25,7 +25,7 @@ const IMPATIENT = 100
 
 type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'retry' | 'excludes'>>
 
-/** What a client of this kind is told so that all mean the same lock. */
+/** The settings of a client of this kind, so that all mean the same lock. */
 function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part {
   const { url, prefix, layout } = place
   const prefixes = kind === redisSemaphore || (kind.isOurs && prefix !== '')
@@ -85,7 +85,7 @@ export function meetings(place: () => Place, kind: Kind): void {
 
     expect(await theirSlow.acquire(PATIENT)).toBe(true)
     expect(await ours.acquire(PATIENT)).toBe(true)
-    // Not all clients can tell that they were too late.
+    // Not all clients can know that they were too late.
     await theirSlow.release()
     expect(await theirs.acquire(IMPATIENT)).toBe(false)
     expect(await ours.release()).toBe(true)

@@ -1,6 +1,6 @@
 import { packageFile } from '../../bench/package.js'
 
-/** What is started, before the arguments that tell it its part. */
+/** What is started, before the arguments that give it its part. */
 export interface Program {
   readonly program: string
   readonly argv: readonly string[]

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What every program of these tests is told as JSON in its only argument, in whatever language it is written. */
+/** What every program of these tests, in any language, gets as JSON in its only argument. */
 export interface Part {
   /** The server, or those of a quorum; what else it says is for Signalbox. */
   readonly url: string
@@ -13,7 +13,7 @@ export interface Part {
   readonly renew: boolean
   /** After how long a client that polls tries again: milliseconds. */
   readonly retry: number
-  /** How long a round stays inside, and how long it stays away at the most: milliseconds. */
+  /** How long a round stays inside, and the maximum time that it stays away, in milliseconds. */
   readonly hold: number
   readonly pause: number
   /** False in control runs: then nothing is locked. */
@@ -22,13 +22,13 @@ export interface Part {
 
 /** The lock of one client. */
 export interface RoundsLock {
-  /** @param wait how long at the most: milliseconds. @returns whether it was got. */
+  /** @param wait maximum wait, in milliseconds. @returns whether it was got. */
   acquire(wait: number): Promise<boolean>
-  /** @returns false when it was lost before, by a client that can tell. */
+  /** @returns false when it was lost before, by a client that can know. */
   release(): Promise<boolean>
 }
 
-/** A round waits for its lock so long at once: milliseconds. */
+/** How long a round waits for its lock in one attempt, in milliseconds. */
 const PATIENCE = 5000
 
 /**

@@ -8,6 +8,6 @@ const UNFAIR = [40, 150, 400].map(
 )
 
 // The client takes a connection for alive as long as it brings changes that other boxes make.
-const UNNOTICED = ['requests: the others go on, and the box comes back by itself']
+const UNNOTICED = ['requests: the others continue, and the box recovers by itself']
 
 adverseSuite(hazelcast, [...UNFAIR, ...UNNOTICED])

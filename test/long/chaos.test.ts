@@ -19,7 +19,7 @@ import { ZooKeeperServer } from '../support/servers/zookeeper.js'
 const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
 /** Enough for some that meet a client between its reading and its writing. */
 const MORE_FAULTS = [...FAULTS, '--faults', '20']
-/** Of locks that have to be renewed in time: milliseconds. */
+/** Of locks that must be renewed in time, in milliseconds. */
 const LEASE = 3000
 
 /** No promise was broken, and enough was done for that to mean something. */

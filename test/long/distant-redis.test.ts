@@ -11,7 +11,7 @@ import { contractPartsBut } from '../contract/suite.js'
 /** How long each way to the server takes: milliseconds. */
 const WAY = 20
 
-/** Redis over a link with a round trip of 40 ms; its weaknesses are shown beside the server. */
+/** Redis over a link with a round trip of 40 ms; its weaknesses are shown next to the server. */
 const distantRedis: EngineFixture = {
   ...redis,
   name: 'redis, 40 ms away',
@@ -36,19 +36,19 @@ const distantRedis: EngineFixture = {
 }
 
 /** What makes no sense at that distance, each with the reason. */
-const BESIDE: Readonly<Record<string, string>> = {
-  'tokens rise after every way in which a grant can end':
+const EXCLUDED: Readonly<Record<string, string>> = {
+  'tokens increase after every way in which a grant can end':
     'its lease of 30 ms has expired before the answer is there',
   'a signal that is first read after the loss is aborted':
     'its lease of 30 ms has expired before the answer is there',
-  'a second downgrade does nothing, and a lost grant can not be downgraded':
+  'a second downgrade does nothing, and a lost grant cannot be downgraded':
     'its lease of 30 ms has expired before the answer is there',
   'a release wakes only the first waiter':
-    'its preparation outlasts the time after which waiters tell that they live',
+    'its preparation outlasts the time after which waiters check in',
   'a release wakes all readers at the head, and not the writer behind them':
-    'its preparation outlasts the time after which waiters tell that they live',
-  'released permits wake as many waiters as they suffice for':
-    'its preparation outlasts the time after which waiters tell that they live',
+    'its preparation outlasts the time after which waiters check in',
+  'released permits wake as many waiters as they are enough for':
+    'its preparation outlasts the time after which waiters check in',
 }
 
-contractPartsBut(distantRedis, Object.keys(BESIDE), limits, concurrency, ...lockParts)
+contractPartsBut(distantRedis, Object.keys(EXCLUDED), limits, concurrency, ...lockParts)

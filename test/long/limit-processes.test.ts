@@ -11,12 +11,12 @@ import {
 import { RedisPlace } from '../support/redis/place.js'
 
 const LIMIT = 100
-/** Each process has a few of these at the most, so that a stop costs a part that can be seen. */
+/** Each process has at most a few of these, so that a stop costs a part that can be seen. */
 const SMALL_LIMIT = 20
 const PER = 1000
 /** Covers that a process can lose its processor between a permit and its call. */
 const JITTER = 30
-/** What comes back after a time has been away for so long: window, jitter and the hold, a fiftieth of the window. */
+/** How long a permit is away before it comes back: window, jitter and the hold, a fiftieth of the window. */
 const AWAY = PER + JITTER + PER / 50
 
 const NEVER: Stops = { processes: 0, stopped: 0, between: 0 }
@@ -48,7 +48,7 @@ for (const engine of ['file', 'redis'] as const) {
   test(`${engine}: eight processes use 99 of 100 permits over half a minute`, async () => {
     await using here = engine === 'redis' ? await RedisPlace.start() : undefined
     let best = 0
-    // Whatever else wants the processors makes callers late and so only lowers it: the best of three counts.
+    // Other work on the processors makes callers late and so only lowers it: the best of three counts.
     for (let run = 0; run < 3 && best < 0.99; run++) {
       const seen = await calls(here?.server.url ?? place().url, NEVER)
       checkBound(seen)

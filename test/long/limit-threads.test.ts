@@ -29,7 +29,7 @@ test('fifty worker threads use 99 of 100 permits in turn, keep the bound and wai
   let best = 0
   let idlest = Infinity
   let fair = false
-  // Whatever else wants the processors makes threads late and so only lowers it: the best of three counts.
+  // Other work on the processors makes threads late and so only lowers it: the best of three counts.
   for (let run = 0; run < 3 && (best < 0.99 || idlest > 0.5 || !fair); run++) {
     const shared = await shareLimit({ ...options, duration: 10_000 })
     expect(mostWithin(shared.times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)

@@ -68,7 +68,7 @@ test('the mistakes of other limiters, in all scenarios against the service', asy
     return new Map(strategies.map(one => [one.name, one]))
   }) as [Map<string, Figures>, Map<string, Figures>, Map<string, Figures>]
   expect(calm.size).toBe(17)
-  // What begins anew with each second lets nearly twice the limit through around its edge.
+  // A limit that starts from zero with each second lets nearly twice the limit through around its edge.
   for (const name of ['scheduled refill', 'counter, packed', 'ring of 60 semaphores', 'timed semaphore'])
     expect(calm.get(name)!.worstWindow, name).toBeGreaterThan(LIMIT)
   // All callers sleep, so none sees that the second is over.

@@ -9,7 +9,7 @@ import { RedisPlace, through } from '../support/redis/place.js'
 const LIMIT = 20
 const PER = 1000
 
-/** A limiter behind a network that takes so many milliseconds for each way. */
+/** A limiter behind a network that takes this many milliseconds each way. */
 async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimiterOptions> = {}) {
   const network: Proxy = await here.network()
   const box = await here.box(through(network))
@@ -18,7 +18,7 @@ async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimi
   return { network, limiter }
 }
 
-/** How long a window may last of which a part is lost, in a process that was late by so much beside. */
+/** How long a window may last of which a part is lost, in a process that was also late by this much. */
 function longest(less: number, late: number): number {
   return PER / (1 - less) + holdFor(late)
 }

@@ -15,7 +15,7 @@ const PLACES = 4
 /** How often the lock changes from one release to the other before the next process is replaced. */
 const CHANGES = 5
 
-/** Goes in and out of one lock until its input ends, and tells when it was inside. */
+/** Goes in and out of one lock until its input ends, and reports when it was inside. */
 const PROGRAM = `
 import { setTimeout as sleep } from 'node:timers/promises'
 const [release, url, key] = process.argv.slice(2)

@@ -63,7 +63,7 @@ class BoxStore implements LockStore {
   }
 }
 
-/** A grant that ends when its time is over, which can be set anew. */
+/** A grant that ends when its time is over, which can be extended. */
 class Held {
   #timer: NodeJS.Timeout | undefined
 

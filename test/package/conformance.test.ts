@@ -61,7 +61,7 @@ test('installed into an empty project, the conformance kit checks an engine, als
       `const box = await open('memory:')`,
       `const start = () => ({ url: 'memory:', close() {} })`,
       `const checks = conformance({ name: 'kit', guarantees: box.guarantees, weaknesses: {}, network: 'none', start })`,
-      `await checks.find(({ name }) => name === 'P12 quiet > an open box keeps no process alive').run()`,
+      `await checks.find(({ name }) => name === 'P12 no leaks, no background errors > a process with an open box exits').run()`,
       `await box.close()`,
       `console.log(checks.length > 300)`,
     ].join('\n'),

@@ -4,7 +4,7 @@ import { mutatedSources } from './mutated-sources.js'
 import type { Violation } from '../simulation/history.js'
 import { simulate } from '../simulation/simulate.js'
 
-/** Maximum number of schedules until a mutant has to be found. */
+/** Maximum number of schedules until a mutant must be found. */
 const SCHEDULES = 1000
 
 describe('a mutant is found', () => {

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** Each has to be found in the small scopes. */
+/** Each must be found in the small scopes. */
 export const recordMutants: readonly Mutant[] = [
   {
     id: 'overwrite-newer',

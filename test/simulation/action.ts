@@ -118,7 +118,7 @@ export interface CloseAction extends Planned {
   readonly pause: number
 }
 
-/** The engine gets a release, a renewal or a guarded commit once more, or one that names an older number. */
+/** The engine gets a release, a renewal or a guarded commit again, or one that names an older number. */
 export interface RepeatAction extends Planned {
   readonly kind: 'repeat'
   readonly seed: number

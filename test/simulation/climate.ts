@@ -116,7 +116,7 @@ export function healed(climate: Climate): Climate {
   }
 }
 
-/** How long a message takes at the most. */
+/** Maximum time that a message takes. */
 export function longestDelay(climate: Climate): number {
   const { latency, jitter, spikes, longestSpike } = climateAt(climate, 0)
   return latency + jitter + (spikes > 0 ? longestSpike : 0)

@@ -25,7 +25,7 @@ interface Trip {
   readonly back: number
 }
 
-/** After a failure a waiter pauses for so long until it looks again: milliseconds. */
+/** How long a waiter pauses after a failure until it looks again, in milliseconds. */
 const PAUSE = 200
 
 /** What a simulation gives a connection. */

@@ -22,7 +22,7 @@ export interface Holder {
 /** Times are fractions: two that are meant to be equal may differ by so much. */
 const TINY = 1e-6
 
-/** What may be handed on locally while others may wait: so many turns, for so many milliseconds. */
+/** What may be handed on locally while others may wait: maximum turns, and maximum milliseconds. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
 /** The part of a lease within which a renewal has to come back, and what timers may add: milliseconds. */
@@ -156,7 +156,7 @@ export class GrantWatch {
     this.#history.violate('P9', `${process.name} lost ${number - this.#history.origin} without a reason`)
   }
 
-  /** Whether a claim can't be granted beside a holder: with permits, beside it and all others who pass. */
+  /** Whether a claim can't be granted together with a holder: with permits, with it and all others who pass. */
   #excluded(claim: Claim, holder: Holder, self: Holder | undefined): boolean {
     const other = holder.claims.find(({ key }) => key === claim.key)
     if (!other) return false

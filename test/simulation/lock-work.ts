@@ -6,14 +6,14 @@ import type { SimulatedProcess } from './process.js'
 import type { Call } from './turn-order.js'
 import type { World } from './world.js'
 
-/** Errors that a caller of a lock may meet, beside refused permits. */
+/** Errors that a caller of a lock may meet, besides refused permits. */
 const EXPECTED = new Set(['BUSY', 'TIMED_OUT', 'ABORTED', 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'CLOSED'])
 /** Where nothing goes wrong these have no reason. */
 const FAULTS = new Set(['UNAVAILABLE', 'INDETERMINATE'])
 /** Times are fractions: two that are meant to be equal may differ by so much. */
 const TINY = 1e-6
 
-/** One caller of a lock: waits, works, gives back, and checks what it is told. */
+/** One caller of a lock: waits, works, gives back, and checks the results. */
 export class LockWork {
   readonly #world: World
   readonly #process: SimulatedProcess
@@ -99,7 +99,7 @@ export class LockWork {
     return holder
   }
 
-  /** A grant that is not renewed tells through its signal that it is over, at its deadline. */
+  /** The signal of a grant that is not renewed aborts at its deadline. */
   #watchSignal(holder: Holder): void {
     const { grant, renew } = holder
     const { signal } = grant
@@ -199,6 +199,6 @@ export class LockWork {
     else if (code === 'TIMED_OUT' && waited < (wait ?? Infinity) - TINY)
       history.violate('P8', `timed out after ${waited} of ${String(wait)} ms`)
     else if (code === 'ABORTED' && this.#abortedIn !== this.#world.timeline.steps)
-      history.violate('P8', `${this.#process.name} hears of its abort late or without one`)
+      history.violate('P8', `${this.#process.name} is notified of its abort late, or without one`)
   }
 }

@@ -1,7 +1,7 @@
 import type { Commit, CommitOutcome, Operation } from '../../src/engine/contract.js'
 import type { History } from './history.js'
 
-/** What a caller was told of one try to add its mark. */
+/** The result of one attempt of a caller to add its mark. */
 type Told = 'applied' | 'repeated' | 'refused' | 'unknown'
 
 /** One try of a change, as its caller knows it. */
@@ -16,7 +16,7 @@ export interface Try {
 
 /**
  * Follows the store from outside. Every change adds a mark of its own to the lists under its keys, so a list shows
- * which changes were made: none may be lost, made twice, or made in part, and callers must have been told the truth.
+ * which changes were made: none may be lost, made twice, or made in part, and callers must have got true results.
  */
 export class ObservedStore {
   readonly #history: History
@@ -31,7 +31,7 @@ export class ObservedStore {
     this.#history = history
   }
 
-  /** A try begins; what becomes of it is told by changing `told`. */
+  /** An attempt begins; its result is set in `result`. */
   tries(mark: string, change: string | undefined, keys: number): Try {
     const attempt: Try = { mark, change, keys, told: 'unknown' }
     this.#tries.push(attempt)
@@ -70,7 +70,7 @@ export class ObservedStore {
     for (const mark of added) this.#marks.set(mark, (this.#marks.get(mark) ?? 0) + 1)
   }
 
-  /** Looks whether all that callers were told is so. */
+  /** Checks that all results that callers got are true. */
   check(value: (key: string) => string | undefined): void {
     for (const [key, list] of this.#lists) {
       if (value(key) !== list) this.#broken(`${key} holds ${String(value(key))} instead of ${list}`)

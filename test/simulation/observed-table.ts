@@ -18,7 +18,7 @@ import type { SimulatedProcess } from './process.js'
 import type { Hint } from './server.js'
 import type { Timeline } from './timeline.js'
 
-/** A request as its operations, outcomes and hints tell of it. Times are the server's. */
+/** A request as its operations, outcomes and hints show it. Times are the server's. */
 export interface Observed {
   readonly id: string
   readonly session: string
@@ -28,9 +28,9 @@ export interface Observed {
   lease: number
   /** 0 before it is granted. */
   number: number
-  /** When something was last heard of it. */
-  heardAt: number
-  /** How long its entry outlives silence, and after how long it is heard of again at the latest. */
+  /** When it last sent something. */
+  seenAt: number
+  /** How long its entry outlives silence, and the maximum time until it sends something again. */
   life: number
   look: number
   /** When the last of those before it went away or expired. */
@@ -51,7 +51,7 @@ export interface GrantRecord {
   overridden: boolean
 }
 
-/** What a waiter needs beside the time of its look until it has looked again: timers and the shortest look. */
+/** What a waiter needs besides the time of its look until it has looked again: timers and the shortest look. */
 const SLACK = 10
 /** The part of a claim window after its end when the reserving session looks. */
 const WINDOW_LOOK = 0.1
@@ -120,7 +120,7 @@ export class ObservedTable {
     if (request?.phase === 'reserved') request.wokenAt ??= this.#now
   }
 
-  /** Until when a grant is held if nothing more is heard of it, in common time; undefined for an unknown number. */
+  /** Until when a grant is held if it sends nothing more, in common time; undefined for an unknown number. */
   expiry(number: number): number | undefined {
     const record = this.grants.get(number)
     return record && record.expires - this.#offset
@@ -220,7 +220,7 @@ export class ObservedTable {
       request.life = entryTtl(operation)
       request.look = heartbeatWithin(operation)
       request.expires = this.#now + (request.phase === 'held' ? operation.lease : request.life)
-      request.heardAt = this.#now
+      request.seenAt = this.#now
       if (request.phase === 'waiting') this.#touch(request)
     }
     this.#hinted(hints)
@@ -263,7 +263,7 @@ export class ObservedTable {
     if (!request) return
     request.lease = lease
     request.expires = this.#now + lease
-    request.heardAt = this.#now
+    request.seenAt = this.#now
     this.grants.get(number)!.expires = request.expires
   }
 
@@ -343,7 +343,7 @@ export class ObservedTable {
     else if (operation.release) this.#remove(request)
   }
 
-  /** Follows what the server has told others, in its order. */
+  /** Follows the server's messages to others, in its order. */
   #hinted(hints: readonly Hint[]): void {
     for (const { type, id } of hints) {
       if (type === 'changed') continue
@@ -412,7 +412,7 @@ export class ObservedTable {
     request.phase = 'held'
     request.number = number
     request.expires = this.#now + request.lease
-    request.heardAt = this.#now
+    request.seenAt = this.#now
     const place = this.grants.size
     this.grants.set(number, { request, place, expires: request.expires, overridden: false })
     this.#onGrant(request)
@@ -435,7 +435,7 @@ export class ObservedTable {
       life,
       look: heartbeatWithin({ lease, wait }),
       number: 0,
-      heardAt: now,
+      seenAt: now,
       clearedAt: now,
       wokenAt: undefined,
       reservedBy: undefined,
@@ -551,8 +551,8 @@ export class ObservedTable {
   #checkExpired(request: Observed): void {
     const troubled = this.#troubledUntil(request)
     const delay = longestDelay(this.#climate)
-    // What its process has given up may be heard of so late, and have lost its cancellation before.
-    if (troubled === undefined || troubled > request.heardAt - delay) return
+    // What its process has given up may arrive this late, and have lost its cancellation before.
+    if (troubled === undefined || troubled > request.seenAt - delay) return
     if (request.phase === 'waiting' && request.life - request.look > 3 * delay + SLACK)
       this.#broken('P4', `${request.id} was heard of in time and lost its place`)
     const { wokenAt } = request
@@ -575,7 +575,7 @@ export class ObservedTable {
   }
 
   #awaitedSince({ claims, id }: Observed, time: number): boolean {
-    return claims.some(({ key }) => this.#queue(key).some(other => other.id !== id && other.heardAt < time))
+    return claims.some(({ key }) => this.#queue(key).some(other => other.id !== id && other.seenAt < time))
   }
 
   /** Until when the process of a request had trouble, in server time; undefined for one that is gone. */

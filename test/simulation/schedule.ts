@@ -150,7 +150,7 @@ class Draw {
     const earlier = this.#changes.length > 0 && random.chance(0.3) ? random.pick(this.#changes) : undefined
     const store = earlier?.store ?? random.pick([SINGLE, GROUPED])
     const keys = earlier?.keys ?? random.sample(KEYS, random.pick([1, 1, 2, 3]))
-    // In a batch the list that one deletes and the next begins anew would look as if something had been lost.
+    // In a batch the list that one deletes and the next creates again would look as if something had been lost.
     const deleting = store === SINGLE ? 'deleting' : 'plain'
     const variant = random.pick(['plain', 'plain', 'plain', 'moving', 'failing', deleting] as const)
     const id = earlier?.id ?? (random.chance(0.8) ? `c${this.#changes.length}` : undefined)

@@ -11,7 +11,7 @@ const broken = await runSeeds(first!, end!)
 for (const text of broken) console.error(text)
 process.exitCode = broken.length > 0 ? 1 : 0
 
-/** Takes what time of the processors others leave: it runs beside tests that measure time. */
+/** Runs at a low priority, because tests that measure time run at the same time. */
 function giveWay(): void {
   setPriority(constants.priority.PRIORITY_LOW)
   try {

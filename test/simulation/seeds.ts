@@ -5,7 +5,9 @@ import { sources } from './sources.js'
 /** How many failures are enough to know. */
 const ENOUGH = 5
 
-/** Runs the schedules of the seeds from `first` to before `end`, and tells which broke a promise and how to see it. */
+/**
+ * Runs the schedules of the seeds from `first` to before `end`, and reports which broke a promise and how to see it.
+ */
 export async function runSeeds(first: number, end: number): Promise<readonly string[]> {
   const broken: string[] = []
   const { stackTraceLimit } = Error

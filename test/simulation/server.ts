@@ -31,7 +31,7 @@ export interface Peer {
   /** Whether {@link wanted} reaches the process. */
   readonly reportsContention: boolean
   hint(hint: Hint): void
-  /** The kept grant is wanted: told within the call that wants it. */
+  /** Another request wants the kept grant: reported within the call that wants it. */
   wanted(id: string): void
 }
 
@@ -53,7 +53,7 @@ export interface Answer<O extends Operation> {
   readonly reserved: readonly string[]
 }
 
-/** The observer is told of nothing. */
+/** The observer is notified of nothing. */
 const deaf: Listener = {
   wake: () => {},
   lost: () => {},
@@ -129,7 +129,7 @@ export class Server {
     known.engine.leave()
   }
 
-  /** Carries out an operation and tells who is concerned. */
+  /** Executes an operation and notifies the sessions that it concerns. */
   carryOut<O extends Operation>(session: string, operation: O): Answer<O> {
     return this.#carryOut(session, this.#sessions.get(session)!, operation)
   }
@@ -152,7 +152,7 @@ export class Server {
       .filter(hint => hint.type === 'wake' && hint.session !== session)
       .flatMap(({ id }) => this.#table.keyOf(id) ?? [])
     for (const hint of hints) this.#sessions.get(hint.session)?.peer.hint(hint)
-    // The hints were told after the engine's answer, so a process that got one may have sent another request since.
+    // The hints were sent after the engine's answer, so a process that got one may have sent another request since.
     return { outcome: peer.reportsContention && hints.length === 0 ? outcome : notAlone(outcome), reserved }
   }
 
@@ -195,7 +195,7 @@ export class Server {
   }
 }
 
-/** The outcome of an engine that can't vouch for telling of other requests. */
+/** The outcome of an engine that can't vouch for reporting other requests. */
 function notAlone<Outcome>(outcome: Outcome): Outcome {
   const status = outcome as RequestStatus | undefined
   return status?.state === 'held' ? { ...outcome, isUncontended: false } : outcome

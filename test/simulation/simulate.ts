@@ -15,14 +15,15 @@ export interface Result {
 }
 
 /**
- * After everything is well again, all that has begun ends within so long: leases of the dead, then one after the other.
+ * Maximum time, after the last fault, until all that has begun ends: leases of the dead, then one after another.
  */
 const DRAINED_WITHIN = 4 * LONGEST_LEASE
 /**
- * Every watcher has looked within so long. A look that began before everything was well may fail, and is made again.
+ * Maximum time until every watcher has looked. A look that began before everything was well may fail, and is made
+ * again.
  */
 const LOOKED_WITHIN = LOOK_EVERY + 3000
-/** No remnant of a fault is left after so long. */
+/** Time after which no remnant of a fault is left. */
 const CLEAN_AFTER = LONGEST_LEASE + 5000
 /** A schedule in which more happens is one that polls. */
 const MOST_STEPS = 100_000
@@ -112,7 +113,7 @@ async function inspected(world: World): Promise<void> {
   await run(world, world.timeline.now + 100)
 }
 
-/** All keys are to be had at once. */
+/** All keys are free at once. */
 async function takeAll(world: World): Promise<void> {
   const { history } = world
   const process = world.places.find(one => one.open)

@@ -4,7 +4,7 @@ export interface Moment {
   readonly order: number
   /** Undefined once it has happened or was called off. */
   task: (() => void) | undefined
-  /** Whether it can't settle any promise, so that nothing has to be waited for after it. */
+  /** Whether it can't settle any promise, so that no wait is needed after it. */
   readonly quiet: boolean
 }
 

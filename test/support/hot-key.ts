@@ -3,7 +3,7 @@ import type { Box } from '../../src/box.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { until } from './servers/until.js'
 
-/** Tasks of a process that do nothing but take one lock, until they are told to end. */
+/** Tasks of a process that do nothing but take one lock, until they are asked to end. */
 export class HotKey {
   readonly tokens: bigint[] = []
   readonly #end = new AbortController()
@@ -35,7 +35,7 @@ export class HotKey {
 /** The key stays with the tasks while only they want it, and a request of another process is next, every time. */
 export async function givesWay(hot: HotKey, other: Box): Promise<void> {
   const { tokens } = hot
-  // Of one number there are 16 turns at the most where others may wait.
+  // One number has at most 16 turns where others may wait.
   await until(() => hot.turns > 16n)
   for (let round = 0; round < 20; round++) {
     const known = tokens.length

@@ -6,7 +6,7 @@ import { runProgram } from './run-program.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Runs a program where only these packages are installed, beside the built library; gives what it prints. */
+/** Runs a program where only these packages and the built library are installed; returns its output. */
 export async function runWithPackages(
   program: string,
   packages: readonly string[],

@@ -84,12 +84,12 @@ export class World {
       .flatMap(effect => (effect.type === 'changed' ? [] : [`${effect.type} ${effect.id}`]))
     const { answer, told, reports } = await this.#port.decide(session, this.#translated(operation), now)
     this.#compare(operation, outcome, answer)
-    // A grant that no other request met is not told of its end; its holder finds out by itself.
+    // No message announces the end of a grant that no other request met; its holder finds out on its own.
     const wakes = (all: readonly string[]): string[] => all.filter(hint => hint.startsWith('wake')).sort()
     expect(wakes(told)).toEqual(wakes(hints))
     for (const hint of told) {
       if (!hint.startsWith('lost ')) continue
-      // The port may find out earlier that something is over, but it has to be over.
+      // The port may find out earlier that something is over, but it must be over.
       expect(now, hint).toBeGreaterThanOrEqual(this.#state.request(hint.slice('lost '.length))?.expires ?? 0)
     }
     this.#learn(session, operation, outcome)

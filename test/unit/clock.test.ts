@@ -99,7 +99,7 @@ describe('the system clock', () => {
   })
 })
 
-/** A machine that falls asleep, whose wall clock is set, and whose uptime goes by steps. */
+/** A machine that falls asleep, whose wall clock is set, and whose uptime has a coarse resolution. */
 class Machine {
   awake = 5000.5
   slept = 0
@@ -164,7 +164,7 @@ describe('the sleep of a machine', () => {
     }
   })
 
-  test('is counted beside a wall clock that is set at the same time', () => {
+  test('is counted although the wall clock is set at the same time', () => {
     const machine = new Machine()
     machine.slept = 8000
     machine.set = -3_600_000

@@ -16,7 +16,7 @@ async function goOn(clock: VirtualClock, steps: number, length: number): Promise
   await settled()
 }
 
-test('a task that fails at once is called after pauses that grow, and anew after a long term', async () => {
+test('a task that fails at once is called after growing pauses, which start again after a long term', async () => {
   const clock = new VirtualClock(0)
   const box = await Box.join(openMemory('memory:'), clock)
   const begun: number[] = []

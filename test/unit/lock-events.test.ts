@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest'
 import {
   LAPSING,
-  TOLD_BY_RENEWAL,
+  NOTIFIED_BY_RENEWAL,
   locks,
   nothingHeld,
   pause,
@@ -24,9 +24,9 @@ import { test } from '../support/memory-boxes.js'
 describe.concurrent('the diagnostics channels of locks', () => {
   test('a lock that waits is published as requested, granted and released', async ({ boxes }) => {
     const [one, other] = await boxes.pair()
-    const requested = boxes.heard<LockEvent>('lock:requested', other)
-    const granted = boxes.heard<GrantedEvent>('lock:granted', other)
-    const released = boxes.heard<ReleasedEvent>('lock:released', other)
+    const requested = boxes.events<LockEvent>('lock:requested', other)
+    const granted = boxes.events<GrantedEvent>('lock:granted', other)
+    const released = boxes.events<ReleasedEvent>('lock:released', other)
     const held = await one.mutex('b', 'a').acquire()
     const asked = other.mutex('a', 'b').acquire()
     await queued(one, 'a', 1)
@@ -60,8 +60,8 @@ describe.concurrent('the diagnostics channels of locks', () => {
     boxes,
   }) => {
     const box = await boxes.open()
-    const granted = boxes.heard<GrantedEvent>('lock:granted', box)
-    const released = boxes.heard<ReleasedEvent>('lock:released', box)
+    const granted = boxes.events<GrantedEvent>('lock:granted', box)
+    const released = boxes.events<ReleasedEvent>('lock:released', box)
     const tokens: bigint[] = []
     await Promise.all(
       Array.from({ length: 20 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
@@ -77,8 +77,8 @@ describe.concurrent('the diagnostics channels of locks', () => {
 
   test('a refused wait is published with its length and its error', async ({ boxes }) => {
     const [one, other] = await boxes.pair()
-    const timedOut = boxes.heard<LockRefusedEvent>('lock:refused', other)
-    const granted = boxes.heard<LockEvent>('lock:granted', other)
+    const timedOut = boxes.events<LockRefusedEvent>('lock:refused', other)
+    const granted = boxes.events<LockEvent>('lock:granted', other)
     await one.mutex('key').acquire()
     await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
     expect(timedOut).toStrictEqual([
@@ -104,12 +104,12 @@ describe.concurrent('the diagnostics channels of locks', () => {
 
   test('every way to lose a grant is published once, with its token', async ({ boxes }) => {
     const [one, other] = await boxes.pair()
-    const lost = boxes.heard<LostEvent>('lock:lost', one)
+    const lost = boxes.events<LostEvent>('lock:lost', one)
     const lapsing = await one.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
     await until('it is lost', () => lost.length === 1)
     await lapsing.release().catch(() => undefined)
     expect(lost.map(({ keys }) => keys)).toStrictEqual([['lapsing']])
-    const taken = await one.mutex('taken').acquire({ lease: TOLD_BY_RENEWAL })
+    const taken = await one.mutex('taken').acquire({ lease: NOTIFIED_BY_RENEWAL })
     const told = new Promise(resolve => taken.signal.addEventListener('abort', resolve))
     await other.forceRelease('taken', (await locks(other, 'taken'))[0]!.holders[0]!.token!)
     await told
@@ -124,7 +124,7 @@ describe.concurrent('the diagnostics channels of locks', () => {
 
   test('a release is published once, after it is answered', async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
-    const ends = ['released', 'release-failed', 'lost'].map(end => boxes.heard(`lock:${end}`, box))
+    const ends = ['released', 'release-failed', 'lost'].map(end => boxes.events(`lock:${end}`, box))
     const told = (): number[] => ends.map(({ length }) => length)
     const released = await box.mutex('key').acquire()
     let answer: (() => void) | undefined
@@ -154,8 +154,8 @@ describe.concurrent('the diagnostics channels of locks', () => {
 
   test('a lease that was extended for a caller that gave up is not published', async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
-    const granted = boxes.heard<GrantedEvent>('lock:granted', box)
-    const released = boxes.heard<ReleasedEvent>('lock:released', box)
+    const granted = boxes.events<GrantedEvent>('lock:granted', box)
+    const released = boxes.events<ReleasedEvent>('lock:released', box)
     const grant = await box.mutex('key').acquire({ lease: 5000 })
     const controller = new AbortController()
     const waiting = box.mutex('key').acquire({ lease: 6000, signal: controller.signal })

@@ -118,7 +118,7 @@ test('a process whose clock is less than an hour behind does nothing for a slot 
   await Promise.all([ahead.close(), behind.close()])
 })
 
-test("slots go by the engine's clock, and by the own one where that is up to a minute ahead", async () => {
+test("slots use the engine's clock, and the own one where that is up to a minute ahead", async () => {
   const engine = new FaultInjectingEngine(openMemory('memory:'))
   const shared = at('2026-03-01T23:59:30Z')
   engine.wallClock = () => Promise.resolve(shared)

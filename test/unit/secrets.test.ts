@@ -37,7 +37,7 @@ function urlsWith(password: string, host: string): string[] {
       `${scheme}://user:${password}@${host}:port/?nothing=known`,
       `${scheme}://${host}/name?password=${password}`,
       `${scheme}://${host}/name?schema=a&sslpassword=${password}&auth=${password}`,
-      // Another password could not be told from a port and a path.
+      // Another password could not be distinguished from a port and a path.
       `${scheme}://user:${SECRET}`,
     ])
     .filter(url => !/^ ?:?user|^(memory|file):/.test(url))

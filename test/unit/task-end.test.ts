@@ -66,7 +66,7 @@ describe.concurrent('an error says whether the task ran', () => {
   for (const fault of FAULTS) {
     test(`the caller gets the task's result, or its error, when ${fault.name}`, async ({ boxes }) => {
       const [box, engine] = await boxes.withFaults()
-      const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
+      const unreleased = boxes.events<ReleaseFailedEvent>('lock:release-failed', box)
       const begin = failingOnce(engine, fault, 2 * VERBS.length)
       const options = { lease: leaseOf(fault) }
       const checks = VERBS.map(async verb => {
@@ -126,7 +126,7 @@ describe.concurrent('an error says whether the task ran', () => {
 
   test('an explicit release rejects with its failure', async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
-    const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
+    const unreleased = boxes.events<ReleaseFailedEvent>('lock:release-failed', box)
     for (const Failure of [UnavailableError, IndeterminateError]) {
       const grant = await box.mutex('key').acquire()
       const failure = new Failure(CUT)
@@ -164,7 +164,7 @@ describe.concurrent('an error says whether the task ran', () => {
   test('a task whose grant an operator took away gets a LostError with its result', async ({ boxes }) => {
     const other = await boxes.open()
     const [box, engine] = await boxes.withFaults()
-    engine.hears = () => false
+    engine.delivers = () => false
     const running = box.mutex('key').run(
       async grant => {
         await other.forceRelease('key', grant.token)

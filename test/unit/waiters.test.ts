@@ -50,7 +50,7 @@ describe('a queue of local waiters', () => {
     expect([order(), a.isQueued]).toEqual(['bed', false])
   })
 
-  test('has an order again after it was empty, whatever the priorities', () => {
+  test('has an order again after it was empty, with any priorities', () => {
     const { waiters, add, order } = scene()
     waiters.remove(add('a', 5))
     expect(waiters.first).toBeUndefined()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { WriteQueue } from '../../src/write-queue.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 
-/** A write that ends when it is told to. */
+/** A write that ends when the test lets it. */
 function write() {
   let end: (result: Promise<string>) => void = () => undefined
   const result = new Promise<string>(resolve => (end = resolve))
@@ -21,7 +21,7 @@ function write() {
 const settle = () => new Promise(setImmediate)
 
 describe('writes of one key', () => {
-  test('go one after the other, those of another key beside them', async () => {
+  test('run one after another, those of another key at the same time', async () => {
     const queue = new WriteQueue('engine')
     const [one, two, other] = [write(), write(), write()]
     const first = queue.run('key', one.run)

@@ -81,7 +81,7 @@ const overPGlite: EngineFixture = {
 // It computes in this thread, which checks of short leases do not expect.
 const untimed = lockParts.filter(part => part !== deadHolders && part !== deadline)
 
-// Whatever depends on connections; the rest of the suite would be the same again.
+// Everything that depends on connections; the rest of the suite would be the same again.
 contractParts(overPostgres, ...lockParts, lostHints, errors, quiet, safeState, box)
 for (const client of givenClients)
   contractParts(over(client), ...lockParts, lostHints, values, sharedCommits, watching, box)

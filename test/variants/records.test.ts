@@ -12,7 +12,7 @@ import { foundKeys } from '../../packages/conformance/src/found-keys.js'
 import { keptIds } from '../../packages/conformance/src/kept-ids.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 
-/** Values in records, with locks from an engine that knows nothing of them. */
+/** Values in records, with locks from an engine that does not know them. */
 function recordsFixture(records: () => Records): EngineFixture {
   return {
     ...distantMemory,

@@ -18,5 +18,5 @@ const redisson: EngineFixture = {
   },
 }
 
-// Whatever depends on how a held key is read and written; the rest of the suite would be the same again.
+// Everything that depends on how a held key is read and written; the rest of the suite would be the same again.
 contractParts(redisson, ...lockParts, quiet, safeState, box)

@@ -16,11 +16,11 @@ export function checkLocks({ requests }: History): { findings: Finding[]; undeci
   let undecided = 0
   for (const [key, ofKey] of grouped(requests, request => request.key)) {
     const held = ofKey.flatMap(heldOf)
-    const told = new Set<Held>()
+    const reported = new Set<Held>()
     for (const [one, other] of overlaps(held)) {
       // One that believes for long that it holds meets many.
-      if (told.has(one)) continue
-      told.add(one)
+      if (reported.has(one)) continue
+      reported.add(one)
       findings.push({ promise: 'P1', message: `${text(one)} and ${text(other)} both held ${key}` })
     }
     findings.push(...checkTokens(key, ofKey, held))

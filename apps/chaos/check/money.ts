@@ -10,7 +10,7 @@ export interface TransferFigures {
   /** Deliveries that found their transfer done. */
   readonly repeated: number
   readonly refused: number
-  /** Transfers whose answers do not tell whether they were done. */
+  /** Transfers whose answers do not show whether they were done. */
   readonly unknown: number
 }
 
@@ -50,7 +50,7 @@ function checkAccount(
   account: Account | undefined,
   byId: ReadonlyMap<string, readonly Transfer[]>,
 ): string[] {
-  if (!account) return [`what is in the account ${name} is not told`]
+  if (!account) return [`the balance of account ${name} is missing`]
   const { balance, changes } = account
   const findings: string[] = []
   const known = new Map<number, string>()
@@ -73,12 +73,12 @@ function checkAccount(
   return findings
 }
 
-/** Whether an answer told that the transfer was done. */
+/** Whether an answer confirmed the transfer. */
 function isDone(deliveries: readonly Transfer[]): boolean {
   return deliveries.some(({ end }) => end === 'applied' || end === 'repeated')
 }
 
-/** Whether no answer tells if the transfer was done: one was lost, and none says that it was. */
+/** Whether no answer shows if the transfer was done: one was lost, and none confirms it. */
 export function mayBeDone(deliveries: readonly Transfer[]): boolean {
   return !isDone(deliveries) && deliveries.some(({ end }) => end === undefined || end === 'unknown')
 }

@@ -65,15 +65,14 @@ function measured(faults: readonly Fault[]): Measured[] {
   })
 }
 
-/** The faults that were not broken off by an interrupt. */
+/** The faults that were not cut short by an interrupt. */
 export function seenThrough(faults: readonly Fault[]): Fault[] {
   return faults.filter(({ interrupted }) => !interrupted)
 }
 
 /**
- * Whether locks were granted at all, and everything went on in time after each fault (P9). What the harness
- * measured has to be what a request waited: from the fault, or from when it or another one for the same was made, to
- * its grant.
+ * Whether locks were granted at all, and everything went on in time after each fault (P9). What the harness measured
+ * must be what a request waited: from the fault, or from when it or another one for the same was made, to its grant.
  */
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {
   if (!requests.some(({ granted }) => granted !== undefined))

@@ -19,7 +19,7 @@ export function checkTimes({ requests, transfers, calls }: History): Finding[] {
         ['leaving', leaving],
         ['left', left],
       ]
-      // Another client tells of it, and may do so when the request is over.
+      // Another client reports it, and may do so when the request is over.
       const seen: readonly Step[] = [
         ['asked', asked],
         ['queued', queued],

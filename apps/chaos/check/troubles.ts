@@ -1,7 +1,7 @@
 import type { History, LockRequest } from '../history.js'
 import { longTime } from '../stalls.js'
 
-/** A time in which a client could be kept from what it had to tell the engine. */
+/** A time in which a client could be kept from sending to the engine. */
 export interface Trouble {
   /** The client, counted from 1, or its life; absent when it concerned all. */
   readonly client?: string
@@ -23,7 +23,7 @@ export function troublesOf(history: History): Trouble[] {
   const { lease, requests, calls, faults, stalls } = history
   const known: Trouble[] = [
     ...faults
-      // Leases do not go by the clock that is set.
+      // Leases do not use the clock that is set.
       .filter(({ kind }) => kind !== 'shift clock')
       .map(({ client, at, until, recovery = Infinity }) => ({
         ...(client !== undefined && { client: String(client) }),

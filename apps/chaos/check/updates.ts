@@ -107,12 +107,12 @@ function checkChain(
     left = accepted ? read + 1 : found
     last = at
   }
-  if (atEnd === undefined) findings.push(`what is in ${name} at the end is not told`)
+  if (atEnd === undefined) findings.push(`the final value of ${name} is missing`)
   else if (atEnd !== left) findings.push(`${name} has ${atEnd} at the end, and the writes leave it ${left}`)
   return findings
 }
 
-/** What tells grants apart. */
+/** What distinguishes grants. */
 function grantOf({ who, key, token = '' }: LockRequest | Update): string {
   return JSON.stringify([who, key, token])
 }

@@ -5,7 +5,7 @@ import { COUNTERS, crowdOf } from '../protocol.js'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** How long it thinks at the most: milliseconds. In the crowd many wait for it. */
+/** Maximum time that it thinks, in milliseconds. In the crowd many wait for it. */
 const LONGEST_WORK = 15
 const LONGEST_WORK_IN_CROWD = 3
 
@@ -33,27 +33,27 @@ export class Counting {
 
   /**
    * Looks at the queue of the counter that all ask for, and enters it: all that are seen there came before.
-   * @param place tells the tasks of a client apart.
+   * @param place distinguishes the tasks of a client.
    */
   async onceInTheCrowd(place: number): Promise<void> {
     const key = crowdOf(this.#run)
     const labels = (await this.#locks.waiters?.(key)) ?? []
-    if (labels.length > 0) this.#link.tell({ say: 'seen', labels, at: systemClock.now() })
+    if (labels.length > 0) this.#link.report({ say: 'seen', labels, at: systemClock.now() })
     await this.#count(key, LONGEST_WORK_IN_CROWD, `${key}:${this.#who}:${place}`)
   }
 
   async #count(key: string, longest: number, ownKey?: string): Promise<void> {
     const call = this.#link.nextCall()
     const work = this.#random.below(longest)
-    this.#link.tell({ say: 'asked', call, key, at: systemClock.now() })
+    this.#link.report({ say: 'asked', call, key, at: systemClock.now() })
     const end = await this.#locks.use(
       key,
       ownKey,
       `${this.#who} ${call}`,
       held => this.#increment(call, key, held, work),
-      () => this.#link.tellNow('leaving', call),
+      () => this.#link.reportNow('leaving', call),
     )
-    this.#link.tell({ say: 'left', call, at: systemClock.now(), end })
+    this.#link.report({ say: 'left', call, at: systemClock.now(), end })
   }
 
   async #increment(call: number, key: string, held: HeldLock, work: number): Promise<void> {
@@ -61,18 +61,18 @@ export class Counting {
     const at = systemClock.now()
     // A grant that is over already was never held.
     if (!held.isHeld()) return
-    this.#link.tell({ say: 'granted', call, at, ...token })
+    this.#link.report({ say: 'granted', call, at, ...token })
     const read = await this.#link.ask({ say: 'read', call, key, ...token })
     await sleep(work)
     this.#check(call, held)
-    // Fencing is for holders that do not look, so it is written whatever came of the lock.
+    // Fencing is for holders that do not look, so it is written regardless of what happened to the lock.
     await this.#link.ask({ say: 'write', call, key, read, ...token })
     this.#check(call, held)
   }
 
-  /** Tells that it is held at a moment that is not later than the one at which that was found. */
+  /** Reports that it is held, with a time that is not later than the check. */
   #check(call: number, held: HeldLock): void {
     const at = systemClock.now()
-    if (held.isHeld()) this.#link.tellNow('held', call, at)
+    if (held.isHeld()) this.#link.reportNow('held', call, at)
   }
 }

@@ -12,10 +12,10 @@ export class Link {
 
   constructor() {
     process.on('message', (message: ToClient) => {
-      if (message.tell === 'stop') this.isStopped = true
-      else if (message.tell === 'shift clock') {
+      if (message.order === 'stop') this.isStopped = true
+      else if (message.order === 'shift clock') {
         shiftWallClock(message.ahead)
-        this.tell({ say: 'shifted', wall: Date.now() })
+        this.report({ say: 'shifted', wall: Date.now() })
       } else this.#answers.get(message.call)?.(message.counts)
     })
     // Without the harness nothing that it does is written down.
@@ -27,13 +27,13 @@ export class Link {
     return ++this.#calls
   }
 
-  tell(message: FromClient): void {
+  report(message: FromClient): void {
     process.send!(message)
   }
 
-  /** Tells what happens just now. */
-  tellNow(say: 'held' | 'leaving', call: number, at = systemClock.now()): void {
-    this.tell({ say, call, at })
+  /** Reports what happens just now. */
+  reportNow(say: 'held' | 'leaving', call: number, at = systemClock.now()): void {
+    this.report({ say, call, at })
   }
 
   /** Asks the resource; what a write is answered with are the counts after it. */
@@ -43,17 +43,19 @@ export class Link {
         this.#answers.delete(message.call)
         resolve(counts)
       })
-      this.tell(message)
+      this.report(message)
     })
   }
 
-  /** Repeats a task, `pause` milliseconds apart, until the harness says stop. What it throws is told as an escape. */
+  /**
+   * Repeats a task, `pause` milliseconds apart, until the harness says stop. What it throws is reported as an escape.
+   */
   async repeat(pause: () => number, task: () => Promise<void>): Promise<void> {
     while (!this.isStopped) {
       try {
         await task()
       } catch (error) {
-        this.tell({ say: 'escaped', message: error instanceof Error ? String(error.stack) : String(error) })
+        this.report({ say: 'escaped', message: error instanceof Error ? String(error.stack) : String(error) })
       }
       await sleep(pause())
     }

@@ -4,7 +4,7 @@ import { systemClock } from 'signalbox/engine'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** A key is used for so long by all, so that the history of each key stays short: milliseconds. */
+/** How long all clients use a key, in milliseconds, so that the history of each key stays short. */
 const AGE = 1000
 const KEYS = 2
 
@@ -40,9 +40,9 @@ export class Storing {
         : dice === 2
           ? { ...base, kind: 'put', value }
           : { ...base, kind: 'compareAndSet', value, expected: known.value }
-    this.#link.tell({ say: 'storeCall', call, storeCall })
+    this.#link.report({ say: 'storeCall', call, storeCall })
     const outcome = await this.#outcome(storeCall, known.version)
-    this.#link.tell({ say: 'storeCalled', call, at: systemClock.now(), ...outcome })
+    this.#link.report({ say: 'storeCalled', call, at: systemClock.now(), ...outcome })
   }
 
   async #outcome({ kind, key, value }: StoreCall, expected: number): Promise<Settled> {

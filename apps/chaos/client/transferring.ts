@@ -7,11 +7,11 @@ import { ACCOUNTS } from '../protocol.js'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** A transfer, whatever becomes of it. */
+/** A transfer, whatever its outcome. */
 type Order = Omit<Transfer, 'asked' | 'settled' | 'end' | 'changes'>
 
-/** What numbers and hears what is done. */
-type Hearer = Pick<Link, 'nextCall' | 'tell'>
+/** What numbers the calls and receives the reports. */
+type Reporter = Pick<Link, 'nextCall' | 'report'>
 
 const MOST_MONEY = 20
 /** So many deliveries of one transfer are tried when answers are lost. */
@@ -22,9 +22,9 @@ export class Transferring {
   readonly #who: string
   readonly #lease: number
   readonly #store: Store
-  readonly #link: Hearer
+  readonly #link: Reporter
 
-  constructor(who: string, lease: number, store: Store, link: Hearer) {
+  constructor(who: string, lease: number, store: Store, link: Reporter) {
     this.#who = who
     this.#lease = lease
     this.#store = store
@@ -40,13 +40,13 @@ export class Transferring {
     await Promise.all(Array.from({ length: twice ? 2 : 1 }, () => this.deliver(transfer)))
   }
 
-  /** Delivers a transfer until an answer tells what became of that delivery, a few times. */
+  /** Delivers a transfer up to a few times, until an answer shows the outcome of that delivery. */
   async deliver(transfer: Order): Promise<void> {
     for (let delivery = 1; delivery <= DELIVERIES; delivery++) {
       const call = this.#link.nextCall()
-      this.#link.tell({ say: 'transfer', call, transfer: { ...transfer, asked: systemClock.now() } })
+      this.#link.report({ say: 'transfer', call, transfer: { ...transfer, asked: systemClock.now() } })
       const outcome = await this.#attempt(transfer)
-      this.#link.tell({ say: 'transferred', call, at: systemClock.now(), ...outcome })
+      this.#link.report({ say: 'transferred', call, at: systemClock.now(), ...outcome })
       if (outcome.end !== 'unknown') return
     }
   }

@@ -5,7 +5,7 @@ import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
 const RETRY = 20
 
-/** redlock over one server, in the way that its documentation tells: `using`, which extends the lock. */
+/** redlock over one server, as its documentation says: `using`, which extends the lock. */
 export class RedlockLocks implements Locks {
   readonly #redlock: Redlock
   readonly #lease: number

@@ -2,7 +2,7 @@ import { LostError, SignalboxError, type Box, type Grant } from 'signalbox'
 import type { LockEnd } from '../history.js'
 import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
-/** Errors of an engine out of reach. */
+/** Errors of an unreachable engine. */
 const OUTAGES = new Set(['UNAVAILABLE', 'INDETERMINATE'])
 /** Errors after which nothing is held, and those after which a grant may be. */
 const REFUSALS = new Set([...OUTAGES, 'TIMED_OUT', 'LOST'])

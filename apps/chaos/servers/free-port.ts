@@ -10,7 +10,7 @@ export async function freePort(): Promise<number> {
     // Below the ports that the system gives to outgoing connections: a client that tries again and again to reach a
     // server that is down could otherwise be given the server's port, and connect to itself.
     const port = 20_000 + Math.floor(Math.random() * 12_000)
-    // Nothing is sent by UDP here: a socket on the same number tells other test processes that the port is taken.
+    // Nothing is sent by UDP here: a socket on the same number shows other test processes that the port is taken.
     if ((await isReserved(port)) && (await isFree(port))) return port
   }
 }

@@ -7,7 +7,7 @@ import { freePort } from './free-port.js'
  */
 export type Fate = 'pass' | 'hold' | 'lose'
 
-/** Where a proxy leads to and listens, unless that is told otherwise. */
+/** Where a proxy leads to and listens, unless the options say otherwise. */
 interface Ends {
   /** The host that it leads to; default: this machine. */
   readonly targetHost?: string
@@ -167,7 +167,7 @@ class Pipe {
 /** So much of what a client says is searched for {@link Proxy.mute}: characters. */
 const MOST_SAID = 100_000
 
-/** What disturbs one direction beside its fate. */
+/** What disturbs one direction besides its fate. */
 interface Disturbance {
   /** Until the next packet may pass: milliseconds. */
   delay(): number

@@ -37,8 +37,8 @@ function theReaper() {
 }
 
 /**
- * Sees to it that a child doesn't outlive this process, however this process ends: a small shell waits for the end
- * of its input and then kills every child it was told of.
+ * Sees to it that a child doesn't outlive this process, however this process ends: a small shell waits for the end of
+ * its input and then kills every child that was reported to it.
  */
 export function reapLater(child: ChildProcess): void {
   const { input } = theReaper()

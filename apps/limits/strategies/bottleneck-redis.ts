@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { SECOND } from '../setting.js'
 import type { Strategy } from './strategy.js'
 
-/** What it keeps is gone so long after its last use: milliseconds. */
+/** Time after its last use at which its state expires, in milliseconds. */
 const FORGET = 60_000
 
 /** bottleneck's clustering: a reservoir in Redis that is filled up once a second. */

@@ -3,7 +3,7 @@ import { EVERYWHERE } from './memory.js'
 import type { Strategy } from './strategy.js'
 
 /**
- * Within a process. `'sliding'`: at most so many in any second, as early as that allows. `'calendar'`: in each second
+ * Within a process. `'sliding'`: at most that many in any second, as early as that allows. `'calendar'`: in each second
  * of the clock. `'smooth'`: evenly spaced.
  */
 export function signalboxWindow(window: 'sliding' | 'calendar' | 'smooth'): Strategy {

@@ -2,7 +2,7 @@ import type { Clock } from 'signalbox/limits'
 import type { Bell } from '../bell.js'
 import type { Mode } from '../setting.js'
 
-/** A way to keep a service from getting more than so many calls a second. */
+/** A way to limit the calls that a service gets each second. */
 export interface Strategy {
   readonly name: string
   /** Where its callers can live. */
@@ -33,7 +33,7 @@ export interface World {
   /** By how much the way from a permit to the service may vary: milliseconds. */
   readonly jitter: number
   readonly clock: Clock
-  /** The same when it is no real one; else undefined. */
+  /** The same if it is virtual; else undefined. */
   readonly virtual: Clock | undefined
   /** Milliseconds since 1970. */
   readonly wall: () => number

@@ -2,7 +2,7 @@ import type { Clock } from 'signalbox/limits'
 import { SECOND } from '../setting.js'
 import type { World } from './strategy.js'
 
-/** Resolves after so many milliseconds. */
+/** Resolves after a number of milliseconds. */
 export function sleep(clock: Clock, duration: number): Promise<void> {
   return new Promise(resolve => clock.after(duration, resolve, true))
 }

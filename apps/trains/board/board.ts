@@ -19,13 +19,13 @@ import { Network } from './network.js'
 import { PageServer } from './page-server.js'
 import { Scene } from './scene.js'
 
-/** How often pages are told what has happened: milliseconds. */
+/** How often pages receive what has happened, in milliseconds. */
 const FRAME_EVERY = 100
-/** How often pages are told of a network that grows: milliseconds. They draw it anew each time. */
+/** How often pages receive a network that grows, in milliseconds. They redraw it each time. */
 const DIAGRAM_EVERY = 1000
 /** How often the locks are looked at while there is a page: milliseconds. */
 const LOCKS_EVERY = 250
-/** How often the locations are sorted anew: milliseconds. */
+/** How often the locations are sorted again, in milliseconds. */
 const SORTED_EVERY = 500
 /** So many locations are shown. */
 const BUSIEST = 10
@@ -91,14 +91,14 @@ export class Board {
     return this.#server.url
   }
 
-  /** The run begins. @param state tells how it is getting on. */
+  /** The run begins. @param state returns its progress. */
   begin(state: () => RunState): void {
     this.#state = state
     this.#begun = performance.now()
     this.#shownChanges = this.#network.changes
     this.#timers = [
-      setInterval(() => this.#tell(), FRAME_EVERY),
-      setInterval(() => this.#tellOfGrowth(), DIAGRAM_EVERY),
+      setInterval(() => this.#sendFrame(), FRAME_EVERY),
+      setInterval(() => this.#sendGrowth(), DIAGRAM_EVERY),
       setInterval(() => void this.#lookAtLocks(), LOCKS_EVERY),
       setInterval(() => this.#sort(), SORTED_EVERY),
     ]
@@ -113,7 +113,7 @@ export class Board {
   /** The run is over. The page is served until `close`. */
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
-    this.#tellOfGrowth()
+    this.#sendGrowth()
     const { messages, seconds, perSecond } = report
     const now: NowFrame = {
       ...this.#now(this.#scene.frame()),
@@ -139,7 +139,7 @@ export class Board {
     return this.#final ?? [this.#diagram(), this.#now(this.#scene.standing())]
   }
 
-  #tell(): void {
+  #sendFrame(): void {
     this.#server.send(this.#now(this.#scene.frame()))
   }
 
@@ -147,7 +147,7 @@ export class Board {
     if (this.#server.pages > 0) this.#busiest = this.#busiestOf(this.#scene.counts)
   }
 
-  #tellOfGrowth(): void {
+  #sendGrowth(): void {
     if (this.#network.changes === this.#shownChanges) return
     this.#shownChanges = this.#network.changes
     this.#server.send(this.#diagram())

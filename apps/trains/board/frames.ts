@@ -12,7 +12,7 @@ export interface TrainMoves {
 /** A location with what has happened there. */
 export interface BusyPlace extends LocationCounts {
   readonly id: string
-  /** Empty where the input does not tell it. */
+  /** Empty where the input does not say. */
   readonly name: string
 }
 
@@ -37,7 +37,7 @@ export interface LockedStation {
   readonly waiters: readonly string[]
 }
 
-/** What a page is told. A `diagram` comes first, and again when the network has grown. */
+/** A message to a page. A `diagram` comes first, and again when the network has grown. */
 export type Frame = DiagramFrame | NowFrame | EndFrame
 
 export interface DiagramFrame {

@@ -30,7 +30,7 @@ export class Network {
   /** How many stations are not drawn. */
   #left = 0
   readonly #names: ReadonlyMap<string, string>
-  /** Whether the input tells all tracks. */
+  /** Whether the input lists all tracks. */
   readonly #isKnown: boolean
   readonly #places: (Place | undefined)[] = []
   readonly #stationNames: string[] = []

@@ -28,7 +28,10 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 } as const
 
-/** A page that is so many bytes behind is cut off. It connects again, and begins with what is then. */
+/**
+ * Maximum number of bytes that a page may be behind. Then it is disconnected; it reconnects and starts with the state
+ * of that time.
+ */
 const MOST_BEHIND = 4 << 20
 /** So long pages are given at the end to read what was sent to them: milliseconds. */
 const PATIENCE = 2000

@@ -89,7 +89,7 @@ export class Scene {
     if (this.#room > 0 && this.#draw(train)) this.#room--
   }
 
-  /** Draws at most so many of the trains that are under way and not drawn. */
+  /** Draws up to a number of the trains that are under way and not drawn yet. */
   #drawMore(most: number): void {
     let left = most
     for (const train of this.#trains.values()) {
@@ -98,7 +98,7 @@ export class Scene {
     }
   }
 
-  /** Draws a train from now on; tells whether it can be drawn. */
+  /** Draws a train from now on; returns whether it can be drawn. */
   #draw(train: Train): boolean {
     const station = this.#network.stationOf(train.location)
     if (station === undefined || this.#drawn.size === MOST_DRAWN) return false

@@ -53,7 +53,7 @@ function withoutShortcuts(tracks: readonly Track[], places: readonly (Place | un
   return kept
 }
 
-/** Whether one station is reached from another within so long a way. */
+/** Whether the way from one station to another has at most a given length. */
 function isReached(
   from: number,
   to: number,

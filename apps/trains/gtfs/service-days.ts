@@ -32,13 +32,14 @@ export async function servicesOn(
   const exceptions = files.has('calendar_dates.txt')
   if (!calendar && !exceptions) {
     throw new InputError(
-      `${files.path} has neither calendar.txt nor calendar_dates.txt, so it can't tell what runs on ${date}`,
+      `${files.path} has neither calendar.txt nor calendar_dates.txt, so it doesn't say what runs on ${date}`,
     )
   }
   const services = new Map<string, boolean>()
   if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, findings)
   if (exceptions) await applyExceptions(services, date, files, findings)
-  if (![...services.values()].includes(true)) throw new InputError(`nothing of ${files.path} runs on ${date}`)
+  if (![...services.values()].includes(true))
+    throw new InputError(`no service of ${files.path} runs on ${date}`)
   return services
 }
 

@@ -45,7 +45,7 @@ export class Stops {
     return location
   }
 
-  /** The station of a location, whatever counts as a location: itself where it has none. */
+  /** The station of a location of any type: itself where it has none. */
   stationOf(location: string): string {
     let station = location
     for (let level = 0; level < LEVELS; level++) {
@@ -84,7 +84,7 @@ export async function readStops(
     }
     if (stops.has(id)) {
       const reason = `stop_id ${kindOf(id)} was on an earlier line already, which counts`
-      findings.mended({ file: FILE, line, kind: 'repeated stop', reason })
+      findings.repaired({ file: FILE, line, kind: 'repeated stop', reason })
       continue
     }
     const station = row.value('parent_station')
@@ -117,7 +117,7 @@ function dropWrongParents(stops: ReadonlyMap<string, Stop>, findings: FindingsLi
   for (const { id, stop, fault } of wrong) {
     const parent = kindOf(stop.parent)
     const reason = `parent_station ${parent} ${fault}; stop ${kindOf(id)} is a location of its own`
-    findings.mended({ file: FILE, line: stop.line, kind: 'parent_station', reason })
+    findings.repaired({ file: FILE, line: stop.line, kind: 'parent_station', reason })
     stop.parent = undefined
   }
 }
@@ -129,7 +129,7 @@ function parentFault(id: string, stops: ReadonlyMap<string, Stop>): string | und
   const seen = new Set<string>()
   for (let parent: string | undefined = own; parent !== undefined; parent = stops.get(parent)?.parent) {
     if (parent === id) return 'leads back to the stop'
-    // A circle of others is theirs to tell.
+    // A cycle among the others is reported for them.
     if (seen.has(parent)) return undefined
     seen.add(parent)
   }

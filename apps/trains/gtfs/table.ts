@@ -52,7 +52,7 @@ export async function* readTable(
           findings.rejected({ file, line, kind: 'columns', reason })
           continue
         }
-        findings.mended({
+        findings.repaired({
           file,
           line,
           kind: 'columns',
@@ -94,14 +94,14 @@ async function* records(
       }
       if (fault) {
         const reason = 'the line is not valid UTF-8; what is not is replaced by U+FFFD'
-        findings.mended({ file, line, kind: fault.kind, reason })
+        findings.repaired({ file, line, kind: fault.kind, reason })
       }
       let record: readonly string[]
       let isRegular = true
       if (!text.includes('"')) record = text.split(',')
       else if (REGULAR.test(text)) record = parsed.next().value!
       else {
-        findings.mended({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
+        findings.repaired({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
         record = irregularFields(text, width())
         isRegular = false
       }
@@ -131,7 +131,7 @@ function refuseOtherText(start: Buffer, file: string): void {
   }
 }
 
-/** Of the ways to read stray quotes, the one that gives so many fields. */
+/** Of the ways to read stray quotes, the one that yields the right number of fields. */
 function irregularFields(line: string, width: number): readonly string[] {
   // A quote that is not followed by a comma is text, so blanks between the two are dropped.
   const closed = line.replace(/"\s+(?=,|$)/g, '"')

@@ -34,13 +34,13 @@ export async function readTimetable(
   const timetable: Trip[] = []
   for (const [id, trip] of trips) {
     if (!trip.runs) continue
-    const told = `trip ${kindOf(id)}`
+    const name = `trip ${kindOf(id)}`
     const timed = timedStops(trip.stopTimes, {
-      rejected: (line, kind, reason) => findings.rejected({ file, line, kind, reason: `${told} ${reason}` }),
-      mended: (line, kind, reason) => findings.mended({ file, line, kind, reason: `${told} ${reason}` }),
+      rejected: (line, kind, reason) => findings.rejected({ file, line, kind, reason: `${name} ${reason}` }),
+      repaired: (line, kind, reason) => findings.repaired({ file, line, kind, reason: `${name} ${reason}` }),
     })
     if (trip.stopTimes.length === 0) {
-      const reason = `${told} has no line in stop_times.txt that can be used`
+      const reason = `${name} has no line in stop_times.txt that can be used`
       findings.rejected({ file: 'trips.txt', line: trip.line, kind: 'no stops', reason })
     }
     if (timed.length > 0) timetable.push({ id, stops: timed })
@@ -113,9 +113,9 @@ async function addStopTimes(
     trip?.stopTimes.push(stopTime)
     const stop = row.value('stop_id')
     if (!stops.has(stop)) {
-      const told = `trip ${kindOf(row.value('trip_id'))}: stop_id ${kindOf(stop)}`
-      const reason = `${told} is not in stops.txt, so it is tracked by its id`
-      findings.mended({ file, line, kind: 'unknown stop', reason })
+      const named = `trip ${kindOf(row.value('trip_id'))}: stop_id ${kindOf(stop)}`
+      const reason = `${named} is not in stops.txt, so it is tracked by its id`
+      findings.repaired({ file, line, kind: 'unknown stop', reason })
     }
   }
 }

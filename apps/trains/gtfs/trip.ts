@@ -20,10 +20,10 @@ interface GivenStop extends StopTime {
   readonly departure: number
 }
 
-/** Is told which lines of a trip are left out, and which times are estimated. A reason follows the trip's name. */
+/** Receives which lines of a trip are left out, and which times are estimated. A reason follows the trip's name. */
 export interface TripListener {
   readonly rejected: (line: number, kind: string, reason: string) => void
-  readonly mended: (line: number, kind: string, reason: string) => void
+  readonly repaired: (line: number, kind: string, reason: string) => void
 }
 
 /**
@@ -44,7 +44,7 @@ export function timedStops(lines: readonly StopTime[], listener: TripListener): 
 }
 
 /** With times at the first and the last stop. Two stops at least have a time. */
-function withEnds(stops: readonly StopTime[], { mended }: TripListener): readonly StopTime[] {
+function withEnds(stops: readonly StopTime[], { repaired }: TripListener): readonly StopTime[] {
   const timepoints = [...stops.keys()].filter(index => isGiven(stops[index]!))
   const [first, second] = [timepoints[0]!, timepoints[1]!]
   const [last, lastButOne] = [timepoints.at(-1)!, timepoints.at(-2)!]
@@ -55,7 +55,7 @@ function withEnds(stops: readonly StopTime[], { mended }: TripListener): readonl
     else if (index > last) time = stops[last]!.departure! + (index - last) * pace(stops, lastButOne, last)
     else return stop
     const end = index < first ? 'begins' : 'ends'
-    mended(stop.line, `${end} without a time`, `${end} without a time; ${clockTime(time)} is estimated`)
+    repaired(stop.line, `${end} without a time`, `${end} without a time; ${clockTime(time)} is estimated`)
     return { ...stop, arrival: time, departure: time }
   })
 }

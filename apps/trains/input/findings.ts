@@ -31,23 +31,23 @@ export interface FindingsSummary {
   readonly rejected: number
   readonly rejections: readonly FoundKind[]
   /** Faults of lines that were used all the same. */
-  readonly mended: number
-  readonly mendings: readonly FoundKind[]
+  readonly repaired: number
+  readonly repairs: readonly FoundKind[]
 }
 
-/** What is told of the input while it is read. */
+/** What is reported about the input while it is read. */
 export interface FindingsListener {
   /** The line can't be used: what it says is lost, and reading goes on. */
   rejected(finding: Finding): void
   /** The line is used all the same, and how. */
-  mended(finding: Finding): void
+  repaired(finding: Finding): void
 }
 
 /** Counts what was found in the input. The log has one of each kind; with the level `debug` all. */
 export class Findings implements FindingsListener {
   readonly #log: Log
   readonly #rejected = new Map<string, FoundKind>()
-  readonly #mended = new Map<string, FoundKind>()
+  readonly #repaired = new Map<string, FoundKind>()
 
   constructor(log: Log) {
     this.#log = log
@@ -57,14 +57,14 @@ export class Findings implements FindingsListener {
     this.#add(this.#rejected, 'rejected', finding)
   }
 
-  mended(finding: Finding): void {
-    this.#add(this.#mended, 'mended', finding)
+  repaired(finding: Finding): void {
+    this.#add(this.#repaired, 'repaired', finding)
   }
 
   /** What was found so far. */
   get summary(): FindingsSummary {
-    const [rejections, mendings] = [[...this.#rejected.values()], [...this.#mended.values()]]
-    return { rejected: countOf(rejections), rejections, mended: countOf(mendings), mendings }
+    const [rejections, repairs] = [[...this.#rejected.values()], [...this.#repaired.values()]]
+    return { rejected: countOf(rejections), rejections, repaired: countOf(repairs), repairs }
   }
 
   #add(kinds: Map<string, FoundKind>, event: string, { file, line, kind, reason }: Finding): void {

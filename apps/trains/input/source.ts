@@ -25,15 +25,15 @@ export interface Geography {
 
 /** Where messages come from. The same input gives the same messages in the same order, always. */
 export interface MessageSource {
-  /** What is read and how, in words: also tells whether a resumed run reads what the interrupted one read. */
+  /** What is read and how, in words: also shows whether a resumed run reads what the interrupted one read. */
   readonly description: string
   /** How many messages there will be; undefined where that is not known before they are read. */
   readonly total: number | undefined
   /** How often the timetable is repeated; undefined where the input has no days. */
   readonly days: number | undefined
-  /** The names of locations, for people, as far as the input tells them. */
+  /** The names of locations, for people, as far as the input has them. */
   readonly locationNames: ReadonlyMap<string, string>
-  /** Undefined where the input tells nothing of it. */
+  /** Undefined where the input does not say. */
   readonly geography: Geography | undefined
   /** The messages in order, some at a time, read as they are asked for. To be called once. */
   batches(): AsyncIterable<readonly TimedMessage[]>

@@ -2,7 +2,7 @@
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** What a line tells besides its event. Undefined fields are left out. */
+/** What a line says besides its event. Undefined fields are left out. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 /** Takes finished lines, each with its line end. */

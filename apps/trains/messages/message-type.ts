@@ -1,12 +1,12 @@
 import type { Field } from './field.js'
 import type { Message } from './message.js'
 
-/** Reads the newest value of a store key without locking it; undefined where there is none. */
+/** Reads the newest value of a store key without locking it; undefined where none exists. */
 export type Read = (key: string) => Promise<unknown>
 
 /** The values under a message's keys. Touching any other key throws. */
 export interface Transaction {
-  /** The value, as this transaction has left it so far; undefined where there is none. It must not be changed. */
+  /** The value, as this transaction has left it so far; undefined where none exists. It must not be changed. */
   get(key: string): unknown
   put(key: string, value: unknown): void
   delete(key: string): void

@@ -1,7 +1,7 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { RateMeter, shortDuration } from './rate-meter.js'
 
-/** How often a terminal and anything else is told: milliseconds. */
+/** How often progress is printed on a terminal, and elsewhere, in milliseconds. */
 const BAR_INTERVAL = 100
 const LINE_INTERVAL = 2000
 

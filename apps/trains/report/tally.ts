@@ -30,15 +30,15 @@ export class Tally {
 
   /**
    * How many messages changed nothing, the locations being as given. Where a worker applied a message and died before
-   * it could say so, or an earlier run applied it, no event tells whether it was ignored. But each change that is
-   * counted at the locations and that no event tells of was one of those messages.
+   * it could say so, or an earlier run applied it, no event shows whether it was ignored. But each change that is
+   * counted at the locations and that no event reports was one of those messages.
    */
   ignored(locations: Iterable<LocationCounts>): number {
     const { created, moved, deleted } = changesOf(locations)
-    const told = CHANGES.reduce((sum, event) => sum + this.#count(event), 0)
-    const untold = this.#count(ALREADY_APPLIED) + this.#skipped
-    const changesUntold = Math.min(untold, Math.max(0, created + moved + deleted - told))
-    return this.#count('ignored') + untold - changesUntold
+    const reported = CHANGES.reduce((sum, event) => sum + this.#count(event), 0)
+    const unreported = this.#count(ALREADY_APPLIED) + this.#skipped
+    const changesUnreported = Math.min(unreported, Math.max(0, created + moved + deleted - reported))
+    return this.#count('ignored') + unreported - changesUnreported
   }
 
   #count(event: string): number {

@@ -12,7 +12,7 @@ const durations = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 
 /**
  * The report as text for people.
- * @param names of locations, where the input tells them.
+ * @param names of locations, where the input has them.
  * @param deadLetters the file that messages were put into which were given up.
  */
 export function textReport(report: Report, names: ReadonlyMap<string, string>, deadLetters: string): string {
@@ -105,10 +105,10 @@ export function outcome(report: Report): readonly string[] {
 
 /** What was found in the input as lines of text, what is lost last. */
 export function findingsText(found: FindingsSummary): readonly string[] {
-  const { mended, mendings, rejected, rejections } = found
+  const { repaired, repairs, rejected, rejections } = found
   return [
-    ...(mended > 0
-      ? [`Faults of the input that were mended: ${numbers.format(mended)}`, ...mendings.map(kindText), '']
+    ...(repaired > 0
+      ? [`Faults of the input that were repaired: ${numbers.format(repaired)}`, ...repairs.map(kindText), '']
       : []),
     ...(rejected > 0
       ? [

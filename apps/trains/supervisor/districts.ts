@@ -1,6 +1,6 @@
 import type { Traffic } from './traffic.js'
 
-/** More places than these are not shared out: where there are so many, two messages seldom meet at one. */
+/** Maximum number of places that are assigned. With more, two messages seldom meet at one. */
 const MOST_PLACES = 1000
 
 /** The share of the work that every district gets at least, of an even one. */

@@ -3,7 +3,7 @@ type KillMoment = 'at work' | 'committed, not acknowledged'
 
 /** One kill of the plan. */
 export interface PlannedKill {
-  /** Not before so many messages are done. */
+  /** Number of messages that must be done first. */
   readonly after: number
   readonly moment: KillMoment
 }

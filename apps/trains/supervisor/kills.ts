@@ -29,7 +29,7 @@ export class Kills {
     slot.doomed = undefined
   }
 
-  /** Begins with the next kills that are due after so many messages are done. */
+  /** Begins with the next kills that are due after a number of messages. */
   begin(slots: readonly Slot[], messagesDone: number): void {
     for (let next = this.#planned[0]; next && next.after <= messagesDone; next = this.#planned[0]) {
       const victim = this.#victim(slots)

@@ -4,7 +4,7 @@ import { districtsOf, isEven, type Districts } from './districts.js'
 import type { Numbered } from './slot.js'
 import { Traffic } from './traffic.js'
 
-/** After so many messages places are shared out for the first time, and then looked at again and again. */
+/** Number of messages after which places are first assigned, and then reviewed repeatedly. */
 const FIRST_LOOK = 2048
 const LOOK = 16_384
 

@@ -20,7 +20,7 @@ export class Slot {
   session: string | undefined
   /** Whether the process takes messages. */
   ready = false
-  /** Whether the process was told to finish. */
+  /** Whether the process was asked to finish. */
   draining = false
   /** The kill that this worker was chosen for. */
   doomed: PlannedKill | undefined
@@ -71,7 +71,7 @@ export class Slot {
     return batch
   }
 
-  /** Notes that a message in flight is done, and gives it; undefined when it is none. */
+  /** Records that a message in flight is done, and returns it; undefined when it is not in flight. */
   settle(sequence: number): Message | undefined {
     const message = this.#inFlight.get(sequence)
     if (!message) return undefined

@@ -1,6 +1,6 @@
 import type { Message } from '../messages/message.js'
 
-/** Told, in the order of the stream, of each message when it and all before it are done. */
+/** Receives, in the order of the stream, each message when it and all before it are done. */
 export type OnDone = (message: Message, sequence: number, givenUp: boolean) => void
 
 const PENDING = 0

@@ -45,11 +45,11 @@ export interface SupervisorParts {
   readonly kills: Kills
   /** The sequence number of the first message. */
   readonly first: number
-  /** Is told of each message in the order of the stream, when it and all before it are done. */
+  /** Receives each message in the order of the stream, when it and all before it are done. */
   readonly onDone: OnDone
-  /** Is told of every acknowledgement. */
+  /** Receives every acknowledgement. */
   onAcknowledged(acknowledgement: Acknowledgement): void
-  /** Is told of each message that is acknowledged, and what it came to. */
+  /** Receives each acknowledged message and its outcome. */
   readonly onSettled?: ((message: Message, event: string) => void) | undefined
   /** Where a message happens, as far as that is known. */
   placeOf(message: Message): string | undefined
@@ -132,7 +132,7 @@ export class Supervisor {
   }
 
   /**
-   * Delivers all messages; resolves when all of them are done, or, after `stop`, all that were read by then. Tells
+   * Delivers all messages; resolves when all of them are done, or, after `stop`, all that were read by then. Reports
    * whether that was all there is.
    * @throws Error when workers die again and again, and what reading the messages throws.
    */
@@ -199,14 +199,14 @@ export class Supervisor {
 
   #startProcess(slot: Slot): void {
     const process = this.#parts.startWorker({
-      message: message => this.#guarded(() => this.#hear(slot, message)),
+      message: message => this.#guarded(() => this.#receive(slot, message)),
       gone: how => void this.#bury(slot, how).catch((error: unknown) => this.#fail(error)),
     })
     slot.process = process
     process.send({ kind: 'start', settings: this.#parts.settingsOf(slot.number) })
   }
 
-  #hear(slot: Slot, message: FromWorker): void {
+  #receive(slot: Slot, message: FromWorker): void {
     switch (message.kind) {
       case 'ready':
         slot.session = message.session

@@ -1,6 +1,6 @@
 import type { Slot } from './slot.js'
 
-/** A turn may end after so many messages. */
+/** Number of messages after which a turn may end. */
 const TURN = 1024
 
 /**

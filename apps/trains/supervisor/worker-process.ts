@@ -1,17 +1,17 @@
 import { fork } from 'node:child_process'
 import type { FromWorker, ToWorker } from '../protocol.js'
 
-/** What a supervisor hears of a worker process. */
+/** What a supervisor receives from a worker process. */
 interface WorkerEvents {
   message(message: FromWorker): void
-  /** The process is gone and all that it had sent has been heard. */
+  /** The process is gone and all that it had sent has been received. */
   gone(how: string): void
 }
 
 /** A worker process as its supervisor sees it. */
 export interface WorkerProcess {
   readonly pid: number
-  /** Sends a message; to a process that is gone it is sent in vain. */
+  /** Sends a message; a process that is gone does not receive it. */
   send(message: ToWorker): void
   /** Ends it at once, by SIGKILL. */
   kill(): void
@@ -27,7 +27,7 @@ export function forkWorkers(module: URL): StartWorker {
     const child = fork(module, [], { serialization: 'json', stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     let how: string | undefined
     const gone = () => {
-      // The exit can be heard before the last messages are; only the end of the channel comes after them.
+      // The exit event can come before the last messages; only the end of the channel comes after them.
       if (how !== undefined && !child.connected) events.gone(how)
     }
     child.on('message', message => events.message(message as FromWorker))
@@ -37,7 +37,7 @@ export function forkWorkers(module: URL): StartWorker {
     })
     child.once('disconnect', gone)
     child.on('error', (error: Error) => {
-      // What can't be sent is heard of through the exit. Without a process there is none.
+      // If it can't be sent, the exit event follows. Without a process there is none.
       if (child.pid !== undefined || how !== undefined) return
       how = `could not be started: ${error.message}`
       events.gone(how)

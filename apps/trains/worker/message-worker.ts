@@ -21,12 +21,12 @@ export class MessageWorker {
   /** What is done and not acknowledged yet. */
   #done = nothing()
   #holding = false
-  #toldHolding = false
+  #reportedHolding = false
   #flushPlanned = false
 
   /**
    * @param processor applies messages; what it throws ends the worker.
-   * @param send tells the supervisor.
+   * @param send sends to the supervisor.
    * @param fail is called when the worker can't go on.
    */
   constructor(
@@ -51,7 +51,7 @@ export class MessageWorker {
   /** Acknowledges nothing while it is to hold, and all that is due when it no longer is. */
   hold(holding: boolean): void {
     this.#holding = holding
-    this.#toldHolding = false
+    this.#reportedHolding = false
     if (!holding) this.#flush()
   }
 
@@ -83,8 +83,8 @@ export class MessageWorker {
     this.#flushPlanned = false
     if (this.#done.sequences.length === 0) return
     if (this.#holding) {
-      if (!this.#toldHolding) this.#send({ kind: 'holding', committed: this.#done.sequences.length })
-      this.#toldHolding = true
+      if (!this.#reportedHolding) this.#send({ kind: 'holding', committed: this.#done.sequences.length })
+      this.#reportedHolding = true
       return
     }
     this.#send(this.#done)

@@ -5,7 +5,7 @@ type Class = abstract new (...values: never[]) => unknown
 /** A missing one compares with nothing. */
 type Size = number | bigint | undefined
 /** What is expected of an error: its class, a part or a pattern of its text, some properties, or a test. */
-type Told = Class | string | RegExp | object | ((error: unknown) => boolean)
+type Expected = Class | string | RegExp | object | ((error: unknown) => boolean)
 
 /**
  * The assertions of `node:assert` that checks need, and some that it lacks. None narrows a type, because values change
@@ -18,9 +18,10 @@ export const assert = {
     node.notEqual(actual, expected, message),
   deepEqual: (actual: unknown, expected: unknown): void => node.deepEqual(actual, expected),
   match: (text: string, part: string | RegExp): void => node.match(text, pattern(part)),
-  throws: (call: () => unknown, told?: Told): void => node.throws(call, validation(told)),
+  throws: (call: () => unknown, expected?: Expected): void => node.throws(call, validation(expected)),
   doesNotThrow: (call: () => unknown): void => node.doesNotThrow(call),
-  rejects: (promise: Promise<unknown>, told?: Told): Promise<void> => node.rejects(promise, validation(told)),
+  rejects: (promise: Promise<unknown>, expected?: Expected): Promise<void> =>
+    node.rejects(promise, validation(expected)),
 
   /** These name both operands when they fail. */
   below: (actual: Size, limit: Size): void => holds(actual! < limit!, actual, '<', limit),
@@ -47,11 +48,11 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** The expectation in a form that `node:assert` takes: it reads a text as a message, and compares objects as wholes. */
-function validation(told: Told | undefined): RegExp {
-  if (typeof told === 'string') return pattern(told)
-  if (!isPlain(told)) return told as RegExp
+function validation(expected: Expected | undefined): RegExp {
+  if (typeof expected === 'string') return pattern(expected)
+  if (!isPlain(expected)) return expected as RegExp
   const validate = (error: unknown): boolean => {
-    assert.has(error, told)
+    assert.has(error, expected)
     return true
   }
   return validate as unknown as RegExp

@@ -45,7 +45,7 @@ export function box(fixture: EngineFixture): void {
       await nothingHeld(box)
     })
 
-    test('its state tells of an outage, and that it is over', async boxes => {
+    test('its state shows an outage, and its end', async boxes => {
       const [box, engine] = await boxes.withFaults()
       const outage = new UnavailableError('an outage')
       engine.intercept = () => Promise.reject(outage)

@@ -83,7 +83,7 @@ export class Boxes {
   }
 
   /** The events of a box on a diagnostics channel, from now until the check ends. @param channel like `lock:granted` */
-  heard<E extends BoxEvent>(channel: string, box: Box): E[] {
+  events<E extends BoxEvent>(channel: string, box: Box): E[] {
     const events: E[] = []
     const listen = (message: unknown): void => {
       if ((message as E).session === box.session) events.push(message as E)

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert'
 
-/** How long a check takes at the most: milliseconds. */
+/** Maximum duration of a check, in milliseconds. */
 const PATIENCE = 20_000
 /** The longest that a timer of Node takes. */
 const LONGEST = 2 ** 31 - 1
@@ -9,7 +9,10 @@ const LONGEST = 2 ** 31 - 1
 export interface Check {
   /** Its groups, from the promise on, and what it checks; joined by ` > `. */
   readonly name: string
-  /** Whether it may run beside others that say so. All others run alone, because they disturb the whole process. */
+  /**
+   * Whether it may run at the same time as others that allow it. All others run alone, because they disturb the whole
+   * process.
+   */
   readonly concurrent: boolean
   /**
    * Rejects with an AssertionError, or with the error that stopped the check, if the engine does not pass.
@@ -62,7 +65,7 @@ interface Stage {
 /** Adds a check to the current group. */
 type Test<S> = (name: string, body: (stage: S) => unknown) => void
 
-/** As it is, it adds a check that may run beside others. */
+/** Called directly, it adds a check that may run at the same time as others. */
 export interface Tests<S> extends Test<S> {
   /** Adds one that runs alone: it stops the thread, sets a clock, or counts what an undisturbed box does. */
   readonly alone: Test<S>

@@ -7,12 +7,12 @@ import { LAPSING, timed, until } from './time.js'
 import { shiftWallClock } from './wall-clock.js'
 
 const DAY = 86_400_000
-/** The lease of a holder that has to be renewed in time: milliseconds. Two thirds are longer than a process stalls. */
+/** The lease of a holder that must be renewed in time, in milliseconds. Two thirds are longer than a process stalls. */
 const RENEWED = 3300
 
 /** P11: wall-clock changes on a client never shorten or lengthen a grant. */
 export function clocks(fixture: EngineFixture): void {
-  describe('P11 clocks may jump', () => {
+  describe('P11 wall clocks may jump', () => {
     const test = testOn(fixture)
 
     for (const [way, jump] of [

@@ -165,7 +165,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal(await limiterOf(other, options).tryAcquire(), undefined)
     })
 
-    test('close refuses callers that wait for a share, close with drain serves them', async boxes => {
+    test('close refuses callers that wait for a share, and close with drain serves them', async boxes => {
       const box = await boxes.open()
       const options = { concurrency: 1 }
       let limiter = limiterOf(box, options)
@@ -187,7 +187,7 @@ export function concurrency(fixture: EngineFixture): void {
       await noShareInUse(box)
     })
 
-    test('another concurrency is refused in the same box, and in another box takes its proportion', async boxes => {
+    test('a different concurrency is refused in the same box, and gets its proportion in another box', async boxes => {
       const [old, next] = await boxes.pair()
       const has = async (box: Box, number: number): Promise<Permit | undefined> =>
         limiterOf(box, { concurrency: number }).tryAcquire()
@@ -218,7 +218,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal((await waiting).n, 5)
     })
 
-    test('while the engine is out of reach, `onUnavailable` decides about the concurrency', async boxes => {
+    test('while the engine is unreachable, `onUnavailable` decides about the concurrency', async boxes => {
       const [box, engine] = await boxes.withFaults()
       const failure = new UnavailableError('it is away')
       const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share', key = 'a') =>
@@ -249,7 +249,7 @@ export function concurrency(fixture: EngineFixture): void {
       await assert.rejects(of('closed').tryAcquire(), error => error === failure)
       await assert.rejects(of('closed').acquire(1, { wait: 50 }), UnavailableError)
       const closed = of('closed').acquire()
-      // The failed return of a share tells the waiters that the engine is out of reach.
+      // The failed return of a share shows the waiters that the engine is unreachable.
       permits[0]!.release()
       await waiting
       assert.equal(await soFar(closed), 'pending')

@@ -7,7 +7,7 @@ import { locks, pause, queued, timed, until } from './time.js'
 
 /** P9: a crashed process frees what it held, and a silent waiter never stalls the waiters behind it. */
 export function deadHolders(fixture: EngineFixture): void {
-  describe('P9 dead holders and waiters', () => {
+  describe('P9 dead processes lose their locks', () => {
     const test = testOn(fixture)
     const processes = fixture.guarantees.scope !== 'thread'
 
@@ -51,7 +51,7 @@ export function deadHolders(fixture: EngineFixture): void {
       for (const grant of grants) assert.throws(() => grant.assertHeld(), LostError)
     })
 
-    test('a waiter notices a lapsed lease while an older holder still holds', async boxes => {
+    test('a waiter notices an expired lease while an older holder still holds', async boxes => {
       const [one, other] = await boxes.pair()
       const [silent, engine] = await boxes.withFaults()
       const { permits } = { permits: 3 }
@@ -86,11 +86,11 @@ export function deadHolders(fixture: EngineFixture): void {
       },
     )
 
-    test('a waiter that receives no hints is served by its own poll, and so are the waiters behind it', async boxes => {
+    test('a waiter that receives no hints is served by its own check-in, and so are the waiters behind it', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire({ lease: 3000 })
       const [deaf, engine] = await boxes.withFaults()
-      engine.hears = () => false
+      engine.delivers = () => false
       const served: string[] = []
       const first = deaf.mutex('key').run(() => void served.push('deaf'))
       await queued(one, 'key', 1)

@@ -17,7 +17,7 @@ interface Overtaking {
 
 const overtakings: readonly Overtaking[] = [
   {
-    name: 'a reader beside a reader',
+    name: 'a reader after a reader',
     hold: box => box.readWriteLock('key').read.acquire(),
     block: box => box.readWriteLock('key').write.acquire(),
     pass: (box, options) => box.readWriteLock('key').read.acquire(options),
@@ -73,7 +73,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       await reading
     })
 
-    test('a waiter waits on through a short outage in which the engine has forgotten it', async boxes => {
+    test('a waiter keeps waiting through a short outage in which the engine has forgotten it', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [box, engine] = await boxes.withFaults()
@@ -99,7 +99,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    test('a caller behind a holder of its own box waits on through a short outage', async boxes => {
+    test('a caller behind a holder of its own box keeps waiting through a short outage', async boxes => {
       const [box, engine] = await boxes.withFaults()
       const held = await box.mutex('key').acquire({ lease: '20s' })
       // With another lease it can't use the holder's.
@@ -179,11 +179,11 @@ async function waiter(
 
 /** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
 function cut(engine: FaultInjectingEngine, error = new Error('the line is cut')): () => void {
-  const { intercept, hears } = engine
+  const { intercept, delivers } = engine
   engine.intercept = () => Promise.reject(error)
-  engine.hears = () => false
+  engine.delivers = () => false
   return () => {
     engine.intercept = intercept
-    engine.hears = hears
+    engine.delivers = delivers
   }
 }

@@ -5,12 +5,14 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, LAPSING, nothingHeld, pause, timed, until } from './time.js'
 
-/** The lease of a holder that has to be renewed in time: milliseconds. A half of it is longer than a process stalls. */
+/**
+ * The lease of a holder that must be renewed in time, in milliseconds. A half of it is longer than a process stalls.
+ */
 const RENEWED = 4500
 
 /** P3: a grant's deadline is counted from before the request that set the lease was sent. */
 export function deadline(fixture: EngineFixture): void {
-  describe('P3 honest deadline', () => {
+  describe('P3 conservative deadlines', () => {
     const test = testOn(fixture)
 
     test('a grant that is not renewed is held for its lease and no longer', async boxes => {
@@ -117,7 +119,7 @@ export function deadline(fixture: EngineFixture): void {
       grant.assertHeld()
     })
 
-    test('the deadline of a waiter counts from before its poll was sent', async boxes => {
+    test('the deadline of a waiter counts from before its check-in was sent', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
@@ -129,7 +131,7 @@ export function deadline(fixture: EngineFixture): void {
         return outcome
       }
       const asked = box.mutex('key').acquire({ lease: 5000, renew: false })
-      await until('it is told that it waits', () => isQueued)
+      await until('it learns that it waits', () => isQueued)
       await held.release()
       const grant = await asked
       assert.atMost(grant.expiresIn(), 4805)
@@ -150,7 +152,7 @@ export function deadline(fixture: EngineFixture): void {
       await nothingHeld(other)
     })
 
-    test('after a late answer the caller goes on waiting and gets a timely one', async boxes => {
+    test('after a late answer the caller keeps waiting and gets a timely one', async boxes => {
       const [box, engine] = await boxes.withFaults()
       let late = true
       engine.intercept = async (_, carryOut) => {

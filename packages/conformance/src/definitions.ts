@@ -30,7 +30,7 @@ async function fleet(boxes: Boxes): Promise<readonly [Box, Box, Box, Box]> {
 export function definitions(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('definitions of one limiter', () => {
-    test('a box that raises its limit alone waits for nobody', async boxes => {
+    test('a box that raises its limit alone does not wait', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 1, per: HOUR })
       await limiter.acquire()
@@ -64,7 +64,7 @@ export function definitions(fixture: EngineFixture): void {
       await limiter.acquire(1, { wait: '30s' })
     })
 
-    test('the count of a limit goes on while nobody names it, and counts what others take', async boxes => {
+    test('a limit keeps counting while no box names it, and counts what others take', async boxes => {
       const [strict, lax] = await boxes.pair()
       const both = {
         limits: [

@@ -6,7 +6,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { CLAIM_WINDOW } from 'signalbox/engine'
 import { rising } from './section.js'
-import { assertServed, pause, queued, soFar, TOLD_BY_RENEWAL, until } from './time.js'
+import { assertServed, pause, queued, soFar, NOTIFIED_BY_RENEWAL, until } from './time.js'
 
 /**
  * The lease of a leader that is to be lost: milliseconds. A campaign takes three steps of the engine, and a process of
@@ -86,10 +86,10 @@ export function election(fixture: EngineFixture): void {
       assert.equal(await other.election('e').lead(() => 'next'), 'next')
     })
 
-    test('with `again` a leader that lost its lead leads again, and is told', async boxes => {
+    test('with `again` a leader that lost its lead leads again, and is notified', async boxes => {
       const [one, other] = await boxes.pair()
       const terms: bigint[] = []
-      const told: unknown[] = []
+      const errors: unknown[] = []
       const given = await one.election('e').lead(
         async grant => {
           terms.push(grant.token)
@@ -99,20 +99,20 @@ export function election(fixture: EngineFixture): void {
           await gone
           throw new Error('of a task without its lead')
         },
-        { lease: TOLD_BY_RENEWAL, again: error => told.push(error) },
+        { lease: NOTIFIED_BY_RENEWAL, again: error => errors.push(error) },
       )
       assert.equal(given, 'led to the end')
       assert.hasLength(terms, 2)
       assert.equal(rising(terms), true)
       assert.deepEqual(
-        told.map(error => (error as Error).message),
+        errors.map(error => (error as Error).message),
         ['of a task without its lead'],
       )
     })
 
-    test('with `again` a leader stands again after an error of its task, also behind another candidate', async boxes => {
+    test('with `again` a leader is a candidate again after an error of its task, also behind another candidate', async boxes => {
       const [one, other] = await boxes.pair()
-      const told: unknown[] = []
+      const errors: unknown[] = []
       const led: string[] = []
       let next: Promise<unknown> | undefined
       const task = async (): Promise<string> => {
@@ -122,23 +122,23 @@ export function election(fixture: EngineFixture): void {
         await queued(other, 'election:e', 1)
         throw new Error('of the task')
       }
-      const again = (error: unknown): void => void told.push(error)
+      const again = (error: unknown): void => void errors.push(error)
       assert.equal(await one.election('e').lead(task, { again }), 'led to the end')
       await next
       assert.deepEqual(led, ['one', 'other', 'one'])
       assert.deepEqual(
-        told.map(error => (error as Error).message),
+        errors.map(error => (error as Error).message),
         ['of the task'],
       )
     })
 
-    test('with `again` a lead ends when the function says so, and for what a further try does not help', async boxes => {
+    test('with `again` a lead ends when the function returns false, and on errors that a retry does not fix', async boxes => {
       const box = await boxes.open()
       const failing = (): Promise<never> => Promise.reject(new Error('of the task'))
       for (const again of [() => false, async () => false])
         await assert.rejects(box.election('e').lead(failing, { again }), /of the task/)
-      const told: unknown[] = []
-      const again = (error: unknown): void => void told.push(error)
+      const errors: unknown[] = []
+      const again = (error: unknown): void => void errors.push(error)
       const refused = box.election('e').lead(failing, { again, lease: -1 })
       assert.has(await rejection(refused), { code: 'INVALID_ARGUMENT', taskBegan: false })
       const term = await box.election('held').campaign()
@@ -162,27 +162,27 @@ export function election(fixture: EngineFixture): void {
         { again },
       )
       await assert.rejects(closing, /without its box/)
-      assert.hasLength(told, 0)
+      assert.hasLength(errors, 0)
     })
 
-    test('with `again` a caller that meets an outage stands again', async boxes => {
+    test('with `again` a caller that meets an outage is a candidate again', async boxes => {
       const [box, engine] = await boxes.withFaults()
-      const told: unknown[] = []
+      const errors: unknown[] = []
       engine.fail(['enqueue'], new UnavailableError('an outage'))
       const given = await box.election('e').lead(() => 'led', {
         again: error => {
-          told.push(error)
+          errors.push(error)
           engine.restore()
         },
       })
       assert.equal(given, 'led')
-      assert.has(told, [{ code: 'UNAVAILABLE', taskBegan: false }])
+      assert.has(errors, [{ code: 'UNAVAILABLE', taskBegan: false }])
     })
 
     test('a term is published on the lock channels, and not on the store channels', async boxes => {
       const box = await boxes.open()
-      const granted = boxes.heard<LockEvent>('lock:granted', box)
-      const written = boxes.heard('store:write', box)
+      const granted = boxes.events<LockEvent>('lock:granted', box)
+      const written = boxes.events('store:write', box)
       await box.election('e').lead(() => undefined)
       await box.store('s').put('key', 'a write of the caller')
       assert.deepEqual(
@@ -223,7 +223,7 @@ export function election(fixture: EngineFixture): void {
     test('after a leader loses its term, no leader is shown and the old leader is notified', async boxes => {
       const [one, other] = await boxes.pair()
       const lapsing = await one.election('e').campaign({ lease: TERM, renew: false })
-      await until('its holder is told', () => lapsing.signal.aborted)
+      await until('its holder is notified', () => lapsing.signal.aborted)
       // For the engine, the term ends later by as long as the request was on its way.
       const none = async (): Promise<boolean> => (await other.election('e').leader()) === undefined
       await until('no leader is shown', none, 4000)
@@ -235,7 +235,7 @@ export function election(fixture: EngineFixture): void {
       next.assertHeld()
     })
 
-    test('a leader is no longer shown after its box closed or went silent', async boxes => {
+    test('a leader is no longer shown after its box closed or stopped responding', async boxes => {
       const other = await boxes.open()
       const closing = await boxes.open()
       await closing.election('e').campaign()

@@ -110,9 +110,9 @@ export function ends(fixture: EngineFixture): void {
 
     test('each lock request ends once, and the event names the request', async boxes => {
       const [box, engine] = await boxes.withFaults()
-      const requested = boxes.heard<LockEvent>('lock:requested', box)
-      const granted = boxes.heard<GrantedEvent>('lock:granted', box)
-      const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
+      const requested = boxes.events<LockEvent>('lock:requested', box)
+      const granted = boxes.events<GrantedEvent>('lock:granted', box)
+      const refused = boxes.events<LockRefusedEvent>('lock:refused', box)
       await box.mutex('a').run(() => undefined)
       await disturb(boxes, box, engine, askForLock)
       assert.hasLength(requested, CALLS + 2)
@@ -135,8 +135,8 @@ export function ends(fixture: EngineFixture): void {
     ] as const) {
       test(`${what} ends once, and the event names its token`, async boxes => {
         const [box, engine] = await boxes.withFaults()
-        const granted = boxes.heard<GrantedEvent>('lock:granted', box)
-        const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
+        const granted = boxes.events<GrantedEvent>('lock:granted', box)
+        const ends = ENDS.map(end => boxes.events<GrantEnd>(end, box))
         await box.mutex('a').run(() => undefined)
         await disturb(boxes, box, engine, call)
         const tokens = ends.flat().map(({ token }) => token)
@@ -152,8 +152,8 @@ export function ends(fixture: EngineFixture): void {
 
     test.runIf(hasLimits(fixture))('each request for a permit ends once', async boxes => {
       const [box, engine] = await boxes.withFaults()
-      const permitted = boxes.heard('limit:permitted', box)
-      const refused = boxes.heard<RefusedEvent>('limit:refused', box)
+      const permitted = boxes.events('limit:permitted', box)
+      const refused = boxes.events<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
       await disturb(boxes, box, engine, askForPermit)
       assert.hasLength([...permitted, ...refused], CALLS + 2)
@@ -166,7 +166,7 @@ export function ends(fixture: EngineFixture): void {
 
     test.runIf(keepsValues(fixture))('each transaction ends once', async boxes => {
       const [box, engine] = await boxes.withFaults()
-      const ended = boxes.heard<TransactionEvent>('store:transaction', box)
+      const ended = boxes.events<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
       await disturb(boxes, box, engine, transact)
       assert.hasLength(ended, CALLS + 2)

@@ -18,13 +18,13 @@ import {
 } from 'signalbox'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { LAPSING, TOLD_BY_RENEWAL, locks, nothingHeld, queued, until } from './time.js'
+import { LAPSING, NOTIFIED_BY_RENEWAL, locks, nothingHeld, queued, until } from './time.js'
 
 type ErrorClass = abstract new (...args: never[]) => SignalboxError
 
 /** P10: each kind of failure has its own error class, with code, key, engine and cause. */
 export function errors(fixture: EngineFixture): void {
-  describe('P10 errors', () => {
+  describe('P10 specific errors', () => {
     const test = testOn(fixture)
 
     /** Checks the class and all properties of an error. */
@@ -38,16 +38,16 @@ export function errors(fixture: EngineFixture): void {
       const error = await rejection(failing)
       assert.isA(error, type)
       assert.isA(error, SignalboxError)
-      const told = error as SignalboxError
-      assert.equal(told.name, (type as unknown as { name: string }).name)
-      assert.equal(told.code, code)
-      assert.above(told.message.length, 10)
-      assert.equal(told.engine, await engineOf(box))
+      const failure = error as SignalboxError
+      assert.equal(failure.name, (type as unknown as { name: string }).name)
+      assert.equal(failure.code, code)
+      assert.above(failure.message.length, 10)
+      assert.equal(failure.engine, await engineOf(box))
       if (key !== undefined) {
-        assert.equal(told.key, key)
-        assert.includes(told.message, key)
+        assert.equal(failure.key, key)
+        assert.includes(failure.message, key)
       }
-      return told
+      return failure
     }
 
     /** The engine's name as errors carry it. */
@@ -82,38 +82,38 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('a waiter that timed out is told truly of the holder', async boxes => {
+    test('the error of a timed-out waiter names the true holder', async boxes => {
       const one = await boxes.open({ label: 'the box' })
       const other = await boxes.open()
       await one.mutex('key').acquire({ label: 'billing' })
       const holder = { session: one.session, host: hostname(), pid: process.pid, label: 'billing' }
       const timedOut = async (box: Box): Promise<TimedOutError> =>
         (await rejection(box.mutex('key').acquire({ wait: 200 }))) as TimedOutError
-      // Of the holder in another box only some engines tell.
-      const told = await timedOut(other)
-      assert.isA(told, TimedOutError)
-      if (told.holder) {
-        assert.has(told.holder, holder)
-        assert.above(told.holder.age, 150)
-        assert.match(told.message, / \(held by "billing" on \S+, pid \d+, requested \d\S+ ago\)$/)
+      // Only some engines report the holder in another box.
+      const failure = await timedOut(other)
+      assert.isA(failure, TimedOutError)
+      if (failure.holder) {
+        assert.has(failure.holder, holder)
+        assert.above(failure.holder.age, 150)
+        assert.match(failure.message, / \(held by "billing" on \S+, pid \d+, requested \d\S+ ago\)$/)
       }
       assert.has(await timedOut(one), { holder })
     })
 
-    test("aborted, with the signal's reason as its cause", async boxes => {
+    test("aborted, with the reason of the signal as its cause", async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('key').acquire()
       await one.mutex('s/k').acquire()
       const reason = new Error('changed my mind')
       const signal = AbortSignal.abort(reason)
-      const told = await expectError(
+      const failure = await expectError(
         other.mutex('key').acquire({ signal }),
         AbortedError,
         'ABORTED',
         'key',
         other,
       )
-      assert.equal(told.cause, reason)
+      assert.equal(failure.cause, reason)
       if (!keepsValues(fixture)) return
       for (const options of [{}, { group: { most: 4, within: 5 } }]) {
         const controller = new AbortController()
@@ -205,12 +205,12 @@ export function errors(fixture: EngineFixture): void {
         'key',
         one,
       )
-      const taken = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
-      const told = new Promise(resolve => {
+      const taken = await one.mutex('key').acquire({ lease: NOTIFIED_BY_RENEWAL })
+      const lost = new Promise(resolve => {
         taken.signal.addEventListener('abort', () => resolve(taken.signal.reason))
       })
       await other.forceRelease('key', taken.token)
-      await expectError(Promise.reject(await told), LostError, 'LOST', 'key', one)
+      await expectError(Promise.reject(await lost), LostError, 'LOST', 'key', one)
     })
 
     test.runIf(keepsValues(fixture))('conflict', async boxes => {
@@ -221,8 +221,8 @@ export function errors(fixture: EngineFixture): void {
         await other.store('s').put('k', 'between')
         transaction.put('k', 'after')
       })
-      const told = await expectError(failing, ConflictError, 'CONFLICT', 'k', one)
-      assert.has(told, { expected: { value: 'before' }, found: { value: 'between' } })
+      const failure = await expectError(failing, ConflictError, 'CONFLICT', 'k', one)
+      assert.has(failure, { expected: { value: 'before' }, found: { value: 'between' } })
     })
 
     test('closed', async boxes => {
@@ -279,8 +279,8 @@ export function errors(fixture: EngineFixture): void {
           () => wrong.run(() => 1),
           () => wrong.acquire({ wait: 0 }),
         ]) {
-          const told = await expectError(fail(), InvalidArgumentError, 'INVALID_ARGUMENT', 'key', box)
-          assert.includes(told.message, '3')
+          const failure = await expectError(fail(), InvalidArgumentError, 'INVALID_ARGUMENT', 'key', box)
+          assert.includes(failure.message, '3')
         }
       }
       await grant.release()

@@ -9,7 +9,7 @@ import { LAPSING, locks, nothingHeld, pause, queued, soFar, until } from './time
 
 /** P1: while `assertHeld()` passes, no other caller of the same engine holds a conflicting grant. */
 export function exclusion(fixture: EngineFixture): void {
-  describe('P1 exclusion', () => {
+  describe('P1 mutual exclusion', () => {
     const test = testOn(fixture)
 
     test('a mutex has one holder at a time, and each later holder has a greater token', async boxes => {
@@ -26,7 +26,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.deepEqual(await locks(await boxes.open()), [])
     })
 
-    test('claims whose texts are alike are different claims', async boxes => {
+    test('claims with similar texts are different claims', async boxes => {
       const [one, other] = await boxes.pair()
       const permits = (max: number): Claim => ({ key: 'a', mode: 'permits', permits: 1, max })
       const exclusive = (key: string): Claim => ({ key, mode: 'exclusive' })
@@ -68,7 +68,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.hasLength(section.tokens, 54)
     })
 
-    test('all permits of a semaphore can be held at once, by one box or several', async boxes => {
+    test('all permits of a semaphore can be held at once, by one or several boxes', async boxes => {
       const [one, other] = await boxes.pair()
       const first = one.semaphore('key', { max: 5 })
       const second = other.semaphore('key', { max: 5 })
@@ -104,7 +104,7 @@ export function exclusion(fixture: EngineFixture): void {
       await Promise.all(
         (await boxes.several(3)).flatMap(box => [task(box, true), task(box, false), task(box, false)]),
       )
-      // A writer weighs as much as 100 readers, so a reader beside it would show.
+      // A writer weighs as much as 100 readers, so a reader at the same time would show.
       assert.equal(readers.most, 100)
       assert.equal(writers.most, 1)
       assert.equal(rising(writers.tokens), true)
@@ -206,7 +206,7 @@ export function exclusion(fixture: EngineFixture): void {
       await Promise.all(writers.map(async writer => (await writer).release()))
     })
 
-    test('a writer behind a downgraded grant of its own box does not get in beside a reader', async boxes => {
+    test('a writer behind a downgraded grant of its own box does not get in with a reader', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       const next = one.readWriteLock('key').write.acquire()

@@ -31,7 +31,7 @@ export class FaultInjectingEngine implements Engine {
   /** Disturbs operations; by default nothing does. */
   intercept: Intercept = (_, carryOut) => carryOut()
   /** Whether a hint reaches the box. */
-  hears: (hint: Hint) => boolean = () => true
+  delivers: (hint: Hint) => boolean = () => true
   readonly guarantees: Guarantees
   readonly name: string
   /** Like an engine outside this thread. */
@@ -61,12 +61,12 @@ export class FaultInjectingEngine implements Engine {
 
   join(member: SessionInfo, listener: Listener): Awaitable<void> {
     return this.#engine.join(member, {
-      wake: id => this.hears({ type: 'wake', id }) && listener.wake(id),
-      lost: (id, cause) => this.hears({ type: 'lost', id }) && listener.lost(id, cause),
-      wanted: id => this.hears({ type: 'wanted', id }) && listener.wanted(id),
-      reserved: key => this.hears({ type: 'reserved', id: key }) && listener.reserved(key),
-      changed: key => this.hears({ type: 'changed', id: key }) && listener.changed(key),
-      missed: () => this.hears({ type: 'missed', id: '' }) && listener.missed(),
+      wake: id => this.delivers({ type: 'wake', id }) && listener.wake(id),
+      lost: (id, cause) => this.delivers({ type: 'lost', id }) && listener.lost(id, cause),
+      wanted: id => this.delivers({ type: 'wanted', id }) && listener.wanted(id),
+      reserved: key => this.delivers({ type: 'reserved', id: key }) && listener.reserved(key),
+      changed: key => this.delivers({ type: 'changed', id: key }) && listener.changed(key),
+      missed: () => this.delivers({ type: 'missed', id: '' }) && listener.missed(),
       ended: cause => listener.ended(cause),
     })
   }
@@ -114,6 +114,6 @@ export class FaultInjectingEngine implements Engine {
   async freeze(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
     this.intercept = () => new Promise(() => undefined)
-    this.hears = () => false
+    this.delivers = () => false
   }
 }

@@ -9,10 +9,10 @@ import { LAPSING, locks, queued } from './time.js'
 
 /** P2: tokens of one key strictly increase in grant order. */
 export function fencing(fixture: EngineFixture): void {
-  describe('P2 fencing', () => {
+  describe('P2 tokens increase', () => {
     const test = testOn(fixture)
 
-    test('tokens rise over more waiters of one box than a grant has turns', async boxes => {
+    test('tokens increase over more waiters of one box than a grant has turns', async boxes => {
       const box = await boxes.open()
       const tokens: bigint[] = []
       await Promise.all(
@@ -22,7 +22,7 @@ export function fencing(fixture: EngineFixture): void {
       assert.equal(rising(tokens), true)
     })
 
-    test('the tokens of each key rise when it is locked in changing sets of keys', async boxes => {
+    test('the tokens of each key increase when it is locked in changing sets of keys', async boxes => {
       const all = await boxes.several(3)
       const random = new Random(5)
       const byKey = new Map(['a', 'b', 'c', 'd'].map(key => [key, [] as bigint[]]))
@@ -38,7 +38,7 @@ export function fencing(fixture: EngineFixture): void {
       for (const tokens of byKey.values()) assert.equal(rising(tokens), true)
     })
 
-    test('tokens of write grants rise across readers and downgrades', async boxes => {
+    test('tokens of write grants increase across readers and downgrades', async boxes => {
       const [one, other] = await boxes.pair()
       const tokens: bigint[] = []
       for (const box of [one, other, one, one]) {
@@ -52,7 +52,7 @@ export function fencing(fixture: EngineFixture): void {
       assert.equal(rising(tokens), true)
     })
 
-    test('tokens rise after every way in which a grant can end', async boxes => {
+    test('tokens increase after every way in which a grant can end', async boxes => {
       const [one, other] = await boxes.pair()
       const tokens: bigint[] = []
       const take = async (box: Box): Promise<bigint> => {
@@ -73,7 +73,7 @@ export function fencing(fixture: EngineFixture): void {
       assert.equal(rising(tokens), true)
     })
 
-    test('tokens rise after all boxes were closed and new ones opened', async boxes => {
+    test('tokens increase after all boxes were closed and new ones opened', async boxes => {
       const tokens: bigint[] = []
       for (let life = 0; life < 4; life++) {
         const [one, other] = await boxes.pair()

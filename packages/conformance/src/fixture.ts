@@ -8,7 +8,7 @@ export interface EngineFixture {
   readonly guarantees: Guarantees
   /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
   readonly hasClock?: boolean
-  /** Whether its places keep values in records beside the engine. */
+  /** Whether its places keep values in records outside the engine. */
   readonly hasRecords?: boolean
   /**
    * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox,
@@ -27,9 +27,9 @@ export interface EngineFixture {
 export interface Network {
   /** The engine of that box, not joined yet. */
   readonly engine: Engine
-  /** Breaks the connections, and refuses new ones until {@link mend}. */
+  /** Breaks the connections, and refuses new ones until {@link restore}. */
   cut(): void
-  mend(): void
+  restore(): void
   /** Delays each packet from now on. Those of one connection keep their order. */
   slowDown(delays: Delays): void
   /** The connections that are open now lose all that is sent this way, and stay open. New ones are not affected. */

@@ -9,7 +9,7 @@ const group = { most: 8, within: 20 }
 
 /** P13: a value from which a transaction named its keys must not change before the commit, also if it is not named. */
 export function foundKeys(fixture: EngineFixture): void {
-  describe('P13 nothing is lost', () => {
+  describe('P13 commits are atomic and durable', () => {
     const test = testOn(fixture)
 
     for (const [manner, options] of [
@@ -62,7 +62,7 @@ export function foundKeys(fixture: EngineFixture): void {
           await nothingHeld(other)
         })
 
-        test('a pointer that changes in every attempt leads to a conflict, and nothing is written', async boxes => {
+        test('a pointer that changes in every attempt causes a conflict, and nothing is written', async boxes => {
           const [one, other] = await boxes.pair()
           let moves = 0
           const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
@@ -76,7 +76,7 @@ export function foundKeys(fixture: EngineFixture): void {
           await nothingHeld(other)
         })
 
-        test('a pointer that does not change takes one attempt, and the transaction can not write it', async boxes => {
+        test('a pointer that does not change takes one attempt, and the transaction cannot write it', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           await point(store, 'A')

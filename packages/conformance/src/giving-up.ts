@@ -11,7 +11,7 @@ import { locks, nothingHeld, pause, queued, soFar, timed, until } from './time.j
 
 /** P8: a timeout or an abort settles at once and leaves nothing behind. */
 export function givingUp(fixture: EngineFixture): void {
-  describe('P8 clean give-up', () => {
+  describe('P8 giving up leaves nothing behind', () => {
     const test = testOn(fixture)
 
     test('a wait ends at its time limit, not before, and leaves no request', async boxes => {
@@ -134,7 +134,7 @@ export function givingUp(fixture: EngineFixture): void {
       await nothingHeld(one)
     })
 
-    test('an abort at the moment of the grant leaves nothing, whichever comes first', async boxes => {
+    test('an abort at the moment of the grant leaves nothing, in either order', async boxes => {
       const [one, other] = await boxes.pair()
       const random = new Random(29)
       for (let round = 0; round < 40; round++) {
@@ -170,7 +170,7 @@ export function givingUp(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a request that can not be cancelled vanishes within a lease', async boxes => {
+    test('a request that cannot be cancelled vanishes within a lease', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
@@ -197,7 +197,7 @@ export function givingUp(fixture: EngineFixture): void {
   })
 }
 
-/** Asserts that the request is taken out. A request that nobody takes out lapses a claim window after its wait. */
+/** Asserts that the request is removed. Otherwise it expires a claim window after its wait. */
 async function withdrawn(box: Box): Promise<void> {
   assert.below(await timed(() => queued(box, 'key', 0)), CLAIM_WINDOW * 0.8)
 }

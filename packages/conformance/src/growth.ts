@@ -22,10 +22,10 @@ const LIVES = 32
 
 /** P12: nothing grows with each key or id that was ever used. */
 export function growth(fixture: EngineFixture): void {
-  describe('keys and ids that come and go', () => {
+  describe('keys and IDs that come and go', () => {
     const test = testOn(fixture)
 
-    test.alone('by the thousand leave nothing in memory', async boxes => {
+    test.alone('leave nothing in memory by the thousand', async boxes => {
       const [one, other] = await boxes.pair()
       let used = 0
       const round = async (): Promise<void> => {
@@ -52,7 +52,7 @@ export function growth(fixture: EngineFixture): void {
       assert.atMost(grown, SLACK)
     })
 
-    test.alone('of boxes that are open for a moment each leave no records', async boxes => {
+    test.alone('of short-lived boxes leave no records', async boxes => {
       const { place } = boxes
       if (!place.size) return
       let lives = 0

@@ -77,7 +77,7 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
       const store = box.store('s', options)
-      engine.hears = () => false
+      engine.delivers = () => false
       for (const later of [true, false]) {
         const taken = store.transaction(['key'], async transaction => {
           const report = (await locks(other, 's/key'))[0]!

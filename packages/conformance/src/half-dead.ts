@@ -10,13 +10,13 @@ const RECOVERED = 30_000
 /** The lease of what a box held meanwhile. */
 const LEASE = 10_000
 
-/** P1, P9, P12: connections that swallow what is sent one way, and stay open. */
+/** P1, P9, P12: connections that swallow data in one direction, and stay open. */
 export function halfDead(fixture: EngineFixture): void {
-  describe('connections that swallow', () => {
+  describe('half-dead connections', () => {
     const test = testOn(fixture)
 
     for (const way of ['requests', 'replies'] as const) {
-      test.alone(`${way}: the others go on, and the box comes back by itself`, async boxes => {
+      test.alone(`${way}: the others continue, and the box recovers by itself`, async boxes => {
         const [box, network] = await boxes.overNetwork()
         const near = await boxes.pair()
         const held = await box.mutex('held').acquire({ lease: LEASE })

@@ -87,7 +87,7 @@ const ADVERSE_PATIENCE = 240_000
 
 /**
  * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, a spoiled value,
- * distance, jitter, lost hints, and connections that swallow what is sent. A check takes at most four minutes, and
+ * distance, jitter, lost hints, and connections that swallow data. A check takes at most four minutes, and
  * measures memory or shares of time: run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */

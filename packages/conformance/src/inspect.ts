@@ -181,7 +181,7 @@ export function inspecting(fixture: EngineFixture): void {
       assert.deepEqual(await locks(one), [])
     })
 
-    test('inspecting changes nothing', async boxes => {
+    test('inspect changes nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const asked = other.mutex('key').acquire()

@@ -64,8 +64,8 @@ const fates: readonly (readonly [name: string, meet: (store: Store, key: string)
 /** P13: an id is kept for the retention of its own transaction. */
 export function keptIds(fixture: EngineFixture): void {
   const test = testOn(fixture)
-  describe('P13 nothing is lost', () => {
-    test('an id is kept for its own retention, whatever happens to its key', async boxes => {
+  describe('P13 commits are atomic and durable', () => {
+    test('an ID is kept for its own retention, regardless of its key', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s')
       for (const [key, meet] of fates) {

@@ -261,7 +261,7 @@ export function limits(fixture: EngineFixture): void {
       await assert.rejects(limiter.key('anna').decide(), closed)
     })
 
-    test('a wait that can not be met is refused at once, and a full queue refuses with a BusyError', async boxes => {
+    test('a wait that cannot be met is refused at once, and a full queue refuses with a BusyError', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
       await limiter.acquire()
@@ -278,24 +278,24 @@ export function limits(fixture: EngineFixture): void {
     test('the engine reports how many processes wait for permits', async boxes => {
       const others = await boxes.several(2)
       const [box, engine] = await boxes.withFaults()
-      const told: number[] = []
+      const contenders: number[] = []
       engine.interceptReserve = async (request, carryOut) => {
         const answer = await carryOut()
         // The first request of a process only measures the time to the engine.
-        if (request.units.length > 0) told.push(answer.reserved.contenders)
+        if (request.units.length > 0) contenders.push(answer.reserved.contenders)
         return answer
       }
       const options = { limit: 1, per: '1m' } as const
       const limiter = box.limiter('api', options)
       await limiter.acquire()
-      assert.deepEqual(told, [0])
+      assert.deepEqual(contenders, [0])
       const waiting = others.map(other => other.limiter('api', options).acquire())
       const ended = Promise.allSettled(waiting)
       await until('all three are counted', async () => {
         await assert.rejects(limiter.acquire(1, { wait: 0 }), BusyError)
-        return told.at(-1) === 3
+        return contenders.at(-1) === 3
       })
-      assert.above(told[1], 0)
+      assert.above(contenders[1], 0)
       for (const other of others) await other.limiter('api', options).close()
       await ended
     })
@@ -369,7 +369,7 @@ export function limits(fixture: EngineFixture): void {
       limiters[0]!.setLimit(8)
       limiters[1]!.setLimit(8, 400)
       assert.throws(() => limiters[1]!.setLimit(8, 500), InvalidArgumentError)
-      await until('both go by the new one', async () => {
+      await until('both use the new one', async () => {
         const permit = await one.limiter('api', options).tryAcquire(8)
         permit?.refund()
         return permit !== undefined
@@ -393,10 +393,10 @@ export function limits(fixture: EngineFixture): void {
       }
       const options = { limit: 1, per: '4s' } as const
       const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
-      // The windows begin 4 s apart. The check goes by instants: a stalled machine makes a wait shorter.
+      // The windows begin 4 s apart. The check uses instants: a stalled machine makes a wait shorter.
       const thirdWindow = performance.now() + 6000
       await limiters[0].acquire()
-      // A process reserves one window at most, so a waiter of another box has to be before it.
+      // A process reserves one window at most, so a waiter of another box must be before it.
       const before = limiters[0].acquire()
       await until('it has its instant', async () => {
         const asked = performance.now()
@@ -441,7 +441,7 @@ export function limits(fixture: EngineFixture): void {
       assert.equal(await other.limiter('daily', calendar).tryAcquire(), undefined)
     })
 
-    test('an engine out of reach is distinguished from a reached limit', async boxes => {
+    test('an unreachable engine is distinguished from a reached limit', async boxes => {
       const [box, engine] = await boxes.withFaults()
       const failure = new UnavailableError('it is away')
       const options = { limit: 2, per: '1m' } as const
@@ -488,7 +488,7 @@ export function limits(fixture: EngineFixture): void {
       assert.hasLength(getEventListeners(signal, 'abort'), 0)
     })
 
-    test('bad input is refused before anything is sent', async boxes => {
+    test('invalid input is refused before anything is sent', async boxes => {
       const [box, engine] = await boxes.withFaults()
       let asked = 0
       engine.interceptReserve = (_, carryOut) => {

@@ -11,7 +11,7 @@ const AT_ONCE = LOOK_EVERY / 2
 
 /** P5: hints of a process that ends arrive at once, and a lost connection or a failed read loses none. */
 export function lostHints(fixture: EngineFixture): void {
-  describe('P5 hints in time', () => {
+  describe('P5 waiters learn of lost hints', () => {
     const test = testOn(fixture)
     const processes = fixture.guarantees.scope !== 'thread'
     const watches = keepsValues(fixture) && fixture.hasRecords !== true
@@ -35,7 +35,7 @@ export function lostHints(fixture: EngineFixture): void {
         const entries = await given(boxes, signal => box.store('s').watch('key', signal))
         const child = boxes.program('leaver', 'put')
         assert.equal((await child.end()).status, 0)
-        const took = await timed(() => until('it is told', () => entries.at(-1)?.value === 'changed'))
+        const took = await timed(() => until('it is notified', () => entries.at(-1)?.value === 'changed'))
         assert.below(took, AT_ONCE)
       },
     )
@@ -65,7 +65,7 @@ export function lostHints(fixture: EngineFixture): void {
       }
       await one.store('s').put('key', 'changed')
       await one.election('e').campaign()
-      await until('both were told', () => failed >= 2)
+      await until('both were notified', () => failed >= 2)
       engine.restore()
       const took = await timed(async () => {
         await until('the change is read', () => entries.at(-1)?.value === 'changed')
@@ -89,11 +89,11 @@ export function lostHints(fixture: EngineFixture): void {
         await held.release()
         await term?.release()
         if (watches) await one.store('s').put('key', 'changed')
-        network.mend()
+        network.restore()
         const took = await timed(async () => {
           await (await asked).release()
-          await until('the end of the term is told', () => leaders.at(-1) === undefined)
-          await until('the change is told', () => !watches || entries.at(-1)?.value === 'changed')
+          await until('the end of the term is reported', () => leaders.at(-1) === undefined)
+          await until('the change is reported', () => !watches || entries.at(-1)?.value === 'changed')
         })
         assert.below(took, AT_ONCE)
       },

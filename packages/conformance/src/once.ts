@@ -86,7 +86,7 @@ export function once(fixture: EngineFixture): void {
       assert.has(await other.oncePer('nightly', 'monday', () => 'done'), { ran: true, result: 'done' })
     })
 
-    test('is done by another box when its process falls silent in the middle', async boxes => {
+    test('is done by another box when its process stops responding in the middle', async boxes => {
       const other = await boxes.open()
       const [silent, engine] = await boxes.withFaults()
       let began = (): void => undefined

@@ -77,7 +77,7 @@ export function order(fixture: EngineFixture): void {
       )
     })
 
-    test('a try during a hand-over does not overtake a waiter', async boxes => {
+    test('an attempt during a hand-over does not overtake a waiter', async boxes => {
       const all = await boxes.several(3)
       const held = await all[0]!.mutex('key').acquire()
       const waiting = all[1]!.mutex('key').acquire()

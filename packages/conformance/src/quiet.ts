@@ -7,7 +7,7 @@ import { LAPSING, locks, pause, timed, until } from './time.js'
 
 /** P12: the library keeps no finished process alive, causes no unhandled rejection, and leaves nothing behind. */
 export function quiet(fixture: EngineFixture): void {
-  describe('P12 quiet', () => {
+  describe('P12 no leaks, no background errors', () => {
     const test = testOn(fixture)
 
     const scenes = [
@@ -23,7 +23,7 @@ export function quiet(fixture: EngineFixture): void {
       ['transactions', 'transactions that are done'],
     ] as const
     for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
-      test(`${what} keeps no process alive`, async boxes => {
+      test(`a process with ${what} exits`, async boxes => {
         const child = boxes.program('quiet', scene)
         await child.printed('done')
         const took = await timed(() => child.end())
@@ -82,7 +82,7 @@ export function quiet(fixture: EngineFixture): void {
           while ((await goesOn()) && left > 0) left--
           assert.notEqual(left, 0, `the event loop has no turn during ${String(attempt)}`)
         }
-        network.mend()
+        network.restore()
       },
     )
 

@@ -3,11 +3,11 @@ import { assert } from './assert.js'
 import { IndeterminateError, LostError, type LostEvent } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { LAPSING, locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
+import { LAPSING, locks, pause, queued, NOTIFIED_BY_RENEWAL, until } from './time.js'
 
 /** P7: releasing, renewing or retrying a release never touches another grant. */
 export function release(fixture: EngineFixture): void {
-  describe('P7 release is conditional', () => {
+  describe('P7 a release affects only its own grant', () => {
     const test = testOn(fixture)
 
     test('releasing a lost grant rejects with a LostError and does not affect the next holder', async boxes => {
@@ -24,10 +24,10 @@ export function release(fixture: EngineFixture): void {
     test('a release that finds the grant gone rejects with a LostError, and is published as a loss', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
-      const lost = boxes.heard<LostEvent>('lock:lost', box)
-      const released = boxes.heard('lock:released', box)
+      const lost = boxes.events<LostEvent>('lock:lost', box)
+      const released = boxes.events('lock:released', box)
       // No hint reports to the box that its grant was taken away.
-      engine.hears = () => false
+      engine.delivers = () => false
       const grant = await box.mutex('key').acquire()
       await other.forceRelease('key', grant.token)
       await assert.rejects(grant.release(), LostError)
@@ -129,13 +129,13 @@ export function release(fixture: EngineFixture): void {
 
     test('an operator can take a grant away by its token', async boxes => {
       const [one, other] = await boxes.pair()
-      const grant = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
-      const told = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
+      const grant = await one.mutex('key').acquire({ lease: NOTIFIED_BY_RENEWAL })
+      const lost = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
       const waiting = other.mutex('key').acquire()
       await queued(other, 'key', 1)
       assert.equal(await other.forceRelease('key', grant.token), true)
       const next = await waiting
-      await told
+      await lost
       assert.throws(() => grant.assertHeld(), LostError)
       await assert.rejects(grant.release(), LostError)
       next.assertHeld()
@@ -144,7 +144,7 @@ export function release(fixture: EngineFixture): void {
 
     test('an operator can take a grant away by the token that inspect shows', async boxes => {
       const [one, other] = await boxes.pair()
-      const grant = await one.mutex('a', 'b').acquire({ lease: TOLD_BY_RENEWAL })
+      const grant = await one.mutex('a', 'b').acquire({ lease: NOTIFIED_BY_RENEWAL })
       const { token } = (await locks(other, 'b'))[0]!.holders[0]!
       assert.equal(await other.forceRelease('b', token!), true)
       assert.deepEqual(await locks(other), [])
@@ -153,7 +153,7 @@ export function release(fixture: EngineFixture): void {
 
     test("a waiter in the holder's box gets the lock that an operator took away", async boxes => {
       const [one, other] = await boxes.pair()
-      const stuck = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
+      const stuck = await one.mutex('key').acquire({ lease: NOTIFIED_BY_RENEWAL })
       const waiting = one.mutex('key').acquire()
       assert.equal(await other.forceRelease('key', stuck.token), true)
       const next = await waiting
@@ -180,8 +180,8 @@ export function release(fixture: EngineFixture): void {
 
     test('the token of an earlier holder takes nothing from the next holder in the same box', async boxes => {
       const box = await boxes.open()
-      const first = await box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
-      const waiting = box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
+      const first = await box.mutex('key').acquire({ lease: NOTIFIED_BY_RENEWAL })
+      const waiting = box.mutex('key').acquire({ lease: NOTIFIED_BY_RENEWAL })
       await first.release()
       const second = await waiting
       assert.equal(await box.forceRelease('key', first.token), false)
@@ -212,8 +212,8 @@ export function release(fixture: EngineFixture): void {
     test('an operator can take away one of several readers', async boxes => {
       const [one, other] = await boxes.pair()
       const grants = [
-        await one.readWriteLock('key').read.acquire({ lease: TOLD_BY_RENEWAL }),
-        await one.readWriteLock('key').read.acquire({ lease: TOLD_BY_RENEWAL }),
+        await one.readWriteLock('key').read.acquire({ lease: NOTIFIED_BY_RENEWAL }),
+        await one.readWriteLock('key').read.acquire({ lease: NOTIFIED_BY_RENEWAL }),
       ]
       assert.equal(await other.forceRelease('key', grants[0]!.token), true)
       await until('its holder knows', () => grants[0]!.signal.aborted)
@@ -245,7 +245,7 @@ export function release(fixture: EngineFixture): void {
       assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
     })
 
-    test('a second downgrade does nothing, and a lost grant can not be downgraded', async boxes => {
+    test('a second downgrade does nothing, and a lost grant cannot be downgraded', async boxes => {
       const [one, other] = await boxes.pair()
       const { write } = one.readWriteLock('key')
       const grant = await write.acquire()

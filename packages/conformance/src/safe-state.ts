@@ -9,7 +9,7 @@ import { watching } from './watching.js'
 
 /** P13: a committed change is there, and a change whose grant was lost is rejected by the store. */
 export function safeState(fixture: EngineFixture): void {
-  describe('P13 nothing is lost', () => {
+  describe('P13 commits are atomic and durable', () => {
     values(fixture)
     for (const [manner, options] of [
       ['each on its own', {}],

@@ -88,7 +88,7 @@ export function sharedCommits(fixture: EngineFixture): void {
       for (const index of [0, 1, 3]) assert.equal((await store.get(`key ${index}`))!.value, 'committed')
     })
 
-    test('an id that is used several times in a group happens once', async boxes => {
+    test('a transaction whose ID is used several times in a group happens once', async boxes => {
       const box = await boxes.open()
       const store = box.store('s', { group })
       const outcomes = await Promise.all(
@@ -109,7 +109,7 @@ export function sharedCommits(fixture: EngineFixture): void {
       assert.equal((await store.get('sum'))!.value, 1)
     })
 
-    test('an id whose first try fails is tried by the next transaction of the group', async boxes => {
+    test('an ID whose first attempt fails is tried by the next transaction of the group', async boxes => {
       const box = await boxes.open()
       const store = box.store('s', { group })
       let tries = 0
@@ -173,7 +173,7 @@ export function sharedCommits(fixture: EngineFixture): void {
       )
     })
 
-    test('groups of several boxes work side by side, each key in order', async boxes => {
+    test('groups of several boxes work at the same time, each key in order', async boxes => {
       const all = await boxes.several(3)
       const task = async (box: Box, index: number): Promise<void> => {
         const store = box.store('s', { group: { most: 8, within: 20 } })

@@ -10,13 +10,13 @@ const LOOKED = HEARTBEAT_INTERVAL + CLAIM_WINDOW
 
 /** P5: hints that never arrive, over connections that stay open, while commands work. */
 export function silentHints(fixture: EngineFixture): void {
-  describe('hints that never arrive', () => {
+  describe('lost hints', () => {
     const test = testOn(fixture)
 
     for (const before of [true, false]) {
       const since = before ? 'since before the box first waited' : 'after it had waited'
 
-      test(`${since}: waiters look by themselves`, async boxes => {
+      test(`${since}: waiters find out by checking`, async boxes => {
         const [other, network] = await boxes.overNetwork()
         const box = await boxes.open()
         const wait = async (): Promise<number> => {

@@ -3,12 +3,12 @@ import type { Box, Grant, InspectOptions, LockReport } from 'signalbox'
 import { assert } from './assert.js'
 
 /** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
-export const TOLD_BY_RENEWAL = 4500
+export const NOTIFIED_BY_RENEWAL = 4500
 
 /** The lease of a grant that is to be lost: milliseconds, longer than a busy engine takes to answer. */
 export const LAPSING = 1000
 
-/** Waits for so many milliseconds, at least. */
+/** Waits for at least this many milliseconds. */
 export function pause(duration: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, duration))
 }
@@ -57,7 +57,7 @@ export async function timed(task: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Watches how long this process or the engine stands still. Until then a check can't tell by time what is right.
+ * Watches how long this process or the engine stands still. Until then a check can't judge by time.
  * @returns ends the watch, and gives the longest time between two answers: milliseconds
  */
 export function watchStandstills(box: Box): () => Promise<number> {
@@ -142,7 +142,7 @@ export async function nothingHeld(box: Box, prefix?: string): Promise<void> {
   await until('nothing is held', async () => (await locks(box, prefix)).length === 0)
 }
 
-/** Waits until so many requests wait in the engine for a key. */
+/** Waits until a number of requests wait in the engine for a key. */
 export async function queued(box: Box, key: string, count: number): Promise<void> {
   await until(`${count} wait for ${key}`, async () => {
     const [report] = await locks(box, key, { exact: true })

@@ -7,7 +7,7 @@ import type { EngineFixture } from './fixture.js'
 export function transactionIds(fixture: EngineFixture, options: StoreOptions): void {
   const test = testOn(fixture)
 
-  test('an id makes a transaction happen once', async boxes => {
+  test('an ID makes a transaction happen once', async boxes => {
     const [one, other] = await boxes.pair()
     let runs = 0
     const commit = (box: Box, id: string) =>
@@ -32,7 +32,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.equal(runs, 3)
   })
 
-  test('an id is remembered after its key was deleted', async boxes => {
+  test('an ID is remembered after its key was deleted', async boxes => {
     const [one, other] = await boxes.pair()
     const move = (box: Box) =>
       box.store('s', options).transaction(
@@ -52,7 +52,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.equal((await one.store('s').get('sum'))!.value, 1)
   })
 
-  test('an id belongs to the first key that was named, not to all', async boxes => {
+  test('an ID belongs to the first named key, not to all', async boxes => {
     const box = await boxes.open()
     const store = box.store('s', options)
     const run = (...keys: string[]) => store.transaction(keys, () => 'done', { id: 'same' })
@@ -61,7 +61,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.deepEqual(await run('b'), { applied: false })
   })
 
-  test('each part of a transaction happens once, also when it is repeated beside other parts', async boxes => {
+  test('each part of a transaction happens once, also when it is repeated with other parts', async boxes => {
     const [one, other] = await boxes.pair()
     const count = async (box: Box, ...ids: string[]) => {
       const outcome = await box.store('s', options).transaction(
@@ -81,7 +81,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.equal((await one.store('s').get('sum'))!.value, 3)
   })
 
-  test('a transaction that failed does not use up its id', async boxes => {
+  test('a transaction that failed does not use up its ID', async boxes => {
     const box = await boxes.open()
     const store = box.store('s', options)
     const failing = store.transaction(['a'], () => Promise.reject(new Error('failed')), { id: 'x' })

@@ -62,7 +62,7 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     assert.deepEqual(await locks(all[0]!), [])
   })
 
-  test('tokens of transactions rise', async boxes => {
+  test('tokens of transactions increase', async boxes => {
     const all = await boxes.several(2)
     const tokens: bigint[] = []
     for (let round = 0; round < 8; round++) {
@@ -103,7 +103,7 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     await nothingHeld(box)
   })
 
-  test('a transaction can not use a key that it did not name', async boxes => {
+  test('a transaction cannot use a key that it did not name', async boxes => {
     const box = await boxes.open()
     const store = box.store('s', options)
     for (const touch of ['get', 'put', 'delete'] as const) {
@@ -157,7 +157,7 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     await nothingHeld(other)
   })
 
-  test('keys that change every time lead to a conflict after the given attempts', async boxes => {
+  test('keys that change every time cause a conflict after the given attempts', async boxes => {
     const [box, other] = await boxes.pair()
     const store = box.store('s', options)
     const moving = store.transaction(
@@ -220,7 +220,7 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     assert.equal((await store.get('b'))!.value, 'inner')
   })
 
-  test('a transaction goes on while its box drains, and new ones are refused', async boxes => {
+  test('a transaction continues while its box drains, and new ones are refused', async boxes => {
     const [one, other] = await boxes.pair()
     const store = one.store('s', options)
     let begun = false

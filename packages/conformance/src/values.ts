@@ -107,7 +107,7 @@ export function values(fixture: EngineFixture): void {
       assert.equal((await all[0]!.store('s').get('sum'))!.value, 36)
     })
 
-    test("all of many concurrent writes of one key are carried out, also beside another box's", async boxes => {
+    test("all of many concurrent writes of one key are applied, also with those of another box", async boxes => {
       const all = await boxes.several(2)
       const [one] = all.map(box => box.store('s'))
       const numbers = Array.from({ length: 200 }, (_, index) => index)
@@ -141,7 +141,7 @@ export function values(fixture: EngineFixture): void {
       }
     })
 
-    test('committed values are there after all boxes were closed', async boxes => {
+    test('committed values remain after all boxes were closed', async boxes => {
       const box = await boxes.open()
       await box.store('s').put('put', 1)
       await box.store('s').transaction(['a', 'b'], transaction => {

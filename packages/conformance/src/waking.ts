@@ -38,7 +38,7 @@ async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promis
 
 /** P5: a release wakes exactly the waiters that can run now. The others only renew their entries. */
 export function waking(fixture: EngineFixture): void {
-  describe('P5 woken, not polling', () => {
+  describe('P5 waiters are woken', () => {
     const test = testOn(fixture)
 
     /** A box that has waited once: a first wait may open connections, and poll when they are there. */
@@ -105,7 +105,7 @@ export function waking(fixture: EngineFixture): void {
       assert.deepEqual(seen, { state: 'pending', waiting: [1, 0], woken: [1, 1] })
     })
 
-    test('a waiter behind a short, renewed lease polls about once a lease', async boxes => {
+    test('a waiter behind a short, renewed lease checks in about once a lease', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire({ lease: 4000 })
       const [box, engine] = await practised(boxes)
@@ -130,7 +130,7 @@ export function waking(fixture: EngineFixture): void {
       assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
     })
 
-    test.alone('released permits wake as many waiters as they suffice for', async boxes => {
+    test.alone('released permits wake as many waiters as they are enough for', async boxes => {
       const { polls, states } = await released(boxes, permits(3), Array<Ask>(4).fill(permits(1)), 3)
       assert.deepEqual(polls, [1, 1, 1, 0])
       assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
@@ -156,7 +156,7 @@ export function waking(fixture: EngineFixture): void {
       assert.deepEqual(seen, [0, 1])
     })
 
-    test('a woken waiter runs long before its next poll', async boxes => {
+    test('a woken waiter runs long before its next check-in', async boxes => {
       const holder = await boxes.open()
       for (let round = 0; round < 5; round++) {
         const held = await holder.mutex('key').acquire()
@@ -206,11 +206,11 @@ export function waking(fixture: EngineFixture): void {
       assert.below(await timed(() => asked), 3500)
     })
 
-    test("a waiter that receives no hints gets the key when the holder's lease is over", async boxes => {
+    test("a waiter that receives no hints gets the key when the holder's lease expires", async boxes => {
       const holder = await boxes.open()
       await holder.mutex('key').acquire({ lease: LAPSING, renew: false })
       const [box, engine] = await boxes.withFaults()
-      engine.hears = () => false
+      engine.delivers = () => false
       const took = await timed(() => box.mutex('key').acquire())
       assert.below(took, 5000)
     })

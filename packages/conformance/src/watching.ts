@@ -10,7 +10,7 @@ export function watching(fixture: EngineFixture): void {
   const test = testOn(fixture)
 
   describe('watching', () => {
-    test('a watch gives the current entry and one after each change', async boxes => {
+    test('a watch yields the current entry and one after each change', async boxes => {
       const [one, other] = await boxes.pair()
       const watch = one.store('s').watch<number>('key')
       assert.equal((await watch.next()).value, undefined)
@@ -46,7 +46,7 @@ export function watching(fixture: EngineFixture): void {
       assert.hasLength(getEventListeners(controller.signal, 'abort'), 0)
     })
 
-    test('a watch gives nothing for other keys, nor for deleting an absent key', async boxes => {
+    test('a watch yields nothing for other keys, nor for deleting an absent key', async boxes => {
       const [one, other] = await boxes.pair()
       const watch = one.store('s').watch('key')
       await watch.next()
@@ -78,7 +78,7 @@ export function watching(fixture: EngineFixture): void {
       await ending
     })
 
-    test('each of several watches of a key gets the change', async boxes => {
+    test('each of several watches of a key yields the change', async boxes => {
       const [one, other] = await boxes.pair()
       const watches = [one, one, other].map(box => box.store('s').watch('key'))
       for (const watch of watches) await watch.next()

@@ -12,7 +12,7 @@ export function wholeness(fixture: EngineFixture): void {
   describe('P6 all or nothing', () => {
     const test = testOn(fixture)
 
-    test('a set of keys that is refused leaves its free keys free', async boxes => {
+    test('a refused set of keys leaves its free keys free', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b').acquire()
       assert.equal(await other.mutex('a', 'b', 'c').tryAcquire(), undefined)

@@ -48,11 +48,11 @@ describe('an assertion of the conformance kit', () => {
     ['throws', () => assert.throws(() => 7), 'exception'],
   ]
 
-  test.each(failing)('%s throws an error that names both sides', async (_, look, told) => {
+  test.each(failing)('%s throws an error that names both sides', async (_, look, expected) => {
     const error: unknown = await Promise.resolve()
       .then(look)
       .catch((reason: unknown) => reason)
     expect(error instanceof AssertionError || error instanceof Refused).toBe(true)
-    expect((error as Error).message).toContain(told)
+    expect((error as Error).message).toContain(expected)
   })
 })

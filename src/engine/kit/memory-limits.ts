@@ -2,7 +2,8 @@ import type { Clock, Timer } from '../../clock.js'
 import type { LimiterState } from '../limits/reserve.js'
 
 /**
- * The pause between two sweeps: milliseconds, and so many more for each limiter, so that sweeps cost next to nothing.
+ * The pause between two sweeps, and its increase for each limiter, in milliseconds, so that sweeps cost next to
+ * nothing.
  */
 const LEAST_PAUSE = 1000
 const PAUSE_EACH = 0.01

@@ -6,7 +6,7 @@ import type { Entry, Request } from '../lock-table.js'
 import { MemoryLimits } from './memory-limits.js'
 import type { EngineState } from './state-engine.js'
 
-/** At least so many ids are recorded between two sweeps. */
+/** Minimum number of IDs recorded between two sweeps. */
 const LEAST_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 

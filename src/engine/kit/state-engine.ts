@@ -58,7 +58,7 @@ interface Decided<Outcome> {
   readonly outcome: Outcome
   readonly effects: readonly AnyEffect[]
   /** The other sessions to notify, as far as they are known. */
-  readonly told: ReadonlyMap<string, SessionInfo>
+  readonly recipients: ReadonlyMap<string, SessionInfo>
 }
 
 /**
@@ -160,16 +160,16 @@ export abstract class StateEngine implements Engine {
     return new Promise<void>(resolve => (this.#onIdle = resolve)).then(() => this.#leave())
   }
 
-  /** Tells the box a hint. */
+  /** Sends the box a hint. */
   protected receive({ type, about }: Hint): void {
     this.#listener?.[type](about)
   }
 
   #submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     const deciding = this.transact(state => this.#decide(state, operation), operation)
-    if (!(deciding instanceof Promise)) return this.#tell(operation, deciding)
-    const telling = deciding.then(decided => this.#tell(operation, decided))
-    return operation.type === 'enqueue' ? this.#enqueued(operation.request, telling) : telling
+    if (!(deciding instanceof Promise)) return this.#deliver(operation, deciding)
+    const delivering = deciding.then(decided => this.#deliver(operation, decided))
+    return operation.type === 'enqueue' ? this.#enqueued(operation.request, delivering) : delivering
   }
 
   async #enqueued<Outcome>(request: LockRequest, answer: Promise<Outcome>): Promise<Outcome> {
@@ -183,17 +183,17 @@ export abstract class StateEngine implements Engine {
 
   #decide<O extends Operation>(state: EngineState, operation: O): Decided<OutcomeOf<O>> {
     if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.request))
-      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], told: NO_SESSION }
+      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], recipients: NO_SESSION }
     const machine = this.#machineOver(state)
     const effects: AnyEffect[] = (this.#effects = [])
     const outcome = machine.decide(operation, this.now())
-    if (effects.length === 0) return { outcome, effects, told: NO_SESSION }
-    const told = new Map<string, SessionInfo>()
+    if (effects.length === 0) return { outcome, effects, recipients: NO_SESSION }
+    const recipients = new Map<string, SessionInfo>()
     for (const { session } of effects) {
       const info = session === this.#session ? undefined : state.member(session)
-      if (info) told.set(session, info)
+      if (info) recipients.set(session, info)
     }
-    return { outcome, effects, told }
+    return { outcome, effects, recipients }
   }
 
   #machineOver(state: EngineState): StateMachine {
@@ -204,12 +204,15 @@ export abstract class StateEngine implements Engine {
     return this.#machine
   }
 
-  #tell<Outcome>(operation: Operation, { outcome, effects, told }: Decided<Outcome>): Awaitable<Outcome> {
+  #deliver<Outcome>(
+    operation: Operation,
+    { outcome, effects, recipients }: Decided<Outcome>,
+  ): Awaitable<Outcome> {
     const settling = this.settle?.(operation, outcome)
     const underway: Promise<unknown>[] = settling instanceof Promise ? [settling] : []
     for (const effect of effects) {
       const hint = { type: effect.type, about: effect.type === 'changed' ? effect.key : effect.id }
-      const to = told.get(effect.session)
+      const to = recipients.get(effect.session)
       if (effect.session === this.#session) this.receive(hint)
       else if (to) {
         const notified = this.notify(to, hint)

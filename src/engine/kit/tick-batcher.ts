@@ -4,8 +4,8 @@ import type { Awaitable } from '../contract.js'
 export type Defer = (run: () => void) => void
 
 /**
- * The default. A microtask that queues a tick runs after all promise reactions of the present tick, whatever has called
- * this.
+ * The default. A microtask that queues a tick runs after all promise reactions of the present tick, no matter what
+ * called this.
  */
 export const endOfTick: Defer = run => queueMicrotask(() => process.nextTick(run))
 
@@ -39,7 +39,7 @@ export class TickBatcher<Job> {
     this.#start()
   }
 
-  /** Takes out the jobs that wait, the oldest first: at most so many. */
+  /** Takes out waiting jobs, the oldest first, up to a maximum number. */
   take(most = Infinity): Job[] {
     if (this.#jobs.length <= most) {
       const jobs = this.#jobs

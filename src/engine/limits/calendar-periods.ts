@@ -71,7 +71,7 @@ export class ZoneDays implements CalendarPeriods {
   }
 }
 
-/** The first whole second above `low`, `high` at the most, from which on a condition holds. */
+/** The first whole second above `low`, and at most `high`, from which a condition holds. */
 function firstSecond(low: number, high: number, holds: (time: number) => boolean): number {
   let before = Math.floor(low / SECOND)
   let after = Math.ceil(high / SECOND)

@@ -16,8 +16,8 @@ export interface PeriodCount {
 const FIELDS = 3
 
 /**
- * At most `limit` permits in each period of the wall clock, as a service counts that begins anew with each second or
- * day. Around the end of a period up to twice as many can come within a moment.
+ * At most `limit` permits in each period of the wall clock, as a service counts that starts from zero with each second
+ * or day. Around the end of a period up to twice as many can come within a moment.
  *
  * Permits that were given ahead can be given back. They are there for other callers as soon as nothing is given any
  * more in a later period, because no grant is for an earlier time than the one before it.

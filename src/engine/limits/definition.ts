@@ -13,7 +13,7 @@ export interface WindowDefinition {
   readonly limit: number
   /** Milliseconds, as of all that follows. */
   readonly per: number
-  /** For how long a reserved permit may be used at the least. */
+  /** Minimum time for which a reserved permit may be used. */
   readonly hold: number
   /** By how much the window is longer for jitter and for the hold. */
   readonly guard: number
@@ -22,8 +22,8 @@ export interface WindowDefinition {
 }
 
 /**
- * Keeps an engine's state of a limit to a few kilobytes at the most. Grants that share an entry come back with the last
- * of them, which keeps the bound and costs a 256th of the rate at the most.
+ * Keeps an engine's state of a limit to at most a few kilobytes. Grants that share an entry come back with the last of
+ * them, which keeps the bound and costs at most a 256th of the rate.
  */
 export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256, inOrder: false }
 
@@ -89,7 +89,7 @@ export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDay
   return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)
 }
 
-/** How much later than a permit the next one after so many others can come at the earliest: milliseconds. */
+/** The minimum time between a permit and the one that comes after a number of others, in milliseconds. */
 export function leastDelay(windows: readonly WindowDefinition[], others: number): number {
   const delays = windows.map(({ kind, limit, per, guard }) => {
     const full = Math.floor(others / limit)

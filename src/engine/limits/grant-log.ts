@@ -65,7 +65,7 @@ export function timeAfter(log: GrantLog, time: number): number | undefined {
 /**
  * Adds a grant and forgets what is older than `memory`. A grant for an earlier time than the newest shares an entry
  * that has its time, or a later one that is less than a grain away. So entries never get denser than grains.
- * @param grain grants within so many milliseconds share an entry, which then has the time of the newest of them.
+ * @param grain grants within this many milliseconds share an entry, which then has the time of the newest of them.
  * @param now when that is decided. Grants that will only be old at `time` count again when this grant is taken back.
  */
 export function addGrant(
@@ -79,7 +79,7 @@ export function addGrant(
   if (log.length > 0 && time < log.lastAt) return insertEarlier(log, n, time, grain)
   const total = (log.total += n)
   log.lastAt = time
-  // With two entries of one time a refund could not tell which of them it is about.
+  // With two entries of one time a refund could not say which of them it means.
   if (time - log.begunAt <= grain || time === newestTime(log)) {
     amend(log, time)
     return
@@ -161,7 +161,7 @@ export function newestGrant(log: GrantLog, forgotten: number): { at: number; n: 
   return { at: log.lastAt, n: total - totalBefore(log, length - 1) }
 }
 
-/** The time of the entry before the newest; that of what was forgotten last when there is none. */
+/** The time of the entry before the newest; that of the last dropped entry when there is none. */
 export function timeBeforeNewest(log: GrantLog): number {
   return log.length < 2 ? log.droppedAt : log.entries[place(log, log.length - 2)]!
 }

@@ -25,7 +25,7 @@ export interface KeptLimit extends LimitReport {
 }
 
 /**
- * Describes the state of a limiter; undefined when nothing of it has an effect any more.
+ * Describes the state of a limiter; undefined when it no longer has any effect.
  * @param now the engine's clock, milliseconds. @param wall milliseconds since 1970.
  */
 export function reportOf(
@@ -40,7 +40,7 @@ export function reportOf(
     const resetIn = window.returnsAt(record.state, time) - time
     return keptLimit(definition, window.used(record.state, time), resetIn, endsAt(record) >= now)
   })
-  const waiting = Object.entries(state.contenders ?? {}).filter(([, heardAt]) => now - heardAt <= CONTENDS)
+  const waiting = Object.entries(state.contenders ?? {}).filter(([, seenAt]) => now - seenAt <= CONTENDS)
   return keptLimiter(
     limiter,
     state.pausedUntil - now,

@@ -9,7 +9,7 @@ export interface Reserve {
   readonly limiter: string
   /** The session of the process that asks. */
   readonly session: string
-  /** The limits that the process goes by. All of them hold together. None for an operator, who asks for no permits. */
+  /** The limits that the process uses. All of them hold together. None for an operator, who asks for no permits. */
   readonly windows: readonly WindowDefinition[]
   /** In the order in which they are to be served. */
   readonly units: readonly Unit[]
@@ -17,7 +17,9 @@ export interface Reserve {
    * How far ahead anything is reserved: milliseconds. Nothing is reserved from the first unit on that would be later.
    */
   readonly horizon: number
-  /** For how long each permit has to be usable: milliseconds. An engine makes it at least as long as the limits say. */
+  /**
+   * For how long each permit must be usable, in milliseconds. An engine makes it at least as long as the limits say.
+   */
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
@@ -39,7 +41,7 @@ export interface Unit {
 /** Permits of one instant. */
 export interface InstantPermits {
   readonly n: number
-  /** The instant, as the engine told it. */
+  /** The instant, as the engine reported it. */
   readonly at: number
 }
 
@@ -135,13 +137,13 @@ const IN_FORCE = 5000
 const MOST_NAMERS = 16
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
-/** At most so many instants that were given back are kept for other processes. */
+/** Maximum number of returned instants that are kept for other processes. */
 const MOST_FREE = 1000
 /** Number, instant and from when on. */
 const FIELDS = 3
-/** A waiting process is heard of again within so many milliseconds. */
+/** Maximum time between two calls of a waiting process, in milliseconds. */
 export const CONTENDS = 3000
-/** At most so many processes are known. With more, each assumes that there are so many. */
+/** Maximum number of known processes. With more, each assumes that there are this many. */
 const MOST_CONTENDERS = 100
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
@@ -150,13 +152,13 @@ const FRACTION = 1024
 
 /**
  * Reserves permits, at the engine's time: a decision about a state that is passed in and is changed by it. Every engine
- * with a clock uses it, whatever it keeps the state in.
+ * with a clock uses it, wherever it keeps the state.
  *
- * A process names the limits that it goes by. While some processes name one definition and some another, as during a
+ * A process names the limits that it uses. While some processes name one definition and some another, as during a
  * rolling deployment, all of them are in force: they hold for every process. A definition ends at once when every
  * process that named it names others, and otherwise when no process has named it for a while. From then on it refuses
- * nobody, but its count goes on for as long as its window has permits in it, whoever took them. A definition that is
- * named later begins with that count. So of definitions that are not in force, only those are kept whose count no other
+ * no process, but its count continues while its window has permits in it, whoever took them. A definition that is named
+ * later begins with that count. So of definitions that are not in force, only those are kept whose count no other
  * record has: one with the longest window, and one for each way to divide the calendar.
  *
  * A reservation is a lease of an instant, so a process that was stopped can't use it late. Let `e` and `l` be the
@@ -301,10 +303,10 @@ class ReservationDecision {
     })
   }
 
-  /** Counts the process among those for which a permit is still to come, and tells how many they are. */
+  /** Counts the process among those that still wait for a permit, and returns their number. */
   #contend(): number {
     const known = Object.entries(this.#state.contenders ?? {})
-    const contenders = Object.fromEntries(known.filter(([, heardAt]) => this.#now - heardAt <= CONTENDS))
+    const contenders = Object.fromEntries(known.filter(([, seenAt]) => this.#now - seenAt <= CONTENDS))
     if (Object.keys(contenders).length < MOST_CONTENDERS) contenders[this.#session] = this.#now
     this.#state.contenders = contenders
     return Object.keys(contenders).length
@@ -368,7 +370,7 @@ class ReservationDecision {
     return -1
   }
 
-  /** Takes up to so many permits of what was given back. */
+  /** Takes up to a number of the permits that were given back. */
   #takeSpare(place: number, most: number): number {
     const spare = this.#spare
     if (spare[place]! <= most) return takeOut(spare, place)[0]
@@ -376,7 +378,7 @@ class ReservationDecision {
     return most
   }
 
-  /** The time `at` on the clock that a rule goes by. */
+  /** The time `at` on the clock that a rule uses. */
   #timeOf(window: Window, at: number): number {
     return window.wall ? at + this.#offset : at
   }
@@ -410,7 +412,7 @@ class ReservationDecision {
     return { window, definition, record }
   }
 
-  /** The clock was set back by so many milliseconds. Later events are put off by as much. */
+  /** Handles a clock that was set back by this many milliseconds. Later events are put off by as much. */
   #setBack(by: number): void {
     const state = this.#state
     state.pausedUntil -= by
@@ -420,7 +422,7 @@ class ReservationDecision {
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
-  /** From when on so many permits can be had after `ahead` others. */
+  /** The time from which a number of permits is available after `ahead` others. */
   #earliest(n: number, ahead: number): number {
     const from = Math.max(this.#now, this.#state.pausedUntil)
     let at = from
@@ -471,7 +473,7 @@ class ReservationDecision {
       const remaining = Math.max(limit - window.used(state, time), 0)
       return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
     })
-    // Callers ask anew when the limits of others have ended.
+    // Callers ask again when the limits of others have ended.
     return { ready: Math.min(this.#earliestWithSpare(n, ahead), this.#fadesAt), binding, reports }
   }
 
@@ -563,7 +565,7 @@ function seeded(id: string, source: WindowRecord | undefined): unknown {
   if (kind === 'calendar') return structuredClone(source.state)
   const other = ruleOf(source.id).definition
   const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
-  // Permits can still be used for as long as the process was told when they were given.
+  // Permits can still be used for as long as the process was promised when they were given.
   const own = shifted(log, Math.max(other.hold - hold, 0))
   return kind === 'smooth' ? { openAt: -Infinity, log: own } : own
 }

@@ -29,9 +29,9 @@ const FINE: Grains = { mostExact: 10_000, parts: 1024, inOrder: true }
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
  * earliest schedule that keeps the bound, so no capacity idles.
  *
- * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit.
- * Above that, permits given within a 1024th of the window come back together, with the last of them. That keeps the
- * bound and costs up to a thousandth of the rate. A caller that writes the log somewhere can have it coarser.
+ * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, independent of the
+ * limit. Above that, permits given within a 1024th of the window come back together, with the last of them. That keeps
+ * the bound and costs up to a thousandth of the rate. A caller that writes the log somewhere can have it coarser.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -58,7 +58,7 @@ export class SlidingWindow implements Window<GrantLog> {
 
   allows(log: GrantLog, now: number, n: number, ahead: number): boolean {
     const wanted = n + ahead
-    // So many permits, counted from the beginning, have to be out of the window.
+    // The number of permits, counted from the beginning, that must be out of the window.
     const expired = log.total + wanted - this.limit
     if (this.#grains.inOrder && now < log.lastAt) return false
     return (

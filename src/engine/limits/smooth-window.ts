@@ -19,7 +19,7 @@ export interface Spacing {
 
 /**
  * Permits evenly spaced, `per / limit` apart: the next can come `n` intervals after `n` permits. The bound of the
- * sliding window holds beside it, because permits that are given together are no longer evenly spaced.
+ * sliding window applies too, because permits that are given together are no longer evenly spaced.
  */
 export class SmoothWindow implements Window<Spacing> {
   readonly kind = 'smooth'

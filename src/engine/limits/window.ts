@@ -1,11 +1,11 @@
 /**
- * The rule of one limit, as decisions about a state that is passed in: no clock, no timer, nothing of its own but the
+ * The rule of one limit, as decisions about a state that is passed in: no clock, no timer, and no state but the
  * definition. The same state and the same arguments give the same answer everywhere. So the rule serves a limiter of
  * this thread, which keeps the state in a variable, as well as an engine, which keeps it for many processes. The state
- * is plain data: numbers, and at the most one array of them.
+ * is plain data: numbers, and at most one array of them.
  *
  * Times are milliseconds on the clock of the keeper of the state. A caller that reserves ahead gives `take` the time
- * that `readyAt` told; a caller that grants at once gives it the present.
+ * that `readyAt` returned; a caller that grants at once gives it the present.
  */
 export interface Window<State = unknown> {
   /** So many permits are allowed in `per`. */
@@ -13,13 +13,13 @@ export interface Window<State = unknown> {
   /** Milliseconds, without the guard against jitter. */
   readonly per: number
   readonly kind: 'sliding' | 'calendar' | 'smooth'
-  /** Whether its times have to be those of the wall clock. */
+  /** Whether its times must be those of the wall clock. */
   readonly wall: boolean
   /** The state in which nothing was granted yet. */
   empty(): State
   /**
    * Whether `n` permits keep the bound now, and would do so if `ahead` others were given before.
-   * @param lead for so many milliseconds they may be used from now on, beyond what the guard covers; default 0.
+   * @param lead for this many milliseconds they may be used from now on, beyond what the guard covers; default 0.
    */
   allows(state: State, now: number, n: number, ahead: number, lead?: number): boolean
   /**
@@ -34,7 +34,7 @@ export interface Window<State = unknown> {
    * not taken back.
    * @param late by how much a timer may have delayed this: milliseconds that even spacing need not wait for again.
    * @param now when that is decided; default `at`.
-   * @param lead for so many milliseconds before `at` they may be used already; default 0.
+   * @param lead for this many milliseconds before `at` they may already be used; default 0.
    */
   take(state: State, n: number, at: number, late: number, now?: number, lead?: number): void
   /**
@@ -46,7 +46,7 @@ export interface Window<State = unknown> {
   takeOver?(state: State): void
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void
-  /** Whether nothing was given after `at`, as far as the state can tell: then `refund` leaves no gap. */
+  /** Whether nothing was given after `at`, as far as the state shows: then `refund` leaves no gap. */
   isNewest(state: State, at: number): boolean
   /** How many permits count at this time. */
   used(state: State, now: number): number

@@ -107,7 +107,7 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a write transaction if no other connection of any process has the database open, and tells whether
+   * Runs `work` in a write transaction if no other connection of any process has the database open, and returns whether
    * it did: for each connection SQLite keeps a lock on the file, which the system frees when the process ends, however
    * that ends. For a database that was just opened; after an error it can only be closed.
    */

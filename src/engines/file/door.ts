@@ -53,8 +53,8 @@ export class Door {
   }
 
   /**
-   * The files that the boxes inside use, where they have to be in this folder: the box that noted them may have known
-   * the folder by another path, such as a link or a mount. @throws SqliteError
+   * The files that the boxes inside use, where they must be in this folder: the box that noted them may have known the
+   * folder by another path, such as a link or a mount. @throws SqliteError
    */
   noted(): Original[] {
     // The locks of those inside do not let this one make the table.
@@ -87,7 +87,7 @@ export class Door {
   }
 }
 
-/** Locks the door if no other connection has any lock on it, and tells whether it did. */
+/** Locks the door if no other connection has any lock on it, and returns whether it did. */
 function lockAlone(connection: Connection): boolean {
   try {
     connection.exec('begin exclusive')

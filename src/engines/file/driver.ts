@@ -12,7 +12,7 @@ export interface Statement {
   get(...values: readonly SqlValue[]): SqlRow | undefined
   /** All rows. */
   all(...values: readonly SqlValue[]): SqlRow[]
-  /** Runs a statement that returns no rows and tells how many rows it changed. */
+  /** Runs a statement that returns no rows, and returns the number of rows it changed. */
   run(...values: readonly SqlValue[]): number
 }
 
@@ -46,7 +46,7 @@ const CODES: Readonly<Record<number, SqliteErrorCode>> = {
   26: 'NOTADB',
 }
 
-/** SQLite refused; `extended` is its extended result code, 0 where the library told none. */
+/** SQLite refused; `extended` is its extended result code, 0 where the library reports none. */
 export class SqliteError extends Error {
   readonly code: SqliteErrorCode
   readonly extended: number

@@ -47,8 +47,8 @@ export class FileEngine extends StateEngine {
   #leaving: Promise<void> | undefined
 
   /**
-   * @param clock the same in all processes. Leases in the folder go by it, although it may not count sleep: all
-   * processes of the machine sleep at once, and a holder's own clock, which counts sleep, ends its grant no later.
+   * @param clock the same in all processes. Leases in the folder use it, although it may not count sleep: all processes
+   * of the machine sleep at once, and a holder's own clock, which counts sleep, ends its grant no later.
    */
   constructor(
     readonly name: string,
@@ -162,7 +162,7 @@ export class FileEngine extends StateEngine {
     } catch {
       this.#endIfReplaced(opened)
     }
-    // What the system can't tell now, such as in a folder that may not be entered, it may tell later.
+    // What the system can't say now, such as about a folder without permission to enter, it may say later.
     if (!opened.database.files.replaced) this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
   }
 
@@ -171,7 +171,7 @@ export class FileEngine extends StateEngine {
     if (replaced) listener.ended(replaced)
   }
 
-  /** Tells the box the hint that another one has sent. */
+  /** Passes to the box the hint that another one has sent. */
   #read(message: string): void {
     const space = message.indexOf(' ')
     const type = message.slice(0, space)
@@ -191,7 +191,7 @@ export class FileEngine extends StateEngine {
 
 /**
  * Reads values outside of a transaction: one statement sees one moment by itself, and needs no turn among the writers.
- * Undefined when a writer was killed and the log has to be put in order first, which takes a turn.
+ * Undefined when a writer was killed and the log must be repaired first, which takes a turn.
  */
 function readAlone<T>({ database, state }: Opened, work: (state: EngineState) => T): T | undefined {
   try {
@@ -224,7 +224,7 @@ async function end(
 
 /** The door first: SQLite may delete the log with the last box, and who then enters must not look for it. */
 async function close(sqlite: Sqlite, database: Database, door: Door): Promise<void> {
-  // What libsql closes it writes to some time later. Nobody must use new files before that.
+  // libsql writes to a file some time after closing it. New files must not be used before that.
   if (sqlite.name !== 'libsql' || !database.files.replaced) door.leave()
   await database.close().catch(() => undefined)
 }

@@ -24,7 +24,7 @@ export class FileState implements EngineState {
   readonly #limits: LimitRows
   /** SQLite's number that changes when another connection has written. */
   #readAt: unknown
-  /** The requests that the operation is about: their claims tell where a request is found by its id. */
+  /** The requests that the operation is about: their claims show where a request is found by its ID. */
   #about: readonly LockRequest[] = []
 
   constructor(connection: Connection) {

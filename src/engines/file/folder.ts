@@ -27,7 +27,7 @@ export const FILES: readonly string[] = [
 const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${DOOR}-journal`]
 
 const OTHERS_WRITE = 0o002
-/** The permissions of a new folder, and of new ones above it, which others may not write whatever the umask is. */
+/** The permissions of a new folder, and of new ones above it, which others may not write regardless of the umask. */
 const FOR_OWNER = 0o700
 const ABOVE = 0o755
 

@@ -21,7 +21,7 @@ export function toFrame(message: string): Buffer | undefined {
  * it neither takes up memory nor keeps a finished process alive.
  */
 export const WINDOW = 128
-/** The receiver sends one byte back for so many units read. */
+/** The receiver sends one byte back each time it has read this many units. */
 export const STEP = 16
 
 /** The units of a frame: the system's own record for each piece counts as much as a kilobyte. */

@@ -9,7 +9,7 @@ const STRETCH = 128
 
 /**
  * The state of limiters, for use inside a write transaction. The first process that uses a limiter makes the table, so
- * a folder without limiters has none. The rows survive a restart of the machine. Its clock then begins anew, which
+ * a folder without limiters has none. The rows survive a restart of the machine. Its clock then starts from zero, which
  * makes permits given before look younger than they are, never older.
  */
 export class LimitRows {

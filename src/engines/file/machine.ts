@@ -85,13 +85,13 @@ const REMOTE: Readonly<Record<number, string>> = {
   0x786f4256: 'vboxsf',
 }
 
-/** FUSE says nothing of where the files are; these types are known to be on a local disk. */
+/** FUSE does not say where the files are; these types are known to be on a local disk. */
 const LOCAL_FUSE = new Set(['fuseblk', 'fuse.fuse-overlayfs'])
 
 /**
  * The name of the file system when it is a remote one.
  * @param type the number that statfs gives.
- * @param mounts the text of `/proc/self/mountinfo`, which tells the kinds of FUSE apart.
+ * @param mounts the text of `/proc/self/mountinfo`, which distinguishes the kinds of FUSE.
  */
 export function remoteOnLinux(type: number, path: string, mounts: string): string | undefined {
   // The number is signed in some kernels' answers.

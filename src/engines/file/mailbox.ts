@@ -17,7 +17,7 @@ const MOST_KEPT = 8
 const ADDRESS = /^[0-9a-f]{24}\.box$/
 /** The file names of sockets, also of those that do not listen yet. */
 const SOCKET = /^[0-9a-f]{24}\.(box|new)$/
-/** Age at which a socket file that nobody listens on is certainly not about to be listened on: milliseconds. */
+/** Age from which a socket file without a listener can't be one that is about to get its listener, in milliseconds. */
 const OLD = 60_000
 
 /**
@@ -82,8 +82,8 @@ export class Mailbox {
 
   /**
    * Calls `dead` once when the process or thread behind the address is proven dead: the connection to it ended, and a
-   * new one is refused. One that is stopped is not dead, and of one that closed in order nothing is told. On systems
-   * other than Linux a refused connection is no proof, so nothing is ever told there.
+   * new one is refused. A stopped process is not dead, and one that closed in order is not reported. On systems other
+   * than Linux a refused connection proves nothing, so no death is ever reported there.
    * @returns a function that stops watching.
    */
   watch(address: string, dead: () => void): () => void {

@@ -2,7 +2,7 @@ import { statSync, type Stats } from 'node:fs'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 
-/** The files are looked at again after so many milliseconds: sooner than a process could make new ones and use them. */
+/** How often the files are checked, in milliseconds: sooner than a process could make new ones and use them. */
 const LOOK_AFTER = 10
 
 /** A file that must stay where it is. */
@@ -14,7 +14,7 @@ export interface Original {
 
 /**
  * Files that are in use and must stay where they are. A process that has a file open can go on using it after it was
- * deleted or moved. A process that opens the path after that makes a new file, and the two know nothing of each other.
+ * deleted or moved. A process that opens the path after that makes a new file, and the two do not know each other.
  */
 export class OriginalFiles {
   readonly all: readonly Original[]
@@ -71,7 +71,7 @@ export function replacedOf(files: readonly Original[]): string | undefined {
 /** What the system says when a path leads to no file. */
 const NOTHING: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'ELOOP']
 
-/** Undefined when the path leads to no file. @throws what the system says when it can't tell. */
+/** Undefined when the path leads to no file. @throws the system's error when it can't say. */
 function found(path: string): Stats | undefined {
   try {
     return statSync(path)

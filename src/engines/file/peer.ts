@@ -65,7 +65,7 @@ export class Peer {
     }
   }
 
-  /** Whether nobody is watched and nothing waits to be sent. */
+  /** Whether no peer is watched and nothing waits to be sent. */
   get idle(): boolean {
     return this.#watchers.size === 0 && this.#queue.length === 0
   }
@@ -146,7 +146,7 @@ export class Peer {
   /** The connection ended: the other mailbox is gone, or gave up this one connection. */
   #broke(): void {
     if (this.#clock.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
-    // What was never written goes by a new connection, but only by one: its owner may be dead.
+    // What was never written is sent over a new connection, but only over one: its owner may be dead.
     if (this.#failures > 0) this.#lose()
     if (this.#watchers.size === 0 && this.#queue.length === 0) return
     if (this.#failures++ === 0) this.#connect()
@@ -156,7 +156,7 @@ export class Peer {
   #failed(reason: string | undefined): void {
     this.#lose()
     if (reason === 'ECONNREFUSED') {
-      if (this.#isLeftBehind()) this.#tellDead()
+      if (this.#isLeftBehind()) this.#reportDead()
       return
     }
     // A file that is gone never comes back under this name, and proves nothing: its owner may have closed, or this
@@ -178,7 +178,7 @@ export class Peer {
     }
   }
 
-  #tellDead(): void {
+  #reportDead(): void {
     const watchers = [...this.#watchers]
     this.#watchers.clear()
     for (const dead of watchers) dead()

@@ -41,7 +41,7 @@ export async function openDatabase(
     if (door.foundEmpty) door.note(database.files.all)
     await settleIn(database, machine, folder, door)
     await door.stay()
-    // The mark up to which numbers may be used has to be there after a power cut before the first one is.
+    // The mark up to which numbers may be used must survive a power failure before the first number is used.
     await database.sync()
     return { database, door }
   } catch (error) {
@@ -73,10 +73,10 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
 }
 
 /**
- * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those have to be
- * proven dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on
- * the door or on the database. A living box can lose one of these locks, when its process closes another descriptor of
- * the file or the file is deleted, but hardly both.
+ * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those must be proven
+ * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the door
+ * or on the database. A living box can lose one of these locks, when its process closes another descriptor of the file
+ * or the file is deleted, but hardly both.
  */
 async function settleIn(
   database: Database,
@@ -104,7 +104,7 @@ async function settleIn(
 }
 
 /**
- * Gives the boxes that have to be proven dead before this process may use the database; undefined when there are none.
+ * Returns the boxes that must be proven dead before this process may use the database; undefined when there are none.
  */
 function prepare(connection: Connection, machine: Machine, start: number): Strangers | undefined {
   const layout = connection.prepare('pragma user_version').get()![0] as number

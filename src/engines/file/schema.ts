@@ -15,7 +15,7 @@ export const LAYOUT = 1
  * - `sessions`: the boxes that are open, and the socket by which each is reached.
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
- * - `watches`: which sessions are to be told of changes of a store key.
+ * - `watches`: which sessions are notified of changes of a store key.
  * - `limits`: the state of each rate limit, and when it can be deleted; made when the first limiter is used.
  * - `sweeps`: where each table is looked at next for rows whose time is over; made when that is done first.
  * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must

@@ -130,7 +130,7 @@ export class Transactions {
       try {
         done.push({ work, value: work.run() })
       } catch (error) {
-        // Only a rollback takes back what it wrote, so the work before it has to be done again.
+        // Only a rollback takes back what it wrote, so the work before it must be done again.
         this.#rollBack()
         this.#queue.putBack([...done.map(entry => entry.work), ...queue.slice(next)])
         done.length = 0

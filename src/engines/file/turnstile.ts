@@ -15,7 +15,7 @@ export function marksOf(database: string): string {
 
 /**
  * The waiters for the write lock of a database, by age. SQLite's lock has no queue: the process that tries at the right
- * moment gets it, so under load one writer can starve. Waiters leave a mark in a small file beside the database, and
+ * moment gets it, so under load one writer can starve. Waiters leave a mark in a small file next to the database, and
  * writers look there before they try. Marks are hints: a wrong one costs time and nothing else, so they need no lock.
  */
 export class Turnstile {

@@ -39,7 +39,7 @@ export class WideRequests {
     this.#sql = statements(connection)
   }
 
-  /** Another process may have written: what is in memory has to be compared with the rows. */
+  /** Another process may have written: what is in memory must be compared with the rows. */
   outdated(): void {
     this.#current = false
   }

@@ -11,7 +11,7 @@ const FRAME_HEADER = 24
 
 /**
  * SQLite's write-ahead log file, through a descriptor of our own, for two things SQLite does only while it holds the
- * write lock or not at all: putting commits on disk, and telling how long the log is.
+ * write lock or not at all: putting commits on disk, and reading the length of the log.
  *
  * Commits are made with `synchronous=NORMAL`, which writes them to the log without waiting for the disk. Syncing the
  * file afterwards gives what `FULL` gives: FULL's only addition is the same sync at the same place, before the lock is
@@ -52,7 +52,9 @@ export class WriteAheadLog {
     })
   }
 
-  /** Whether the current round of the log has at least so many frames (pages), as far as can be seen without a lock. */
+  /**
+   * Whether the current round of the log has at least this many frames (pages), as far as can be seen without a lock.
+   */
   reaches(frames: number): boolean {
     const header = Buffer.allocUnsafe(LOG_HEADER)
     if (readSync(this.#descriptor, header, 0, LOG_HEADER, 0) < LOG_HEADER) return false

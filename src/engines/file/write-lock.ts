@@ -32,7 +32,7 @@ export class WriteLock {
     this.#patience = patience
   }
 
-  /** Begins a transaction if the lock is free and no other process is to go first; tells whether it did. */
+  /** Begins a transaction if the lock is free and no other process is to go first; returns whether it did. */
   tryBegin(): boolean {
     const now = this.#clock.now()
     if (now - this.#turnStart >= TURN) {

@@ -59,7 +59,7 @@ export class MemoryEngine extends StateEngine {
   override submit(operation: Operation): unknown {
     this.#askBack(operation)
     const outcome = super.submit(operation)
-    // Read now, because a session that was told of the operation may have sent another request within it.
+    // Read now, because a session that was notified of the operation may have sent another request within it.
     return isHeld(outcome) && this.#isUncontended(outcome.id) ? { ...outcome, isUncontended: true } : outcome
   }
 
@@ -80,18 +80,18 @@ export class MemoryEngine extends StateEngine {
   #askBack(operation: Operation): void {
     switch (operation.type) {
       case 'enqueue':
-        for (const { key } of operation.request.claims) this.#tellWanted(key)
+        for (const { key } of operation.request.claims) this.#notifyContention(key)
         return
       case 'poll': {
         // A holder that was granted while this thread stood still may not know of the waiter.
         const request = this.#space.state.request(operation.request.id)
-        if (request?.phase === 'waiting') for (const { key } of request.claims) this.#tellWanted(key)
+        if (request?.phase === 'waiting') for (const { key } of request.claims) this.#notifyContention(key)
         return
       }
       case 'forceRelease':
-        return this.#tellWanted(operation.key)
+        return this.#notifyContention(operation.key)
       case 'inspect':
-        for (const key of this.#space.state.keys(operation.prefix)) this.#tellWanted(key)
+        for (const key of this.#space.state.keys(operation.prefix)) this.#notifyContention(key)
         return
       default:
     }
@@ -103,7 +103,7 @@ export class MemoryEngine extends StateEngine {
     return state.request(id)?.claims.every(({ key }) => state.queue(key)!.length === 1) ?? false
   }
 
-  #tellWanted(key: string): void {
+  #notifyContention(key: string): void {
     const queue = this.#space.state.queue(key)
     if (!queue) return
     // A copy, because a box gives an unused grant back within the call.

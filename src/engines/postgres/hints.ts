@@ -52,7 +52,7 @@ export class Hints {
   #passed = 0
   #needed = 1
   /** When a message was last received: clock time. */
-  #heardAt = -Infinity
+  #seenAt = -Infinity
   /** Ends the test that is under way. */
   #tested: (() => void) | undefined
   #next: Timer | undefined
@@ -126,7 +126,7 @@ export class Hints {
       pause,
       () => {
         const listening = this.#listening.now
-        const isDue = this.#isDeaf || this.#clock.now() - this.#heardAt >= TEST_INTERVAL
+        const isDue = this.#isDeaf || this.#clock.now() - this.#seenAt >= TEST_INTERVAL
         if (listening && isDue && this.#hearer.listens()) this.#test(listening)
         else this.#testLater(TEST_INTERVAL)
       },
@@ -149,10 +149,10 @@ export class Hints {
       if (this.#tested !== end) return
       this.#tested = undefined
       timer.cancel()
-      const hasHeard = this.#heardAt > -Infinity
+      const hasHeard = this.#seenAt > -Infinity
       if (!isHeard) {
         this.#isDeaf = true
-        this.#heardAt = -Infinity
+        this.#seenAt = -Infinity
         this.#passed = 0
         // Behind a pooler one now and then arrives by chance.
         this.#needed = Math.min(2 * this.#needed + 1, MOST_NEEDED)
@@ -168,7 +168,7 @@ export class Hints {
   }
 
   #heard(message: string): void {
-    this.#heardAt = this.#clock.now()
+    this.#seenAt = this.#clock.now()
     if (message === TEST) return this.#passedTest()
     for (const line of message.split('\n')) {
       const space = line.indexOf(' ')

@@ -1,6 +1,6 @@
 /**
- * What makes an enqueue, a claim or a renewal a vote: the request asks several servers that know nothing of each other,
- * and is granted when most of them have.
+ * What makes an enqueue, a claim or a renewal a vote: the request asks several independent servers, and is granted when
+ * most of them have.
  */
 export interface Ballot {
   /**

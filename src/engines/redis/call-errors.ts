@@ -110,7 +110,7 @@ export class CallErrors {
   /** The name of the lock is one that is kept for other things. */
   taken(key: string): Error {
     const text =
-      `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, ` +
+      `${this.#names.held(key)} is a name for what Signalbox keeps next to locks, ` +
       `so no lock can be called ${key}`
     return new InvalidArgumentError(text, { engine: this.#engine, key })
   }

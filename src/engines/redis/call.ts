@@ -41,8 +41,8 @@ export class CallArguments {
   readonly #names: Names
   readonly #caller: Caller
   readonly #keys: string[]
-  /** What the script may read beside the keys that it is told of. */
-  readonly #beside: string[] = []
+  /** What the script may read in addition to the keys that it gets. */
+  readonly #companions: string[] = []
   readonly #words: (string | number | boolean)[] = []
 
   constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller) {
@@ -54,7 +54,7 @@ export class CallArguments {
   /** The call as a command. @param script its text, or its hash for `EVALSHA`. */
   command(name: 'EVAL' | 'EVALSHA', script: string): string[] {
     const { member, memberText } = this.#caller
-    const keys = [...this.#keys, ...this.#beside]
+    const keys = [...this.#keys, ...this.#companions]
     return [
       name,
       script,
@@ -140,7 +140,7 @@ export class CallArguments {
     this.#ids(record)
   }
 
-  /** What a held key tells of its holder. Empty for the member's text, which a call tells once. */
+  /** What a held key says about its holder. Empty for the member's text, which a call states once. */
   #details({ label, claims }: LockRequest): string {
     return label === undefined && claims.length === 1 ? '' : heldText(this.#caller.member, label, claims)
   }
@@ -177,10 +177,10 @@ export class CallArguments {
     }
   }
 
-  /** Names a held key, and what the script may read beside it. */
+  /** Names a held key, and what else the script may read with it. */
   #held(key: string): void {
     this.#keys.push(this.#names.held(key))
-    for (const name of this.#names.beside(key)) this.#beside.push(name)
+    for (const name of this.#names.companions(key)) this.#companions.push(name)
   }
 }
 
@@ -200,8 +200,8 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
   }
 }
 
-/** How long the entry of a waiter blocks others, and within what time it has to be heard of. */
-function waitWords(operation: WaitTerms): [life: string, hear: string] {
+/** How long the entry of a waiter blocks others, and within what time it must check in. */
+function waitWords(operation: WaitTerms): [life: string, heartbeat: string] {
   return [operation.wait > 0 ? whole(entryTtl(operation)) : '0', whole(heartbeatWithin(operation))]
 }
 

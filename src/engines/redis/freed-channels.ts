@@ -1,6 +1,6 @@
 import type { RedisLink } from './clients/redis-link.js'
 
-/** Hears foreign clients tell that they have freed a key, as long as a request waits for it right behind them. */
+/** Listens to foreign clients that announce freed keys, while a request waits for the key right behind them. */
 export class FreedChannels {
   readonly #link: RedisLink
   readonly #waiting = new Map<string, Set<string>>()
@@ -9,12 +9,12 @@ export class FreedChannels {
     this.#link = link
   }
 
-  /** From now on the request waits for what this channel tells. */
+  /** From now on the request waits for a message on this channel. */
   add(channel: string, id: string): void {
     const known = this.#waiting.get(channel)
     if (known) return void known.add(id)
     this.#waiting.set(channel, new Set([id]))
-    // What is not heard is found by looking again.
+    // A missed message is made up for by looking again.
     this.#link.subscribe(channel).catch(() => undefined)
   }
 
@@ -25,7 +25,7 @@ export class FreedChannels {
     this.#link.unsubscribe(channel).catch(() => undefined)
   }
 
-  /** The requests that wait for what this channel tells; undefined when it is none of these. */
+  /** The requests that wait for a message on this channel; undefined for another channel. */
   waiting(channel: string): readonly string[] | undefined {
     const known = this.#waiting.get(channel)
     return known && [...known]

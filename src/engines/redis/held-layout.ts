@@ -13,8 +13,8 @@ export interface HeldLayout {
   /** The command that reads the text of a held key. */
   readonly reading: (name: string) => readonly string[]
   /** The names of the keys that the script may read when it frees this one. */
-  readonly beside: (name: string) => readonly string[]
-  /** The channel on which foreign clients tell that they have freed the key, if they do. */
+  readonly companions: (name: string) => readonly string[]
+  /** The channel on which foreign clients announce that they have freed the key, if they do. */
   readonly freed?: (name: string) => string
 }
 
@@ -25,14 +25,17 @@ export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, 
     type: 'string',
     noun: 'a string',
     reading: name => ['GET', name],
-    beside: () => [],
+    companions: () => [],
   },
   redisson: {
     script: new Script(tableScript({ heldKeys: luaFile('held-hashes'), clock: serverClock, fastPath: '' })),
     type: 'hash',
     noun: 'a hash',
     reading: name => ['HGET', name, 'signalbox'],
-    beside: name => [redissonName('redisson_lock_queue', name), redissonName('redisson_lock_timeout', name)],
+    companions: name => [
+      redissonName('redisson_lock_queue', name),
+      redissonName('redisson_lock_timeout', name),
+    ],
     freed: name => redissonName('redisson_lock__channel', name),
   },
 }

@@ -12,7 +12,7 @@ import { Script } from './lua/script.js'
 
 const SCRIPT = new Script(limitScript())
 const LOOK = new Script(limitLookScript())
-/** So many days from yesterday on are told to the server, which knows no time zones. */
+/** Number of days, from yesterday, whose boundaries are sent to the server, which knows no time zones. */
 const DAYS = 4
 /** Numbers beyond are as good as infinite. */
 const ENDLESS = 1e15
@@ -44,7 +44,7 @@ export class RedisLimits {
     return { reserved, earliest, latest }
   }
 
-  /** Describes a limiter. @param key where it is kept. @returns undefined when nothing of it has an effect. */
+  /** Describes a limiter. @param key where it is kept. @returns undefined when it has no effect. */
   async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
     const { answer } = await this.#run(LOOK, key, [])
     const [pausedFor, flat, waiting] = answer as readonly [
@@ -80,7 +80,7 @@ export class RedisLimits {
   }
 }
 
-/** What the script is told. @param wall milliseconds since 1970, about. */
+/** The script's arguments. @param wall approximate milliseconds since 1970. */
 export function limitArguments(call: number, request: Reserve, wall: number): string[] {
   const { session, windows, units, returns, horizon, hold, pause, explain } = request
   const args = [
@@ -105,15 +105,15 @@ export function limitArguments(call: number, request: Reserve, wall: number): st
   return args
 }
 
-const told = new WeakMap<WindowDefinition, readonly string[]>()
+const cachedWords = new WeakMap<WindowDefinition, readonly string[]>()
 
 /** A definition as the script takes it. */
 function definitionOf(window: WindowDefinition): readonly string[] {
-  let words = told.get(window)
+  let words = cachedWords.get(window)
   if (!words) {
     const { kind, limit, per, hold, guard, timeZone } = window
     words = [idOf(window), kind, text(limit), text(per), text(hold), text(guard), timeZone]
-    told.set(window, words)
+    cachedWords.set(window, words)
   }
   return words
 }

@@ -20,18 +20,22 @@ const NOTHING: readonly string[] = []
 export class Names {
   readonly #prefix: string
   readonly #cluster: boolean
-  readonly #beside: (name: string) => readonly string[]
+  readonly #companions: (name: string) => readonly string[]
   readonly #groups = new Map<string, Group>()
 
   /**
    * @param prefix comes before every name.
-   * @param cluster whether names must tell by their hash tag in which slot they are.
-   * @param beside the names of the keys that may be read when the held key of this name is freed.
+   * @param cluster whether the hash tag of a name must show its slot.
+   * @param companions the names of the keys that may be read when the held key of this name is freed.
    */
-  constructor(prefix: string, cluster: boolean, beside: (name: string) => readonly string[] = () => NOTHING) {
+  constructor(
+    prefix: string,
+    cluster: boolean,
+    companions: (name: string) => readonly string[] = () => NOTHING,
+  ) {
     this.#prefix = prefix
     this.#cluster = cluster
-    this.#beside = beside
+    this.#companions = companions
   }
 
   /** The key that is there while the lock is held. */
@@ -45,11 +49,11 @@ export class Names {
   }
 
   /** The keys of others that may be read when the lock is freed. */
-  beside(key: string): readonly string[] {
-    return this.#beside(this.held(key))
+  companions(key: string): readonly string[] {
+    return this.#companions(this.held(key))
   }
 
-  /** The lock key of such a name, or undefined when it is none of ours. */
+  /** The lock key of such a name, or undefined when it is not one of ours. */
   keyOfHeld(name: string): string | undefined {
     if (!name.startsWith(this.#prefix)) return undefined
     const key = name.slice(this.#prefix.length)
@@ -66,7 +70,7 @@ export class Names {
     return group
   }
 
-  /** Where the value of a store key is, and the channel that tells of its changes. */
+  /** Where the value of a store key is, and the channel on which its changes are published. */
   value(key: string): string {
     return this.#inSlot('value', key)
   }

@@ -16,7 +16,7 @@ const NO_EXPIRY = -1
 /** What the text of a held key begins with, also where it has several holders. */
 const OWN_TEXT = 'signalbox/1 '
 
-/** A request as `inspect` shows it, with what tells it from all others. */
+/** A request as `inspect` shows it, with what distinguishes it from all others. */
 export interface IdentifiedReport extends RequestReport {
   readonly id: string
   /** Its place in the queue of the key: the lesser text comes first. */
@@ -31,7 +31,7 @@ export interface OperatorParts {
   readonly calls: ScriptCalls
 }
 
-/** A key that is held, and what it tells of its holder. */
+/** A key that is held, and what it says about its holder. */
 interface HeldKey {
   readonly key: string
   readonly id: string

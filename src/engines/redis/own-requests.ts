@@ -12,7 +12,10 @@ import { FreedChannels } from './freed-channels.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 
-/** No other request waits, as far as messages tell, for so long at the most, because one may be lost: milliseconds. */
+/**
+ * Maximum time for which missing messages are taken to mean that no other request waits, in milliseconds: one may be
+ * lost.
+ */
 const ALONE_FOR = 20
 /** How long a request outlives its lease in this process's memory: milliseconds. */
 const REMEMBERED = 5000
@@ -49,14 +52,14 @@ export class OwnRequests {
   readonly #freed: FreedChannels
   readonly #own = new Map<string, Own>()
   #sweepAt = LEAST_SWEPT
-  /** The channels on which messages about them come, and those of them that are heard by now. */
+  /** The channels on which messages about them come, and those of them that are subscribed by now. */
   readonly #channels = new Set<string>()
-  readonly #heard = new Set<string>()
+  readonly #subscribed = new Set<string>()
   /** Those whose subscription is under way: several round trips to a server that is far away. */
   readonly #entering = new Set<string>()
   #session = ''
   #listener: Listener | undefined
-  /** Makes good what an answer that was lost had to tell. */
+  /** Makes up for the contents of a lost answer. */
   #afterLoss: Timer | undefined
 
   constructor(parts: OwnRequestsParts) {
@@ -106,7 +109,7 @@ export class OwnRequests {
           return this.#follow(group, next.id, status)
         }
         this.#forget(next.id)
-        if (status.isUncontended && !this.#hearsOthers(group, request.id))
+        if (status.isUncontended && !this.#isNotifiedOfOthers(group, request.id))
           return { ...status, isUncontended: false }
         break
       }
@@ -123,15 +126,15 @@ export class OwnRequests {
     return outcome
   }
 
-  /** Hears messages about requests from when the promise settles. Those that came before are made good by a look. */
+  /** Receives messages about requests from when the promise settles. A look makes up for those that came before. */
   async listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
-    if (this.#heard.has(channel)) return
+    if (this.#subscribed.has(channel)) return
     this.#channels.add(channel)
     this.#entering.add(channel)
     await this.#parts.link.subscribe(channel).finally(() => this.#entering.delete(channel))
-    if (this.#heard.has(channel)) return
-    this.#heard.add(channel)
+    if (this.#subscribed.has(channel)) return
+    this.#subscribed.add(channel)
     this.lookAtAll()
   }
 
@@ -146,7 +149,7 @@ export class OwnRequests {
     return freed !== undefined
   }
 
-  /** Takes what the script tells a session: a word, and what it is about. */
+  /** Handles a message from the script to a session: a word, and what it is about. */
   hint(text: string): void {
     const space = text.indexOf(' ')
     const about = text.slice(space + 1)
@@ -160,13 +163,13 @@ export class OwnRequests {
       case 'reserved':
         return this.#listener?.reserved(about)
       case 'foreign':
-        return this.#hearFreed(about, true)
+        return this.#followFreed(about, true)
       default:
     }
   }
 
   /**
-   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost,
+   * What a call does for requests of this very session is reported in its answer and nowhere else. Where that is lost,
    * all waiters look where they stand, and again until they are answered.
    */
   answerLost(): void {
@@ -211,7 +214,7 @@ export class OwnRequests {
     }
     own.isWaiting = state === 'queued'
     if (state === 'held') {
-      this.#hearFreed(id, false)
+      this.#followFreed(id, false)
       return status
     }
     // Where listening fails, a waiter looks again by itself, and the next one tries again to listen.
@@ -220,13 +223,13 @@ export class OwnRequests {
     return { ...status, lookAgain: Math.min(status.lookAgain, LOOK_UNHEARD) }
   }
 
-  /** Whether this session hears of it when another request comes to wait for a grant that is alone. */
-  #hearsOthers(group: Group, id: string): boolean {
+  /** Whether this session is notified when another request begins to wait for an uncontended grant. */
+  #isNotifiedOfOthers(group: Group, id: string): boolean {
     const own = this.#own.get(id)
     if (!own) return false
     const { alone } = own
     alone?.cancel()
-    if (this.#heard.has(group.channels + this.#session)) {
+    if (this.#subscribed.has(group.channels + this.#session)) {
       own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.wanted(id), false)
       return true
     }
@@ -238,12 +241,12 @@ export class OwnRequests {
 
   #forget(id: string): void {
     this.#own.get(id)?.alone?.cancel()
-    this.#hearFreed(id, false)
+    this.#followFreed(id, false)
     this.#own.delete(id)
   }
 
-  /** Hears, or hears no longer, foreign clients tell that what this request waits for is free. */
-  #hearFreed(id: string, isWanted: boolean): void {
+  /** Subscribes to, or unsubscribes from, the messages of foreign clients that free what this request waits for. */
+  #followFreed(id: string, isWanted: boolean): void {
     const { layout, names } = this.#parts
     const own = this.#own.get(id)
     if (!layout.freed || !own) return

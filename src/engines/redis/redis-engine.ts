@@ -61,14 +61,14 @@ export class RedisEngine implements Engine {
     clock: Clock,
   ) {
     const link = makeLink({
-      message: (channel, text) => this.#heard(channel, text),
+      message: (channel, text) => this.#received(channel, text),
       resubscribed: () => {
         this.#requests.lookAtAll()
         this.#listener?.missed()
       },
     })
     const layout = HELD_LAYOUTS[layoutName]
-    const names = new Names(prefix, link.cluster, layout.beside)
+    const names = new Names(prefix, link.cluster, layout.companions)
     this.name = link.name
     this.guarantees = redisGuarantees
     this.#link = link
@@ -163,7 +163,7 @@ export class RedisEngine implements Engine {
     return this.#attempt(() => this.#operator.reports(inspect))
   }
 
-  /** Hears hints from when the promise settles, before anything waits. Rejects as {@link submit} does. */
+  /** Receives hints from when the promise settles, before anything waits. Rejects as {@link submit} does. */
   async listen(): Promise<void> {
     await this.#attempt(() => this.#requests.listen(this.#names.group('')))
   }
@@ -219,7 +219,7 @@ export class RedisEngine implements Engine {
     return reports.map(({ id: _, order: __, ...report }) => report)
   }
 
-  #heard(channel: string, text: string): void {
+  #received(channel: string, text: string): void {
     if (this.#requests.message(channel, text)) return
     this.#listener?.changed(this.#names.keyOfValue(channel)!)
   }

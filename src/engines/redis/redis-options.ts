@@ -1,7 +1,7 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { OWN } from './names.js'
 
-/** How locks and values lie in Redis; part of the URL's query, or beside the client that is given. */
+/** How locks and values lie in Redis; part of the URL's query, or an option next to `client`. */
 export interface RedisOptions {
   /** Comes before the name of everything that is kept in Redis. Default: nothing. */
   readonly prefix?: string

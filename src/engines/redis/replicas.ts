@@ -15,7 +15,7 @@ export class Replicas {
   readonly #least: number
   readonly #questions = new WeakMap<ServerCommands, Questions>()
 
-  /** @param least so many replicas are enough. */
+  /** @param least minimum number of replicas. */
   constructor(least: number) {
     this.#least = least
   }

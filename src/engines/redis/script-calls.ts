@@ -12,9 +12,9 @@ import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 
 /**
- * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept
- * from others for a moment only, and works on one call while this process goes on with what another has brought: with
- * all in one, each of the two would wait for the other.
+ * Maximum number of operations in one call; the others of a tick follow in the next. So the server is kept from others
+ * for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
+ * each of the two would wait for the other.
  */
 const MOST_OPERATIONS = 16
 
@@ -29,13 +29,13 @@ export interface ScriptCallsParts {
   readonly listener: CallListener
 }
 
-/** What a call tells beside its answers. */
+/** What a call reports besides its answers. */
 export interface CallListener {
   /** An operation was carried out. @returns the outcome for its caller. */
   settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown
-  /** A request of this session is to be told something. */
+  /** There is a message for a request of this session. */
   hint(text: string): void
-  /** An answer was lost, and all that it had to tell. */
+  /** An answer was lost, with all that it reported. */
   answerLost(): void
 }
 

@@ -51,8 +51,8 @@ export function limitFastify<Request extends FastifyRequestLike = FastifyRequest
     if (!verdict) return undefined
     for (const field of verdict.fields) {
       const [name, value] = field
-      const told = reply.getHeader(name)
-      reply.header(name, typeof told === 'string' && isAdded(field) ? `${told}, ${value}` : value)
+      const present = reply.getHeader(name)
+      reply.header(name, typeof present === 'string' && isAdded(field) ? `${present}, ${value}` : value)
     }
     if (verdict.permit) {
       releaseAfter(reply.raw, verdict.permit)

@@ -3,7 +3,7 @@ import { milliseconds, type Duration } from '../../duration.js'
 import { aboutTask, InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions, flag } from '../../options.js'
 import { whole } from '../limit-options.js'
-import { pauseAskedFor, tellsWhenToRetry } from './pause.js'
+import { pauseAskedFor, saysWhenToRetry } from './pause.js'
 
 /** What `limitFetch` needs of a limiter; all limiters of Signalbox and their keys have it. */
 export interface CallLimiter {
@@ -24,7 +24,7 @@ export interface LimitFetchOptions {
   wait?: Duration | undefined
   /**
    * Maximum pause that an answer can cause; default `'1h'`. When the service asks for more, calls are sent again after
-   * this time, and the next refusal pauses the limiter anew.
+   * this time, and the next refusal pauses the limiter again.
    */
   maxPause?: Duration | undefined
 }
@@ -98,7 +98,7 @@ export function limitFetch<Fetch extends typeof fetch>(
         const now = Date.now()
         const pause = Math.min(pauseAskedFor(response.status, response.headers, now), longest)
         const isPaused = pause === 0 || (await paused(limiter, now + pause))
-        if (isLast || !isPaused || !tellsWhenToRetry(response.status, response.headers, now)) return response
+        if (isLast || !isPaused || !saysWhenToRetry(response.status, response.headers, now)) return response
       } finally {
         await permit.release()
       }
@@ -130,7 +130,7 @@ function canRepeat(input: Input, init: RequestInit | undefined, anyMethod: boole
 }
 
 function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | undefined {
-  // As in `fetch`: a signal given beside a request replaces the request's own, null included.
+  // As in `fetch`: a signal passed with a request replaces the request's own, null included.
   if (init?.signal !== undefined) return init.signal ?? undefined
   return input instanceof Request ? input.signal : undefined
 }
@@ -150,8 +150,8 @@ async function acquired(
 }
 
 /**
- * Pauses the limiter, and says whether it did. The service has answered: a pause that could not be told to others must
- * not lose its answer.
+ * Pauses the limiter, and says whether it did. The service has answered: a pause that could not be shared must not lose
+ * its answer.
  */
 async function paused(limiter: CallLimiter, until: number): Promise<boolean> {
   try {

@@ -32,7 +32,7 @@ export function pauseAskedFor(status: number, headers: HeaderFields, now: number
 }
 
 /** Whether an answer is a refusal that says when the caller may come again. */
-export function tellsWhenToRetry(status: number, headers: HeaderFields, now: number): boolean {
+export function saysWhenToRetry(status: number, headers: HeaderFields, now: number): boolean {
   return isRefusal(status) && retryAfter(headers, now) !== undefined
 }
 

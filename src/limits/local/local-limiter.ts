@@ -52,8 +52,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Sets a limit anew, for all keys, from now on. What was given before counts. Waiters go on waiting, but one that
-   * wants more permits than the limit is now is rejected with an InvalidArgumentError.
+   * Changes a limit, for all keys, from now on. Permits that were already given count. Waiters keep waiting, but one
+   * that wants more permits than the limit is now is rejected with an InvalidArgumentError.
    * @param per which of the limits, where there are several.
    * @throws InvalidArgumentError
    */

@@ -31,7 +31,7 @@ export class LocalWaiters implements PermitGiver, Source {
     if (n !== 1) this.#check(n)
     if (this.#closed) throw this.#closed
     const queue = this.#queue
-    // Waiters are not overtaken: a permit is free if it is free beside all permits that they wait for.
+    // Waiters are not overtaken: a permit is free if it is free in addition to all permits that they wait for.
     return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
   }
 

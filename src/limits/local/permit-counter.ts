@@ -18,7 +18,7 @@ export class PermitCounter implements Counter {
   /** Clock time. */
   #pausedUntil = -Infinity
   #running = 0
-  /** What a permit adds to `#running`: 0 where no concurrency has to be kept. */
+  /** What a permit adds to `#running`: 0 without a limit of concurrency. */
   readonly #counted: 0 | 1
   #takenAtWall = 0
 

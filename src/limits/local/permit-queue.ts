@@ -11,10 +11,10 @@ export interface Turns {
   /** A number greater than that of every caller that came before, in any thread. @param n how many permits it wants. */
   arrive(n: number): number
   /**
-   * Tells which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited behind.
+   * Reports which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited behind.
    */
   stand(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
-  /** Tells that waiters of this thread were given permits, and that no more can be given for now. */
+  /** Reports that waiters of this thread got permits, and that no more can be given for now. */
   rest(): void
 }
 
@@ -144,7 +144,7 @@ export class PermitQueue implements CallersOwner<Permit> {
     if (waiters.first) this.#lookLater(waiters.first, now)
   }
 
-  /** A thread that took nothing has nothing to tell: it would only wake itself. */
+  /** A thread that took nothing has nothing to report: it would only wake itself. */
   #rest(): void {
     if (!this.#gave) return
     this.#gave = false

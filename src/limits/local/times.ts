@@ -3,7 +3,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { SteadyClock } from './steady-clock.js'
 import type { Window } from '../../engine/limits/window.js'
 
-/** The clocks that a limiter and all its keys go by. */
+/** The clocks that a limiter and all its keys use. */
 export class Times implements Clock {
   /** How often a clock was set back. */
   epoch = 0

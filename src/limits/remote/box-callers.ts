@@ -5,7 +5,7 @@ import type { Permit } from '../permit.js'
 
 /** A caller that wants a permit now or not at all: a try. It waits for the engine's answer only. */
 export class TryWaiter extends PermitWaiter {
-  /** What the engine told beside the outcome; undefined until it has answered. */
+  /** What the engine reported besides the outcome; undefined until it has answered. */
   explanation: Explanation | undefined
 
   constructor(
@@ -19,7 +19,7 @@ export class TryWaiter extends PermitWaiter {
 }
 
 /** Whether a waiter gets nothing before an answer that brings its explanation. */
-export function isUntold(waiter: PermitWaiter): boolean {
+export function isUnanswered(waiter: PermitWaiter): boolean {
   return waiter instanceof TryWaiter && waiter.isDecision && waiter.explanation === undefined
 }
 
@@ -61,7 +61,7 @@ export class BoxCallers extends Callers<Permit> {
   firstFor(permits: number, isBatch: boolean): PermitWaiter | undefined {
     for (let waiter = this.queue.first; waiter; waiter = this.queue.after(waiter)) {
       const fits = waiter.n === permits || (isBatch && waiter.n < permits)
-      if (fits && !isUntold(waiter)) return waiter
+      if (fits && !isUnanswered(waiter)) return waiter
     }
     return undefined
   }

@@ -18,7 +18,7 @@ export type BoxLimiterOptions = {
   jitter?: Duration | undefined
   /**
    * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any
-   * number. The permits of a dead process come back with its lease, after at most 30 seconds. While processes go by
+   * number. The permits of a dead process come back with its lease, after at most 30 seconds. While processes use
    * different numbers, each permit takes the part of the whole that its own process's number says.
    */
   concurrency?: number | undefined
@@ -31,8 +31,8 @@ export type BoxLimiterOptions = {
   batch?: number | undefined
   /**
    * What happens while the engine can't be asked. `'error'`, the default, rejects with what went wrong. `'closed'`
-   * admits no caller, and waiters wait on. `'open'` goes by a limiter of this process alone, with the limits as they
-   * are. `'share'` goes by one with this process's part of each limit.
+   * admits no caller, and waiters keep waiting. `'open'` uses a limiter of this process alone, with the limits as they
+   * are. `'share'` uses one with this process's part of each limit.
    */
   onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
   /** Into how many parts `'share'` divides each limit: how many processes there are. */
@@ -63,7 +63,7 @@ export interface BoxTerms {
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: CheckedBoxOptions['onUnavailable']
-  /** The rules of this process alone, where it goes by them while the engine is out of reach. */
+  /** The rules of this process alone, if it uses them while the engine is unreachable. */
   readonly share: Rules | undefined
   /** The same for equal options only. */
   readonly signature: string

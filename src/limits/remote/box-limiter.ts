@@ -89,10 +89,10 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
    */
   key(key: string): KeyedBoxLimiter
   /**
-   * Sets a limit anew for this box, for all keys, until the limiter is closed. What was given before counts. Waiters go
-   * on waiting, but one that wants more permits than the limit is now is rejected with an InvalidArgumentError. As long
-   * as other processes name another limit, both hold. A greater limit holds as soon as all processes that named the
-   * old one name it, or five seconds after the last of them has named the old one.
+   * Changes a limit for this box, for all keys, until the limiter is closed. Permits that were already given count.
+   * Waiters go on waiting, but one that wants more permits than the limit is now is rejected with an
+   * InvalidArgumentError. As long as other processes name another limit, both hold. A greater limit holds as soon as
+   * all processes that named the old one name it, or five seconds after the last of them has named the old one.
    * @param per which of the limits, where there are several.
    * @throws InvalidArgumentError; ClosedError
    */
@@ -351,7 +351,7 @@ class OfKey implements KeyedBoxLimiter {
     }
   }
 
-  /** Tells the subscribers of the outcome of a request. @param error undefined when the permits were given. */
+  /** Notifies the subscribers of the outcome of a request. @param error undefined when the permits were given. */
   #publish(n: number, since: number, error: unknown): void {
     const event = { ...this.#event(), n, waited: this.#now - since }
     if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)

@@ -7,7 +7,7 @@ import type { BoxTerms } from './box-limiter-options.js'
 /** The outcome for a caller that wanted a permit at once or not at all. */
 export interface TryOutcome {
   readonly outcome: Permit | BusyError
-  /** What the engine told together with the outcome; undefined when the engine could not be asked. */
+  /** What the engine reported together with the outcome; undefined when the engine could not be asked. */
   readonly explanation: Explanation | undefined
 }
 
@@ -26,7 +26,7 @@ export interface BoxPermits {
    */
   isIdle(since: number): boolean
   /**
-   * Goes by other terms from now on. Reserved permits that do not keep the new limits are asked for anew. Waiters that
+   * Uses other terms from now on. Reserved permits that do not keep the new limits are requested again. Waiters that
    * want more permits than the new limits allow are rejected.
    */
   change(terms: BoxTerms): void

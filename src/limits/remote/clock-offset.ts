@@ -2,18 +2,18 @@
 const DRIFT = 1e-3
 
 /**
- * What is known of an engine's clock by this process's own. Each answer tells that a moment of the engine's clock lay
- * between two of its own. A quick answer tells that more exactly than one for which this process had no time. Clocks do
- * not drift apart so fast that it would not hold for the next answers, too.
+ * What is known of an engine's clock relative to this process's own. Each answer shows that a moment of the engine's
+ * clock lay between two of its own. A quick answer shows that more exactly than one for which this process had no time.
+ * Clocks do not drift apart so fast that it would not hold for the next answers, too.
  */
 export class ClockOffset {
-  /** Own time minus the engine's, at the least and at the most. */
+  /** Lower and upper bound of own time minus the engine's. */
   #least = -Infinity
   #most = Infinity
   /** Own time of the newest answer. */
   #learnedAt = -Infinity
 
-  /** The own times between which `moment` of the engine's clock was, as told by an answer or better. */
+  /** The own times between which `moment` of the engine's clock was, as an answer shows, or better. */
   learn(moment: number, earliest: number, latest: number): readonly [earliest: number, latest: number] {
     const drift = this.#learnedAt === -Infinity ? 0 : Math.max(latest - this.#learnedAt, 0) * DRIFT
     const least = this.#least - drift

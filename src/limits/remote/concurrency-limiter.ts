@@ -19,8 +19,8 @@ export interface ConcurrencyLimiterSource extends ReservationSource {
 }
 
 /**
- * The size of the semaphore, whatever the concurrency: a slot takes an equal part of it. So processes with different
- * numbers, as during a deployment, each take the part that their number says, and none is refused.
+ * The size of the semaphore, independent of the concurrency: a slot takes an equal part of it. So processes with
+ * different numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
 /**
@@ -155,7 +155,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#semaphore.refuseAll(closed)
     this.#remote.shut(closed)
     this.#remote.refuseAll()
-    this.#tellEnded()
+    this.#notifyEnded()
   }
 
   async end(): Promise<void> {
@@ -176,7 +176,7 @@ export class ConcurrencyLimiter implements BoxPermits {
       if (!isOutage(error) || !this.#remote.goesWithout) throw error
     } finally {
       this.#callers--
-      if (this.#callers === 0) this.#tellEnded()
+      if (this.#callers === 0) this.#notifyEnded()
     }
     return without()
   }
@@ -184,7 +184,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   async #decide(callers: number): Promise<TryOutcome> {
     const slot = await tried(this.#try(0, callers))
     if (slot instanceof BusyError) {
-      // That there is no slot holds, whether the engine can tell more or not.
+      // The refusal holds whether or not the engine can say more.
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
@@ -252,8 +252,8 @@ export class ConcurrencyLimiter implements BoxPermits {
     if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
   }
 
-  #tellEnded(): void {
-    for (const tell of this.#ended.splice(0)) tell()
+  #notifyEnded(): void {
+    for (const notify of this.#ended.splice(0)) notify()
   }
 }
 

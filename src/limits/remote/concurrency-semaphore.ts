@@ -9,7 +9,7 @@ import { PermitWaiter } from '../local/permit-waiter.js'
 import { aborted } from '../refusals.js'
 import { RETRY } from './outage.js'
 
-/** Where slots come from, and what is told of failures. */
+/** Where slots come from, and what is notified of failures. */
 interface SemaphoreSource {
   readonly clock: Clock
   /** The semaphore of the box. Each of its grants is a slot. */
@@ -28,7 +28,7 @@ interface SemaphoreSource {
 type SlotWaiter = PermitWaiter<void>
 
 /**
- * The semaphore of a limiter with a concurrency. Each call in use has one slot of it, whatever the number of its
+ * The semaphore of a limiter with a concurrency. Each call in use has one slot of it, regardless of the number of its
  * permits. The waiters of this process stand in one queue, by priority. While there are waiters, it asks the engine for
  * one slot at a time. Among processes the engine serves first come, first served.
  */

@@ -1,4 +1,6 @@
-/** Measures are kept by periods of so many milliseconds. A period is forgotten when two more have passed. */
+/**
+ * Length of the periods by which measurements are kept, in milliseconds. A period is dropped when two more have passed.
+ */
 const WHILE = 2000
 /** The hold is longer than the measure by this factor, because the next answer may take a little longer. */
 const MARGIN = 1.15
@@ -6,10 +8,9 @@ const MARGIN = 1.15
 const MOST = 2000
 
 /**
- * Measures how long a hold this process needs: for how long a permit has to be usable so that its caller gets it in
- * time. One measure is the time from the earliest moment at which a permit can have begun to be usable, by what is
- * known of the engine's clock, to its use. It contains the way of the call and its answer, and the delay of the event
- * loop.
+ * Measures how long a hold this process needs: for how long a permit must be usable so that its caller gets it in time.
+ * One measure is the time from the earliest moment at which a permit can have begun to be usable, by what is known of
+ * the engine's clock, to its use. It contains the way of the call and its answer, and the delay of the event loop.
  *
  * The hold is the second longest measure of the last two to four seconds, and a little more. The longest is left out:
  * it may come from a stop that does not recur. That costs the permits of that time. A hold as long as that would cost

@@ -8,12 +8,12 @@ import { Times } from '../local/times.js'
 import type { Permit } from '../permit.js'
 import type { BoxPermits } from './box-permits.js'
 
-/** An engine that can't be asked is asked again after so many milliseconds. */
+/** Delay before an unreachable engine is asked again, in milliseconds. */
 export const RETRY = 500
-/** What is left at the least of a wait that a caller goes on with, because 0 would be none: milliseconds. */
+/** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
 export const SHORTEST_WAIT = 0.001
 
-/** Tells the waiters for a permit of this process alone that they are to wait for one of the engine. */
+/** Notifies the waiters for a permit of this process alone that they must wait for one of the engine. */
 const BACK = new Error('the engine is reachable again')
 
 /**

@@ -1,9 +1,9 @@
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedInstant, ReservedPermits } from './reserved-permits.js'
 
-/** A waiter for which nothing could be reserved asks again within so many milliseconds. */
+/** Maximum time before a waiter without a reservation asks again, in milliseconds. */
 const ASK_AGAIN = 2500
-/** Waiters hear of a pause, and of permits that other processes gave back, within so many milliseconds. */
+/** Maximum time before waiters learn of a pause, and of permits that other processes gave back, in milliseconds. */
 const LOOK = 250
 
 /** When a process asks the engine again for waiters that it could not serve, and how far ahead it then reserves. */
@@ -23,7 +23,7 @@ export class PollSchedule {
    * not so.
    */
   #beyondSince: number | undefined
-  /** When to ask next for the waiters that have a reserved instant, whatever is asked before: clock time. */
+  /** When to ask next for the waiters that have a reserved instant, regardless of earlier questions: clock time. */
   lookAt = -Infinity
 
   constructor(reserved: ReservedPermits) {

@@ -27,7 +27,7 @@ export interface Decided {
   readonly latest: number
 }
 
-/** The calls for one limiter, and what their answers tell of the way to the engine and of other processes. */
+/** The calls for one limiter, and what their answers show about the latency of the engine and about other processes. */
 export class ReservationCalls {
   /** When the last answer came, or the last call failed: clock time. */
   answeredAt = -Infinity
@@ -35,7 +35,7 @@ export class ReservationCalls {
   /** The limiter's name in the engine. */
   readonly #limiter: string
   readonly #offset = new ClockOffset()
-  /** How many processes wait for permits, as the engine last told. */
+  /** How many processes wait for permits, as the engine last reported. */
   #contenders = 1
 
   constructor(source: ReservationSource, limiter: string) {
@@ -43,7 +43,7 @@ export class ReservationCalls {
     this.#limiter = limiter
   }
 
-  /** For how long each permit has to be usable: milliseconds. */
+  /** For how long each permit must be usable, in milliseconds. */
   hold({ hold, mostHold }: BoxTerms): number {
     return Math.max(hold, this.#source.meter.hold(mostHold))
   }
@@ -79,7 +79,7 @@ export class ReservationCalls {
     return this.#source.ask({ limiter, session, windows, units, horizon, hold, returns, pause, explain })
   }
 
-  /** Notes what an answer tells. */
+  /** Records what an answer reports. */
   learn({ reserved: { now, contenders }, ...asked }: Reservation): Decided {
     this.answeredAt = this.#source.clock.now()
     if (contenders > 0) this.#contenders = contenders

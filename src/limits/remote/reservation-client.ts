@@ -13,7 +13,7 @@ import { aborted, busy, tooLate } from '../refusals.js'
 import type { Unit } from '../../engine/limits/reserve.js'
 import { ReservationReplies, explanationOf } from './reservation-replies.js'
 import { PollSchedule } from './poll-schedule.js'
-import { BoxCallers, isUntold, TryWaiter } from './box-callers.js'
+import { BoxCallers, isUnanswered, TryWaiter } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { Outage } from './outage.js'
@@ -28,7 +28,7 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
  * for it goes back, and a new one is asked for.
  *
  * A caller enters the queue (`#enter`). When the present task is over, one call asks for all that is wanted (`#ask`).
- * From its answer permits are kept, and waiters for which there is none are refused or ask again later
+ * From its answer permits are kept, and waiters without one are refused or ask again later
  * (`ReservationReplies.settle`). Each permit is handed out when it opens (`#handOut`).
  */
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
@@ -161,7 +161,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#terms = terms
     this.#callers.refuseAbove(terms.most)
     this.#outage.change(terms.share)
-    // A permit that is asked for anew would come after what other processes have reserved.
+    // A permit that is requested again would come after what other processes have reserved.
     if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
     this.#pace.askNow()
     this.#schedule()
@@ -264,8 +264,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const isPointless = this.#pace.quietUntil > now && (this.#callers.waits || this.outage !== undefined)
     const situation = this.#situation(now)
     const { units: wanted, waiters } = isPointless ? NOTHING : wantedUnits(situation)
-    // The first call of a process reserves nothing: its answer tells how long a hold has to be. A permit reserved with
-    // a shorter hold can't be used, and pushes the permits of other processes into the next window.
+    // The first call of a process reserves nothing: its answer shows how long a hold must be. A permit reserved with a
+    // shorter hold can't be used, and pushes the permits of other processes into the next window.
     const isFirst = wanted.length > 0 && !this.#calls.hasMeasured
     const units = isFirst ? NO_UNITS : wanted
     const deciders =
@@ -299,7 +299,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
           isOutdated,
         })
       } else {
-        // Permits that were reserved under a limit that exceeds the present one are asked for anew.
+        // Permits that were reserved under a limit that exceeds the present one are requested again.
         this.#reserved.giveBack(allReturned(answer.reserved, hold))
       }
     } catch (error) {
@@ -322,7 +322,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#calls.ask(this.#terms, this.#pace.horizon(this.#terms, this.#source.clock.now()), wanted)
   }
 
-  /** Notes what every answer tells of the limiter as a whole. */
+  /** Records what every answer reports about the limiter as a whole. */
   #learn(answer: Reservation): Decided {
     this.#outage.ended()
     const decided = this.#calls.learn(answer)
@@ -413,7 +413,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /**
-   * Some permits of a batch are used as soon as they can be, and others when a caller comes, so their times tell
+   * Some permits of a batch are used as soon as they can be, and others when a caller comes, so their times show
    * nothing.
    */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
@@ -431,7 +431,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const { lookAt, askAgainAt } = this.#pace
     let at = Infinity
     if (instant) {
-      at = waiter && !isUntold(waiter) ? instant.from : instant.until
+      at = waiter && !isUnanswered(waiter) ? instant.from : instant.until
       if (waiter && last!.from > lookAt && !this.#calling) at = Math.min(at, lookAt)
     }
     if (waiter && askAgainAt > now) at = Math.min(at, askAgainAt)

@@ -5,7 +5,7 @@ import { busy, tooLate } from '../refusals.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { Reserved, Unit } from '../../engine/limits/reserve.js'
 import type { PollSchedule } from './poll-schedule.js'
-import { isUntold, TryWaiter, type BoxCallers } from './box-callers.js'
+import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { Decided, ReservationCalls } from './reservation-calls.js'
 import { returned, stretchOf, type ReservedInstant, type ReservedPermits } from './reserved-permits.js'
@@ -14,16 +14,16 @@ import { returned, stretchOf, type ReservedInstant, type ReservedPermits } from 
 interface Asked {
   /** The terms that hold now. */
   readonly terms: BoxTerms
-  /** For how long each permit has to be usable: milliseconds. */
+  /** For how long each permit must be usable, in milliseconds. */
   readonly hold: number
   /** Those of the waiters; the answer may have others before them. */
   readonly units: readonly Unit[]
   readonly waiters: readonly PermitWaiter[]
-  /** Whether the limits have changed since: then only permits count, and all else is asked anew. */
+  /** Whether the limits have changed since: then only permits count, and everything else is asked again. */
   readonly isOutdated: boolean
 }
 
-/** What an answer tells of waiters for which nothing could be reserved. */
+/** What an answer reports about waiters without a reservation. */
 interface Refusal {
   /** Milliseconds until the first such turn, from when the engine decided. */
   readonly ahead: number
@@ -131,7 +131,7 @@ export class ReservationReplies {
   /** @param readyIn milliseconds until there may be a permit for it. */
   #refuseTry(waiter: TryWaiter, readyIn: number): void {
     // The try came after the call that has just been answered.
-    if (isUntold(waiter)) return
+    if (isUnanswered(waiter)) return
     if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
     this.#callers.refuse(waiter, busy(0, 0, this.#context))
   }

@@ -57,7 +57,7 @@ export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermit
   return { n: left, at, from: opensAt }
 }
 
-/** At most about so many used entries are left at the front. */
+/** Approximate maximum number of used entries left at the front. */
 const MOST_USED = 64
 
 /**
@@ -169,14 +169,14 @@ export class ReservedPermits {
     this.giveBack(all.filter(isMeant).map(returned))
   }
 
-  /** Gives back what can't be used, or can be had sooner, by what an answer tells of the limiter. */
+  /** Gives back what can't be used, or is available sooner, according to an answer. */
   giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
     if (pausedUntil > now) {
       const until = decided.latest + (pausedUntil - now)
       this.giveBackWhere(({ from }) => from < until)
     }
     // Permits for later can be had sooner once these limits are forgotten. All processes give them back before, so no
-    // process that asks anew comes after another's.
+    // process that asks again comes after another's.
     if (fadesAt < Infinity) this.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
   }
 

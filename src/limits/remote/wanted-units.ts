@@ -5,10 +5,10 @@ import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'
 
-/** One call to the engine asks for at most so many waiters, */
+/** Maximum number of waiters that one call to the engine asks for, */
 const MOST_UNITS = 1000
 /**
- * and for at most so many windows full of permits. A waiter behind them learns only later that its wait can't be met.
+ * and maximum number of full windows of permits. A waiter behind them learns only later that its wait can't be met.
  */
 const MOST_WINDOWS = 8
 
@@ -28,7 +28,7 @@ export interface Situation {
   readonly terms: BoxTerms
   /** How many permits the process reserves ahead. */
   readonly part: number
-  /** For how long each permit has to be usable: milliseconds. */
+  /** For how long each permit must be usable, in milliseconds. */
   readonly hold: number
   /** Clock time. */
   readonly now: number

@@ -16,7 +16,9 @@ export class RingReader {
   /** The head at which an unwritten grant was found, and since when it is unwritten. */
   #unwritten: { readonly before: number; readonly since: number } | undefined
 
-  /** @param patience after so many milliseconds another thread writes a grant that was claimed and not written. */
+  /**
+   * @param patience time after which another thread writes a grant that was claimed and not written, in milliseconds.
+   */
   constructor(ring: SharedRing, patience: number) {
     this.ring = ring
     this.#patience = patience

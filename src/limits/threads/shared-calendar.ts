@@ -20,17 +20,17 @@ interface BegunPeriod extends Period {
 }
 
 /**
- * At most `limit` permits in each period of the wall clock: the grant `limit` before has to be from before the period.
+ * At most `limit` permits in each period of the wall clock: the grant `limit` before must be from before the period.
  * Grants have times of the monotonic clock, so the threads agree for each period on such a time at which it begins. The
  * first thread to see by the wall clock that the last period is over reads the clock and writes that time down. Only
- * then is anything given in the new period. A thread that has claimed grants looks at the wall clock once more after
- * they are stamped. It gives them back if the period for which they were judged is over.
+ * then is anything given in the new period. A thread that has claimed grants looks at the wall clock again after they
+ * are stamped. It gives them back if the period for which they were judged is over.
  *
  * So all grants of a period have times not before its beginning, and are counted as long as it lasts. Grants of the
  * period before that are stamped after its beginning are counted, too; they are rare.
  *
  * Periods are numbered. A period begins in two steps. The first thread writes its end into the word that the period
- * before the last does not need any more, and then its number and beginning into one word, which all threads go by. If
+ * before the last does not need any more, and then its number and beginning into one word, which all threads use. If
  * that thread does not come to the second step, another thread does it.
  */
 export class SharedCalendar extends SharedWindow {
@@ -111,15 +111,15 @@ export class SharedCalendar extends SharedWindow {
     while (true) {
       const word = Atomics.load(words, BEGUN)
       if (this.#period?.word === word) return this.#period
-      const told = numberOf(Atomics.load(words, ENDS + (tagOf(word) & 1)))
+      const stored = numberOf(Atomics.load(words, ENDS + (tagOf(word) & 1)))
       // Otherwise it may be the end of a later period.
       if (Atomics.load(words, BEGUN) !== word) continue
-      const end = Math.floor(told / 2)
+      const end = Math.floor(stored / 2)
       return (this.#period = {
         word,
         start: this.#window.periods.at(end - 1).start,
         end,
-        since: told % 2 === USED_UP ? -Infinity : this.reader.ring.timeAt(numberOf(word)),
+        since: stored % 2 === USED_UP ? -Infinity : this.reader.ring.timeAt(numberOf(word)),
       })
     }
   }
@@ -135,8 +135,8 @@ export class SharedCalendar extends SharedWindow {
     if (Atomics.load(words, BEGUN) !== word) return
     if (tagOf(before) !== number) {
       const { end } = this.#window.periods.at(this.#wall)
-      const told = 2 * end + (isSetBack ? USED_UP : 0)
-      Atomics.compareExchange(words, place, before, taggedWord(number, told))
+      const stored = 2 * end + (isSetBack ? USED_UP : 0)
+      Atomics.compareExchange(words, place, before, taggedWord(number, stored))
     }
     // Read here: grants of the period are stamped later, those of the last one mostly sooner.
     const { ring } = this.reader
@@ -145,5 +145,5 @@ export class SharedCalendar extends SharedWindow {
   }
 }
 
-/** Beside the end of a period: everything counts in it, and more. */
+/** A flag next to the end of a period: everything counts in it, and more. */
 const USED_UP = 1

@@ -76,7 +76,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     this.waiters.shut()
     await endAll([this.waiters], drain, this.#clock)
     // A listener that is left open keeps the shared memory.
-    if (this.#listening) this.#turns.tell()
+    if (this.#listening) this.#turns.notify()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -100,7 +100,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
 
 /**
  * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A
- * limit is a million at the most.
+ * limit is at most a million.
  * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
@@ -128,7 +128,7 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
 /**
  * The limiter of another thread, in this one.
  * @param handle of a `sharedLimiter`.
- * @throws InvalidArgumentError when it is none; UnavailableError on Bun and Deno.
+ * @throws InvalidArgumentError when it is not one; UnavailableError on Bun and Deno.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))

@@ -13,12 +13,12 @@ import type { Times } from '../local/times.js'
 
 /** How long a thread may leave permits lying before other threads go on without it: milliseconds. */
 const PATIENCE = 150
-/** After so long such permits are looked for: milliseconds. */
+/** Time after which such permits are looked for, in milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70
 
-/** So many words of shared memory each limit has beside the ring. */
+/** Number of words of shared memory that each limit has besides the ring. */
 const WORDS = 3
-/** Bytes of shared memory that so many limits take. */
+/** Bytes of shared memory that a number of limits take. */
 export function notesBytes(limits: number): number {
   return limits * WORDS * BigInt64Array.BYTES_PER_ELEMENT
 }
@@ -108,17 +108,17 @@ export class SharedPermitCounter implements Counter {
     const now = this.#times.now()
     const old = this.#windows.reduce((time, window) => Math.min(time, window.countsFrom(now)), now)
     this.#ring.refund(mark, n, at, old)
-    this.#turns.tell()
+    this.#turns.notify()
   }
 
   pauseUntil(wall: number): void {
     this.#ring.pauseUntil(this.#times.fromWall(wall))
-    this.#turns.tell()
+    this.#turns.notify()
   }
 
   resume(): void {
     this.#ring.resume(this.#times.now())
-    this.#turns.tell()
+    this.#turns.notify()
   }
 
   readyAt(n: number, ahead: number, arrival: number): number {
@@ -134,7 +134,7 @@ export class SharedPermitCounter implements Counter {
       return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
     }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
-    // There may be fewer waiters before than this thread can know. Their threads tell when they have taken what they
+    // There may be fewer waiters before than this thread can know. Their threads report when they have taken what they
     // can.
     const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
     // If the waiters before do not come for theirs, some thread has to notice.

@@ -56,7 +56,7 @@ export class SharedRing {
 
   /**
    * @param limit the greatest that it will have to serve.
-   * @param origin a clock time so long ago that a grant of then has come back.
+   * @param origin a clock time far enough back that a grant of that time has come back.
    */
   static memory(limit: number, origin: number): SharedArrayBuffer {
     const capacity = capacityFor(limit)

@@ -1,7 +1,7 @@
 import type { RingReader } from './ring-reader.js'
 import { SharedWindow, type SharedUse } from './shared-window.js'
 
-/** At most `limit` permits in any interval: the grant `limit` before has to be as old as that. */
+/** At most `limit` permits in any interval: the grant `limit` before must be at least that old. */
 export class SharedSliding extends SharedWindow {
   /** Milliseconds, the guard against jitter included. */
   readonly #memory: number

@@ -4,8 +4,8 @@ import type { SharedUse } from './shared-window.js'
 import { intervalOf } from '../../engine/limits/smooth-window.js'
 
 /**
- * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The
- * other bits tell the head that it is for, by its last bits. Within a window no more than a limit is claimed, so no
+ * The low bits of a word give a time, by the last bits of its parts: enough to find it again near the present. The
+ * other bits give the head that it is for, by its last bits. Within a window no more than a limit is claimed, so no
  * head is taken for another one.
  */
 const TIME_BITS = 42n
@@ -17,22 +17,22 @@ const HEAD_MASK = 2 ** 21 - 1
  * rounding.
  */
 const FINEST = 17
-/** The most parts of a window, which is as far ahead as a word tells of. */
+/** The most parts of a window, which is as far ahead as a word can say. */
 const LONGEST = 40
 
 /**
- * Permits evenly spaced, with the bound of the sliding window beside it. The ring shows when the next one may come: as
- * many intervals after the newest grant as it was for. Only the delay of that grant by a timer, which is made up for,
- * stands elsewhere: in a word with the time at which the next may come, and the head for which that is told. A thread
- * that claims moves the head, so the word before means nothing any more, and writes a new one last. A thread that looks
- * in between, or when the word never comes, goes by the ring, and so is not too early.
+ * Permits evenly spaced, with the bound of the sliding window in addition. The ring shows when the next one may come:
+ * as many intervals after the newest grant as it was for. Only the delay of that grant by a timer, which is made up
+ * for, stands elsewhere: in a word with the time at which the next may come, and the head for which that holds. A
+ * thread that claims moves the head, so the word before means nothing any more, and writes a new one last. A thread
+ * that looks in between, or when the word never comes, uses the ring, and so is not too early.
  */
 export class SharedSmooth extends SharedSliding {
   readonly #words: BigInt64Array
   readonly #interval: number
   /** Of a millisecond. */
   readonly #parts: number
-  #told = 0n
+  #stored = 0n
   /** When the next permit may come, as of the last look: clock time. */
   #openAt = -Infinity
 
@@ -48,11 +48,11 @@ export class SharedSmooth extends SharedSliding {
   }
 
   override look(head: number, now: number): void {
-    this.#told = Atomics.load(this.#words, 0)
+    this.#stored = Atomics.load(this.#words, 0)
     const shown = this.#afterNewest(head, now)
-    const isOfHead = Number(this.#told >> TIME_BITS) === (head & HEAD_MASK)
+    const isOfHead = Number(this.#stored >> TIME_BITS) === (head & HEAD_MASK)
     // The word is too late when the newest grant was given back.
-    this.#openAt = isOfHead ? Math.min(this.#toldTime(now), shown) : shown
+    this.#openAt = isOfHead ? Math.min(this.#storedTime(now), shown) : shown
   }
 
   override readyAt(head: number, now: number, wanted: number, others: number): number {
@@ -66,16 +66,16 @@ export class SharedSmooth extends SharedSliding {
     const parts = Math.round(this.#partsAt(openAt)) % TIMES
     const word = (BigInt((head + n) & HEAD_MASK) << TIME_BITS) | BigInt(parts)
     // A thread that comes late with this must not write over the word of a later grant.
-    Atomics.compareExchange(this.#words, 0, this.#told, word)
+    Atomics.compareExchange(this.#words, 0, this.#stored, word)
   }
 
   override use(head: number, now: number): SharedUse {
     return { used: super.use(head, now).used, resetIn: Math.max(this.#openAt - now, 0) }
   }
 
-  #toldTime(now: number): number {
+  #storedTime(now: number): number {
     const present = Math.round(this.#partsAt(now))
-    const ahead = Number(this.#told & TIME_MASK) - (present % TIMES)
+    const ahead = Number(this.#stored & TIME_MASK) - (present % TIMES)
     const nearest = ahead - TIMES * Math.round(ahead / TIMES)
     return this.reader.ring.origin + (present + nearest) / this.#parts
   }

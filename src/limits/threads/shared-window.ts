@@ -10,10 +10,10 @@ export interface SharedUse {
 /**
  * The rule of one limit, as decisions about the ring of grants that all threads share. Every rule is kept by looking at
  * what stands in the ring before a head. A thread that then moves that head on has claimed its grants under all limits
- * at once. So no limit refuses after another one has given something that would have to be given back. Nor is there a
+ * at once. So no limit refuses after another one has given something that would need to be given back. Nor is there a
  * lock that a thread could leave behind when it is ended.
  *
- * `look` comes first: it reads what the rule needs beside the ring. The calls that follow are about the same head and
+ * `look` comes first: it reads what the rule needs besides the ring. The calls that follow are about the same head and
  * time.
  */
 export abstract class SharedWindow {
@@ -28,14 +28,14 @@ export abstract class SharedWindow {
   }
 
   /**
-   * When the last of so many permits can be claimed: clock time, in the past if that was possible before. Where waiters
-   * come first, it is as if they came as early as possible.
+   * When the last of a number of permits can be claimed: clock time, in the past if that was possible before. Where
+   * waiters come first, it is as if they came as early as possible.
    * @param wanted counted from the head.
    * @param others how many of them are for waiters that come first.
    */
   abstract readyAt(head: number, now: number, wanted: number, others: number): number
 
-  /** The first time, `time` or later, that the rule does not close to every caller, whatever was given. */
+  /** The first time, `time` or later, at which the rule does not refuse every caller, regardless of what was given. */
   openFrom(time: number): number {
     return time
   }
@@ -59,12 +59,15 @@ export abstract class SharedWindow {
   /** Clock time: what was given before has come back. */
   abstract countsFrom(now: number): number
 
-  /** How many whole windows pass before the last of so many, where every `limit` permits come a window later. */
+  /**
+   * How many whole windows pass before the last of a number of permits, where every `limit` permits come a window
+   * later.
+   */
   protected windowsBefore(wanted: number): number {
     return Math.ceil(wanted / this.limit) - 1
   }
 
-  /** The grant that has to be over for it. @param windows those before. */
+  /** The grant that must be over for it. @param windows those before. */
   protected grantBefore(head: number, wanted: number, windows: number): number {
     return (head + wanted - (windows + 1) * this.limit - 1) | 0
   }

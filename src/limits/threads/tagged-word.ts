@@ -1,10 +1,10 @@
 /**
- * Words of shared memory that are written at once: 64 bits, of which seven are a tag that tells whose turn the word is
+ * Words of shared memory that are written at once: 64 bits, of which seven are a tag that says whose turn the word is
  * of, and 56 a number. The sign is left alone.
  */
 const NUMBER_BITS = 56n
 const NUMBER_MASK = (1n << NUMBER_BITS) - 1n
-/** Tags go round after so many. */
+/** Number of tags before they repeat. */
 export const TAGS = 128
 
 /** Of the halves of a word, in units of 32 bits. */

@@ -65,7 +65,7 @@ export class ThreadTurns implements Turns {
   stand({ first, permits }: Waiters<PermitWaiter>, gaveUp: boolean): void {
     if (first) this.#standWith(first.arrival, permits)
     else this.#leave()
-    if (gaveUp) this.tell()
+    if (gaveUp) this.notify()
   }
 
   /** Threads that left permits lying for waiters of this thread can look at what these did not take. */
@@ -73,16 +73,16 @@ export class ThreadTurns implements Turns {
     const words = this.#words
     if (Atomics.load(words, YIELDED) === 0) return
     Atomics.store(words, YIELDED, 0)
-    this.tell()
+    this.notify()
   }
 
-  /** Notes that a permit is left lying for waiters before. Their threads tell when they have taken what they can. */
+  /** Records that a permit is left for earlier waiters. Their threads report when they have taken what they can. */
   yield(): void {
     Atomics.store(this.#words, YIELDED, 1)
   }
 
   /**
-   * How many permits earlier callers of other threads want, at the most. A thread knows only its own callers. So of
+   * Upper bound of the permits that earlier callers of other threads want. A thread knows only its own callers. So of
    * another thread no more are counted than can have come since its first. @param arrival 0 for a caller that comes
    * now.
    */
@@ -97,7 +97,7 @@ export class ThreadTurns implements Turns {
     return permits
   }
 
-  /** The same at the least: one for the first waiter of each thread. */
+  /** Lower bound of the same: one for the first waiter of each thread. */
   leastBefore(arrival: number): number {
     return this.#placesBefore(arrival).length
   }
@@ -127,17 +127,17 @@ export class ThreadTurns implements Turns {
         passed = true
       }
     }
-    if (!passed && Atomics.compareExchange(words, CALLED, called, now || 1) === called) this.tell()
+    if (!passed && Atomics.compareExchange(words, CALLED, called, now || 1) === called) this.notify()
     return passed
   }
 
   /** Makes all threads in the queue look again. */
-  tell(): void {
+  notify(): void {
     Atomics.add(this.#words, SIGNALS, 1)
     Atomics.notify(this.#words, SIGNALS)
   }
 
-  /** Resolves when something was told since `listen` was called; does not keep the process alive. */
+  /** Resolves when a notification came since `listen` was called; does not keep the process alive. */
   async listen(): Promise<void> {
     const waiting = waitAsync(this.#words, SIGNALS, Atomics.load(this.#words, SIGNALS))
     await waiting.value

@@ -52,7 +52,7 @@ const DEMANDS: readonly Demand[] = [
     },
   },
   {
-    name: 'a record is made only where there is none',
+    name: 'a record is created only where none exists',
     async check({ one, other }, key) {
       const version = await written(one, key, undefined, 'first')
       expectEqual(await other.compareAndSet(key, undefined, 'second', KEPT), undefined, 'making it again')
@@ -152,7 +152,7 @@ const DEMANDS: readonly Demand[] = [
     },
   },
   {
-    name: 'a record is kept for as long as it has to be, and for ever when it is written so',
+    name: 'a record is kept until it expires, and for ever when it has no expiry',
     async check({ one }, key) {
       const version = await written(one, key, undefined, 'for a while', BRIEFLY)
       const now = await one.compareAndSet(key, version, 'for ever', undefined)

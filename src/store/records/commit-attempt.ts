@@ -135,7 +135,7 @@ export class CommitAttempt {
         await this.#cleanUp(first, now, committed)
         return 'aborted'
       }
-      // Others have settled it, and so many came after them that the record has forgotten how.
+      // Others have settled it, and enough came after them that the record has dropped the outcome.
       if (!found) throw indeterminate(first, cause)
       // Still pending: what is under way can't arrive any more once it is aborted.
       const aborted = await this.#markAborted(first, now, found)

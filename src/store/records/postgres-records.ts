@@ -80,7 +80,7 @@ class PostgresRecords implements Records<string> {
     }
   }
 
-  /** Rows that are over go together with those that will be, so the table is no larger than it has to be. */
+  /** Rows that are over go together with those that will be, so the table is no larger than needed. */
   #dropSome(): string {
     return `with over as (
         select key from ${this.#table} where keep_until < now() and key <> $1 limit 8 for update skip locked

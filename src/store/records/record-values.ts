@@ -11,7 +11,7 @@ import type { Records } from './records.js'
 
 /**
  * Plain writes of this process, by where the records are. At once they would refuse each other so often that one could
- * not tell a refusal from a lost answer any more.
+ * no longer distinguish a refusal from a lost answer.
  */
 const queues = new WeakMap<Records, WriteQueue>()
 

@@ -18,13 +18,13 @@ export interface Action {
 /** What is known of an action after the run. */
 export interface Told {
   readonly action: Action
-  /** `unknown` when it crashed or could not tell. */
+  /** `unknown` when it crashed or could not know. */
   readonly outcome: 'committed' | 'refused' | 'repeated' | 'unknown'
   /** What it had read, if it committed. */
   readonly read: ReadonlyMap<string, number> | undefined
 }
 
-/** The state after an action that happens alone; undefined when that is not what was told. */
+/** The state after an action that happens alone; undefined when that is not what was reported. */
 function after(state: State, { action, outcome, read }: Told): State | undefined {
   const { keys, id, work } = action
   const mark = id === undefined ? undefined : `${keys[0]!}:${id}`

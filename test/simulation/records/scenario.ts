@@ -24,7 +24,7 @@ export interface Scope {
 /** What is tried: the sources, or a copy with a mistake in it. */
 export type RecordTransactionsClass = typeof RecordTransactions
 
-/** What an action tells at its end. */
+/** What an action reports at its end. */
 type Outcome = Pick<Told, 'outcome' | 'read'>
 
 /** The clock stands still, so that equal states are equal. */

@@ -40,8 +40,8 @@ export class World {
   /** Writes whose sender has given them up, or is dead: they may arrive at any time, or never. */
   readonly #underWay: Call[] = []
   /**
-   * For each process all that it was answered, whatever came first: what it does next follows from that, because what
-   * it does about one key at a time does not depend on the others.
+   * For each process all replies that it got, in any order: what it does next follows from that, because what it does
+   * about one key at a time does not depend on the others.
    */
   readonly #histories: Map<string, number>[] = []
   readonly #counts: Map<string, number>[] = []

@@ -46,9 +46,9 @@ function held(name: string): WriteGrant {
   return grant
 }
 
-/** What a box in a process or thread of its own can be told to do. */
+/** The commands for a box in a process or thread of its own. */
 const verbs = {
-  /** Goes on as another user, for good. What a user without rights may not read has to be loaded before. */
+  /** Goes on as another user, for good. What a user without rights may not read must be loaded before. */
   async become(user: number): Promise<void> {
     await loadSqlite()
     await import('../../../src/engines/file/open.js')
@@ -116,7 +116,7 @@ const verbs = {
   async get(store: string, key: string): Promise<unknown> {
     return (await opened().store(store).get(key))?.value
   },
-  /** A transaction that writes a key and then keeps the thread busy until it was stopped for so long. */
+  /** A transaction that writes a key and then keeps the thread busy until it was stopped for this long. */
   async transactionOver(store: string, key: string, value: unknown, stopped: number, lease: number) {
     const { applied } = await opened()
       .store(store)
@@ -140,7 +140,7 @@ const verbs = {
     for (let time = 0; time < times; time++)
       await Promise.all(keys.map(key => values.put(key, 'v'.repeat(20_000))))
   },
-  /** Counts a value up, over and over; gives how often that was told done, and what the other answers were. */
+  /** Counts a value up, over and over; returns how often that was reported done, and the other answers. */
   async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {
     const end = systemClock.now() + duration
     let done = 0

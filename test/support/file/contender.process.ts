@@ -12,7 +12,7 @@ export interface Contest {
   readonly journal: string
   readonly keys: readonly string[]
   readonly rounds: number
-  /** How long the locks outlive a contender of which nothing is heard: milliseconds. */
+  /** How long the locks outlive a silent contender, in milliseconds. */
   readonly lease: number
   readonly seed: number
 }

@@ -15,7 +15,7 @@ export interface FightOptions {
   readonly url: string
   readonly journal: string
   readonly processes: number
-  /** Threads of this process beside them. */
+  /** Threads of this process in addition to them. */
   readonly threads: number
   /** How often each contender takes its keys. */
   readonly rounds: number

@@ -11,7 +11,7 @@ export async function nodeOf(major: number): Promise<string> {
   const folder = join(cache, `node-${major}`)
   const program = join(folder, 'node_modules/node/bin/node')
   if (existsSync(program)) return program
-  // Made beside and moved when it is whole, so that no process meets a half of it.
+  // Written under another name and moved when it is complete, so that no process meets a half of it.
   const fresh = join(cache, `node-${major}-${process.pid}`)
   mkdirSync(fresh, { recursive: true })
   writeFileSync(join(fresh, 'package.json'), '{ "private": true }')

@@ -29,7 +29,7 @@ export interface Start {
   readonly cwd?: string
   /** The program of another version of Node. */
   readonly node?: string
-  /** What it has in its environment, beside ours. */
+  /** What it has in its environment, besides ours. */
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -81,7 +81,7 @@ export class RemoteBox {
       serialization: 'advanced',
     })
     const { process: worker } = cluster.fork()
-    // Until its program listens, a worker of a cluster loses what it is told.
+    // Until its program listens, a worker of a cluster loses its messages.
     await once(worker, 'message')
     return RemoteBox.#opened(new RemoteBox(worker), url)
   }
@@ -131,7 +131,7 @@ export class RemoteBox {
     return new Promise(resolve => (this.#onInside = resolve))
   }
 
-  /** Kills it, and tells when: clock time before the kill. */
+  /** Kills it. @returns the clock time before the kill. */
   async kill(): Promise<number> {
     const at = systemClock.now()
     // A thread dies by its own hand: libsql aborts the process when one is terminated in the middle of a statement.
@@ -141,7 +141,7 @@ export class RemoteBox {
     return at
   }
 
-  /** Ends the thread from outside, and tells when: clock time before. To be called while it does nothing. */
+  /** Ends the thread from outside. To be called while it does nothing. @returns the clock time before. */
   async terminate(): Promise<number> {
     if (!(this.#program instanceof Worker)) throw new Error('a process is killed')
     const at = systemClock.now()

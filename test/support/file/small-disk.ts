@@ -49,7 +49,7 @@ export class SmallDisk {
     spawnSync(command!, [...argv, 'sh', '-c', 'cat /dev/zero >> "$0/filler"', this.folder])
   }
 
-  /** Makes room, by so many bytes or as much as there was. */
+  /** Frees space: this number of bytes, or as much as there was. */
   free(bytes?: number): void {
     if (bytes === undefined) this.run('rm', `${this.folder}/filler`)
     else this.run('truncate', `--size=-${bytes}`, `${this.folder}/filler`)

@@ -11,7 +11,7 @@ export interface StormReport {
   /** How often a task had the key, and how often it gave up. */
   readonly served: number
   readonly gaveUp: number
-  /** How much later than its wait was over a task was told at the latest: milliseconds. */
+  /** Maximum delay between the end of a task's wait and its rejection, in milliseconds. */
   readonly latest: number
 }
 

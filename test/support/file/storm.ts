@@ -24,7 +24,7 @@ export interface StormResult extends StormReport {
   /** The longest wait of another box for another key, and how often it had that key. */
   readonly longestWait: number
   readonly visits: number
-  /** How long the processes needed to end once they were told. */
+  /** How long the processes needed to end once they were asked. */
   readonly ending: number
 }
 

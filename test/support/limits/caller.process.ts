@@ -14,9 +14,9 @@ export interface CallerTask {
 }
 
 /**
- * Calls a service under a limit that many processes share, until it hears a message: a datagram for each permit, with
- * the caller's name, the number that the request for the permit had among all of this process, and when it was sent.
- * The first one, with the number -1, tells that it begins.
+ * Calls a service under a limit that many processes share, until it receives a message: a datagram for each permit,
+ * with the caller's name, the number that the request for the permit had among all of this process, and when it was
+ * sent. The first one, with the number -1, reports that it begins.
  */
 const { url, options, tasks, port, name } = JSON.parse(process.argv[2]!) as CallerTask
 const box = await open(url)

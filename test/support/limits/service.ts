@@ -27,7 +27,7 @@ export interface CallOptions {
   readonly stops: Stops
 }
 
-/** Of all processes the first so many are stopped again and again. */
+/** Number of processes that are stopped again and again: the first ones. */
 export interface Stops {
   readonly processes: number
   /** For how long: milliseconds, as of all that follows. */
@@ -69,7 +69,7 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
   })
   const endings = children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status)))
   try {
-    // Where one ends that should not, the failures tell.
+    // If one ends that should not, the failures show it.
     await Promise.race([begun, ...endings])
     const from = systemClock.now()
     const stopped = children.slice(0, stops.processes)

@@ -6,7 +6,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import type { SharerTask, SharerTimes } from './threads.js'
 
 /**
- * Takes permits of a limit that many threads share, one after the other, until it hears a message. Tells that it is
+ * Takes permits of a limit that many threads share, one after another, until it receives a message. Reports that it is
  * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its
  * wall clock, which all threads read alike.
  */

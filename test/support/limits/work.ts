@@ -13,7 +13,7 @@ export interface Seen {
   readonly perWindow: number
   /** How many times as many permits were given. */
   readonly windows: number
-  /** How late the event loop was at the most: milliseconds. */
+  /** Maximum delay of the event loop, in milliseconds. */
   readonly late: number
 }
 

@@ -22,7 +22,7 @@ await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
 silent.unref()
 const { port } = silent.address() as AddressInfo
 
-/** Another process may do the same beside this one. */
+/** Another process may do the same at the same time. */
 const key = `held by ${process.pid}`
 const holder = await open(serverUrl)
 await holder.mutex(key).acquire()

@@ -38,7 +38,7 @@ export async function doEverything(url: string): Promise<void> {
     ),
   )
 
-  // For so many that grants in a row share an entry.
+  // Enough for grants in a row to share an entry.
   const options = { limit: 1000, per: '1h' } as const
   for (const box of [one, other, one]) await box.limiter('limit', options).acquire()
   expect((await other.limiter('limit', options).explain()).limits[0]!.remaining).toBe(997)

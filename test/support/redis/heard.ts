@@ -1,6 +1,6 @@
 import type { LinkListener } from '../../../src/engines/redis/clients/redis-link.js'
 
-/** Keeps what a link tells. */
+/** Records what a link reports. */
 export class Heard implements LinkListener {
   /** `channel: text` of each message, in order. */
   readonly messages: string[] = []

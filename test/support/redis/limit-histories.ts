@@ -16,7 +16,7 @@ import { inLanes } from '../lanes.js'
 /** How many decisions a history has. */
 const STEPS = 60
 
-/** A request has twice as many units at the most. */
+/** A request has at most twice as many units. */
 const MOST_UNITS = 1000
 
 /** By a clock that the test sets, and without forgetting anything. */
@@ -44,9 +44,9 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
   [window('sliding', 3, 100)],
   [window('sliding', 20, 1000)],
   [window('sliding', 20, 1000), window('sliding', 50, 10_000)],
-  // Above so many, grants share an entry.
+  // The number above which grants share an entry.
   [window('sliding', 1000, 1000, 3)],
-  // For so long that most decisions of a history do.
+  // Long enough for most decisions of a history to share one.
   [window('sliding', 50_000, 60_000)],
   [window('sliding', 50_000, 60_000, 5)],
   [window('smooth', 7, 700)],

@@ -9,7 +9,7 @@ import { Heard } from './heard.js'
 /** Short enough for tests, and long enough for a busy machine. */
 export const PATIENCE: Timeouts = { ...DEFAULT_TIMEOUTS, answer: 1000, heartbeat: 200 }
 
-/** A link and what it tells; disposing of it closes it, and the client that was given to it. */
+/** A link and what it reports; disposing of it closes it, and the client that was given to it. */
 export interface OpenLink extends AsyncDisposable {
   readonly link: RedisLink
   readonly heard: Heard

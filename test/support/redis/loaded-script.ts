@@ -3,7 +3,7 @@ import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { answersIn } from '../../../src/engines/redis/script-calls.js'
 import type { RedisServer } from '../servers/redis.js'
 
-/** A script that a server was told once, so that calls only name it. */
+/** A script that was sent to a server once, so that calls only name it. */
 export class LoadedScript {
   readonly #server: RedisServer
   readonly #sha: string

@@ -23,7 +23,7 @@ async function openBox(): Promise<Box> {
 const box = await openBox()
 const other = await openBox()
 await box.mutex('held').acquire()
-// One that waits in vain has had the connection for messages opened.
+// A failed wait has opened the connection for messages.
 await other
   .mutex('held')
   .acquire({ wait: 50 })
@@ -31,7 +31,7 @@ await other
 process.kill(Number(pid), 'SIGKILL')
 // Long enough for several vain tries to connect.
 await new Promise(resolve => setTimeout(resolve, 500))
-// The one that has heard messages stays open; a given client is its owner's to end.
+// The one that received messages stays open; its owner ends an existing client.
 await box.close()
 given?.close()
 console.log('done')

@@ -4,7 +4,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { codeOf, complaintOf } from './outcome.js'
 import { RedisPlace } from './place.js'
 
-/** Long beside everything that happens, so that nothing is lost but by a mistake: milliseconds. */
+/** Long compared with everything that happens, so that only a mistake loses something, in milliseconds. */
 const LEASE = 3000
 /** When the keeper renews. */
 const RENEWED_AFTER = LEASE / 3

@@ -8,12 +8,12 @@ import type { Answered, Session, TablePort } from '../table-world.js'
 import { callerOf } from './caller.js'
 import { LoadedScript } from './loaded-script.js'
 
-/** Takes for the time what a test has set beside the counter: milliseconds. */
+/** Replaces the time by what a test has set next to the counter, in milliseconds. */
 export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
 
 /**
- * The script with a clock that the test sets, and held keys that expire by it. All sessions are told in the answer, as
- * each is taken for the own.
+ * The script with a clock that the test sets, and held keys that expire by it. All sessions get their messages in the
+ * answer, as each is taken for the own.
  */
 const WORLD_SCRIPT = tableScript({
   fastPath: '',

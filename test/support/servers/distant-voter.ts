@@ -18,7 +18,7 @@ export class DistantVoter implements VotingEngine {
   #lastAnswer: Promise<unknown> = Promise.resolve()
   #lastHint: Promise<unknown> = Promise.resolve()
 
-  /** @param longest a way takes up to so many milliseconds */
+  /** @param longest maximum time for each way, in milliseconds */
   constructor(engine: VotingEngine, random: Random, longest: number) {
     this.name = engine.name
     this.#engine = engine

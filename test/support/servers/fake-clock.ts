@@ -18,14 +18,14 @@ export class FakeClock {
     this.#write()
   }
 
-  /** Sets the wall clock so many milliseconds ahead of the true time, or behind it. */
+  /** Sets the wall clock a number of milliseconds ahead of the true time, or behind it. */
   set(ahead: number): void {
     this.#ahead = ahead
     this.#write()
   }
 
   /**
-   * The machine sleeps for so many milliseconds, and is awake when the promise settles: all but the monotonic clock
+   * The machine sleeps for a number of milliseconds, and is awake when the promise settles: all but the monotonic clock
    * have gone on meanwhile.
    */
   async sleep(duration: number): Promise<void> {

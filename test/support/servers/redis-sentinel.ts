@@ -64,7 +64,7 @@ export async function startRedisWithSentinel({
       ...(password === undefined ? [] : [`sentinel auth-pass trains ${password}`]),
     ],
   })
-  // Only a replica that it has heard of itself can be promoted.
+  // It can promote only a replica that it has contacted itself.
   await until(async () => {
     const [known] = (await sentinel.command('SENTINEL', 'REPLICAS', 'trains')) as string[][]
     return known?.[known.indexOf('master-link-status') + 1] === 'ok'

@@ -24,7 +24,7 @@ export class RedisServer extends ServerProcess {
   readonly url: string
   /** Its unix socket. */
   readonly socketPath: string
-  /** Where it lives; for what a test wants to put beside it. */
+  /** Its folder; a test may put files into it. */
   readonly folder: string
   readonly #address: RedisAddress
   #connection: Promise<RedisConnection> | undefined
@@ -79,7 +79,9 @@ export class RedisServer extends ServerProcess {
     return Object.fromEntries([...found].map(([, name, calls]) => [name!, Number(calls)]))
   }
 
-  /** Settles when a replica has all that was written so far. `WAIT` would tell of its own connection's writes only. */
+  /**
+   * Settles when a replica has all that was written so far. `WAIT` would cover the writes of its own connection only.
+   */
   async copied(): Promise<void> {
     const behind = /^slave\d+:.*state=online,offset=(\d+).*^master_repl_offset:(\d+)/ms
     for (;;) {
@@ -112,7 +114,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   return server
 }
 
-/** Starts several servers that know nothing of each other. */
+/** Starts several independent servers. */
 export async function startRedisServers(
   count: number,
   options: RedisServerOptions = {},

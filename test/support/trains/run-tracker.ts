@@ -9,7 +9,7 @@ export const trackerProgram = fileURLToPath(new URL('../../../dist/apps/trains/m
 
 /** One day of the bundled timetable. */
 export const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
-/** What the report says of so many days of it, when nothing went wrong. */
+/** What the report says about a number of days of it, when nothing went wrong. */
 export function faultless(days: number): Partial<Report> {
   return {
     messages: days * DAY.messages,
@@ -31,7 +31,7 @@ interface Ended {
   readonly report: Report
 }
 
-/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after so many milliseconds. */
+/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after this many milliseconds. */
 export function runTracker(
   folder: string,
   engine: string,

@@ -26,7 +26,7 @@ const LOST_LINES: Readonly<Record<string, (row: string[]) => void>> = {
 }
 
 /**
- * The bundled timetable with faults of every kind, those that are mended and those that lose a line. The counts of one
+ * The bundled timetable with faults of every kind, those that are repaired and those that lose a line. The counts of one
  * day are added up here from its lines alone.
  */
 export function spoiledFeed() {
@@ -34,7 +34,7 @@ export function spoiledFeed() {
   const trips = rowsOf('trips.txt')
   const times = rowsOf('stop_times.txt')
   const counts: Record<string, Counts> = {}
-  const mended = { quotes: 0, 'repeated stop': 0, 'unknown stop': 0, 'ends without a time': 0 }
+  const repaired = { quotes: 0, 'repeated stop': 0, 'unknown stop': 0, 'ends without a time': 0 }
   const rejected: Record<string, number> = {}
   const lose = (kind: string, lines = 1) => (rejected[kind] = (rejected[kind] ?? 0) + lines)
 
@@ -43,7 +43,7 @@ export function spoiledFeed() {
   for (const trip of new Set(times.slice(1).map(row => row[TRIP]!))) {
     const its = times.filter(row => row[TRIP] === trip).sort((a, b) => +a[SEQUENCE]! - +b[SEQUENCE]!)
     if (its.length < 6) {
-      mended['unknown stop'] += absentAmong(its)
+      repaired['unknown stop'] += absentAmong(its)
       count(counts, its)
       continue
     }
@@ -53,7 +53,7 @@ export function spoiledFeed() {
       spoil(lost!)
       lose(kind!)
     }
-    mended['unknown stop'] += absentAmong(its)
+    repaired['unknown stop'] += absentAmong(its)
     if (long === ways.length + 1) {
       for (const row of its) row.splice(ARRIVAL, 2, '', '')
       lose('no time', its.length)
@@ -63,7 +63,7 @@ export function spoiledFeed() {
       count(counts, its.slice(0, 1))
     } else {
       its.at(-1)!.splice(ARRIVAL, 2, '', '')
-      mended['ends without a time']++
+      repaired['ends without a time']++
       count(counts, its)
     }
   }
@@ -77,8 +77,8 @@ export function spoiledFeed() {
     index === 0 ? 'stop_desc' : '5" above the "rails',
     ...rest,
   ])
-  mended.quotes = described.length - 1
-  mended['repeated stop'] = 1
+  repaired.quotes = described.length - 1
+  repaired['repeated stop'] = 1
   return {
     files: new Map(
       Object.entries({ 'stops.txt': described, 'trips.txt': trips, 'stop_times.txt': times }).map(
@@ -86,7 +86,7 @@ export function spoiledFeed() {
       ),
     ),
     counts,
-    mended,
+    repaired,
     rejected,
   }
 }

@@ -50,7 +50,7 @@ describe.each<[string, () => Section]>([
         return locker.lock(key)
       },
     }
-    // It ends after so many locks, so that a machine that stands still does not end it before.
+    // It ends after a number of locks, so that a machine that stands still does not end it before.
     const window: Window = {
       startAt: now(),
       get endAt() {

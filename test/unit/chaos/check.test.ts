@@ -117,9 +117,9 @@ test.each<[string, keyof History, unknown]>([
 
 test.each<[string, (history: History) => Partial<History>, string]>([
   [
-    'a counter of which the end is not told',
+    'a counter whose final value is missing',
     () => ({ counters: {} }),
-    'P2 what is in the fenced register of run:one at the end is not told',
+    'P2 the final value of the fenced register of run:one is missing',
   ],
   [
     'a counter to which no write is told',
@@ -127,7 +127,7 @@ test.each<[string, (history: History) => Partial<History>, string]>([
     'P2 the fenced register of run:one has 9 at the end, and the writes leave it 0',
   ],
   [
-    'a lost increment that is not told',
+    'a lost increment that is not reported',
     ({ updates }) => ({
       updates: updates.filter(({ key, fenced, found }) => key !== 'run:one' || fenced || found !== 3),
     }),
@@ -313,7 +313,7 @@ test('a transfer without an answer is a finding until it is delivered again', ()
 test('missing accounts are a finding where money was moved', () => {
   const { accounts: _untold, ...rest } = history('good-calm')
   const { findings } = check(rest)
-  expect(findings).toContainEqual({ promise: 'P13', message: 'what is in the account anna is not told' })
+  expect(findings).toContainEqual({ promise: 'P13', message: 'the balance of account anna is missing' })
 })
 
 test.each<[string, Partial<History>, boolean]>([

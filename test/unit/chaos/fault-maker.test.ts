@@ -30,7 +30,7 @@ test('after a fault of the server the last client counts, from its first request
       ['2.1', { say: 'asked', call: 2, key: 'b', at: now + 500 }],
       ['2.1', { say: 'granted', call: 2, at: now + 501 }],
     ]
-    for (const [who, message] of heard) recorder.hear(who, message)
+    for (const [who, message] of heard) recorder.receive(who, message)
   }
   const maker = new FaultMaker({
     settings: { engine: 'redis://localhost', lease: 1000 },

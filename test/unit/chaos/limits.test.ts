@@ -39,7 +39,7 @@ test.each([
   expect(recoveryLimits(url, 1000, ['kill'], 'lease')).toEqual({ kill: limit })
 })
 
-test("others get a client's locks later when the engine still hears that client", () => {
+test("others get a client's locks later when the engine still receives from that client", () => {
   const url = 'zookeeper://localhost?sessionTimeout=2s'
   const limits = recoveryLimits(url, 1000, ['hold requests', 'hold replies'], 'session timeout')
   expect(limits).toEqual({ 'hold requests': 3000, 'hold replies': 3000, 'hold replies, others': 5000 })

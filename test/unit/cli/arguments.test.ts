@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { countOf, duration, permitsOf, rateOf, versionOf } from '../../../src/cli/arguments.js'
 
-test('durations, permits, rates, versions and counts are read, and what is none is refused', () => {
+test('durations, permits, rates, versions and counts are read, and anything else is refused', () => {
   expect(duration('5s')).toBe(5000)
   expect(permitsOf('1/4')).toEqual({ permits: 1, max: 4 })
   expect(rateOf('20/s')).toEqual({ limit: 20, per: 1000 })

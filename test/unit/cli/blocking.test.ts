@@ -48,7 +48,7 @@ test('cycles are found, each once, and chains are not cycles', () => {
   expect(others).toEqual([])
   expect(found).toContain('a')
   expect(found).toContain('c')
-  // A session that waits for itself may have two tasks that know nothing of each other.
+  // A session that waits for itself may have two independent tasks.
   expect(cyclesOf(waitsOf([exclusive('1', 'a', 'a')]))).toEqual([])
   expect(graphTable(waitsOf([exclusive('1', 'a', 'b'), exclusive('2', 'b', 'a')]))).toMatch(
     /\ncycle, possibly a deadlock: (a -> b -> a|b -> a -> b)\n$/,

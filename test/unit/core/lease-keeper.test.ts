@@ -222,7 +222,7 @@ describe('a lease that is not renewed', () => {
 })
 
 describe('a process that was stopped', () => {
-  test('it finds the loss before any timer runs, and renews nothing of it', () => {
+  test('it finds the loss before any timer runs, and does not renew the lease', () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
     clock.freeze(300)

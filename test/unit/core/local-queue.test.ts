@@ -837,7 +837,7 @@ describe('turns', () => {
     await settle()
     expect(engine.words).toBe('enqueue extendOrYield')
 
-    // Told between two turns: those of now are still fair.
+    // The hint comes between two turns: those of now are still fair.
     engine.listener.wanted(id)
     await waiting[21]!.value!.release()
     expect(engine.words).toBe('enqueue extendOrYield')

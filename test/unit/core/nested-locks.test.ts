@@ -149,7 +149,7 @@ describe.concurrent('deadlocks of nested locks', () => {
         await until('it is lost', () => inner.expiresIn() === 0)
         expect(() => inner.assertHeld()).toThrow(LostError)
       },
-      // The inner grant has to be there before.
+      // The inner grant must exist before.
       { lease: 2200, renew: false },
     )
     await expect(run).rejects.toThrow(LostError)

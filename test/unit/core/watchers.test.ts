@@ -6,7 +6,7 @@ import { LOOK_EVERY } from '../../../src/engine/contract.js'
 import { Watchers } from '../../../src/core/watchers.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
-/** Watchers on an engine that a test answers for, and the versions that each watched key was told with. */
+/** Watchers on an engine that a test answers for, and the versions that were reported for each watched key. */
 async function start(...keys: string[]) {
   const clock = new VirtualClock(1000)
   const engine = new ScriptedEngine()

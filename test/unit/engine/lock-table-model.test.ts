@@ -159,7 +159,7 @@ class Comparison {
     return [...all].sort((a, b) => this.#arrivals.get(a.id)! - this.#arrivals.get(b.id)!)
   }
 
-  /** Numbers rise, whatever is granted. */
+  /** Numbers increase with every grant. */
   #checkNumbers(outcome: unknown): void {
     const { state, number = 0 } = (outcome ?? {}) as { state?: string; number?: number }
     if (state !== 'held' || number <= this.#lastNumber) return
@@ -234,7 +234,7 @@ function check(condition: boolean, what: string): void {
   if (!condition) throw new Error(`not so: ${what}`)
 }
 
-describe('the lock table beside a naive one', () => {
+describe('the lock table against a naive one', () => {
   test('random operations at random times have the same outcomes, and keep every promise', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {

@@ -75,7 +75,7 @@ const queue = (key: string): string =>
     .filter(report => report.key === key)
     .map(({ session, phase }) => `${session} ${phase}`)
     .join(', ')
-/** What was told since the last call: `wake a.1`. */
+/** The notifications since the last call: `wake a.1`. */
 function told(): string[] {
   return effects.splice(0).map(({ type, id }) => `${type} ${id}`)
 }
@@ -123,7 +123,7 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('b waiting, c waiting')
   })
 
-  test('readers are granted together, not beside a writer or behind a waiting one', () => {
+  test('readers are granted together, but not with a writer or behind a waiting one', () => {
     expect(enqueue('a.1', s('k')).state).toBe('held')
     expect(enqueue('b.1', s('k')).state).toBe('held')
     expect(enqueue('c.1', x('k')).state).toBe('queued')
@@ -202,14 +202,14 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('d held')
   })
 
-  test('a waiter far behind in a queue is told of those at its ends, and that there are more', () => {
+  test('a waiter far back in a queue learns those at both ends, and that there are more', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
     const behind = [...sessions.slice(0, 4), ...sessions.slice(-4)]
     expect(enqueue('last.1', x('k'))).toMatchObject({ behind, leavesOut: true })
   })
 
-  test('the first waiter is told of all holders', () => {
+  test('the first waiter learns all holders', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
     const status = enqueue('first.1', p('k', 1, 12))
@@ -437,7 +437,7 @@ describe('renew and release', () => {
     expect(queue('k')).toBe('b reserved')
   })
 
-  test('a lease that is over can not be renewed, and its release tells so', () => {
+  test("an expired lease can't be renewed, and its release reports that", () => {
     const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
     now = 100
     expect(renew('a.1', number)).toBe(false)
@@ -446,7 +446,7 @@ describe('renew and release', () => {
     expect(enqueue('b.1', x('k')).state).toBe('held')
   })
 
-  test('a release wakes the first waiter that can run, and all that can run beside it', () => {
+  test('a release wakes the first waiter that can run, and all that can run with it', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', s('k'))
     enqueue('c.1', s('k'))
@@ -457,7 +457,7 @@ describe('renew and release', () => {
     expect(queue('k')).toBe('b reserved, c reserved, d waiting, e waiting')
   })
 
-  test('released permits wake as many waiters as they suffice for, and none behind one that needs more', () => {
+  test('released permits wake as many waiters as they are enough for, and none behind one that needs more', () => {
     const number = numberOf(enqueue('a.1', p('k', 4)))
     enqueue('b.1', p('k', 1))
     enqueue('c.1', p('k', 2))
@@ -520,7 +520,7 @@ describe('pass', () => {
     expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'held', id: 'a.1' })
   })
 
-  test('repeating it tells where the next request stands', () => {
+  test('repeating it returns the place of the next request', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'))
     const first = pass('a.1', number, 'a.2')
@@ -579,7 +579,7 @@ describe('free and revoke', () => {
     expect(queue('k')).toBe('a held, b waiting')
   })
 
-  test('a dead session loses everything at once: nothing of it inherits from another', () => {
+  test('a dead session loses everything at once: its requests do not inherit from each other', () => {
     enqueue('a.1', x('j'))
     enqueue('a.2', x('k'))
     enqueue('b.1', x('j'))

@@ -142,7 +142,7 @@ export class NaiveTable {
             !other.granted &&
             now < other.expires &&
             other.claims.some(({ key }) => keys.includes(key)) &&
-            // One that has only expired requests before it may not have heard of that yet.
+            // One that has only expired requests before it may not know that yet.
             !this.mayHold(other, this.requests.slice(0, this.requests.indexOf(other))),
         )
         if (!wanted) return give(request, operation.lease)

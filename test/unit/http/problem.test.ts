@@ -17,7 +17,7 @@ const classes = Object.values<unknown>(signalbox).filter(
   (value): value is ErrorClass => typeof value === 'function' && value.prototype instanceof Error,
 )
 
-test('every error has a status, and its document tells nothing of the engine', () => {
+test('every error has a status, and its document does not reveal the engine', () => {
   const statuses: Record<string, number> = {}
   for (const Class of classes) {
     if (Class.name === 'SignalboxError') continue
@@ -103,7 +103,7 @@ test('a document says whether the work was begun', () => {
   expect(problemOf(new BusyError('busy'))!.document).not.toHaveProperty('taskBegan')
 })
 
-test('other errors are none of its business', () => {
+test('other errors are ignored', () => {
   for (const error of [new Error('other'), undefined, 'text', { code: 'BUSY' }]) {
     expect(problemOf(error)).toBeUndefined()
   }

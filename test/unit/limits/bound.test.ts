@@ -216,7 +216,7 @@ const limits = fc.integer({ min: 1, max: 8 })
 const steps = fc.array(step, { maxLength: 60 })
 const numRuns = 150
 
-describe('whatever happens, the bound is kept, everybody is served, and in call order', () => {
+describe('in any schedule the bound is kept, every caller is served, and in call order', () => {
   const atMost = (sum: number, most: number): string | false => sum > most && `${sum} > ${most}`
 
   test('sliding', async () => {

@@ -242,7 +242,7 @@ describe('callers of one process', () => {
     }
     callers(1)
     await pass(clock, 10)
-    // The first question of a process tells it how long the way is.
+    // The first call of a process measures the latency.
     expect([asked.splice(0), given]).toEqual([[0, 1], 1])
     given = 0
     callers(64)
@@ -275,9 +275,9 @@ describe('callers of one process', () => {
     const before = asked.length
     await pass(clock, 4000)
     expect(notes).toEqual(['a 0', 'TimedOutError 1', 'b 1020', 'c 2040', 'given 3060'])
-    // While they wait they only hear whether there is a pause, or anything that was given back before what they have.
+    // While they wait they only learn of a pause, or of returned permits that come before what they have.
     const looks = asked.slice(before).flatMap(({ units }) => units)
-    // The third asks once more, when what was reserved for the second is used.
+    // The third asks again, when what was reserved for the second is used.
     expect(looks.filter(({ within }) => within >= 3060)).toHaveLength(1)
   })
 
@@ -454,7 +454,7 @@ describe('callers of one process', () => {
     expect(closed).toBe(true)
   })
 
-  test('a close drains no longer than it was told', async () => {
+  test('a close drains for at most the given time', async () => {
     const { clock, limiter, notes, call } = scene({ limit: 1, per: 100 })
     for (const name of 'abc') call(name)
     void limiter.close({ drain: 150 })
@@ -463,10 +463,10 @@ describe('callers of one process', () => {
   })
 })
 
-test('a clock is known better the quicker an answer is, and anew when it was set', () => {
+test('a clock is known better the quicker an answer is, and measured again when it was set', () => {
   const offset = new ClockOffset()
   expect(offset.learn(1000, 10, 30)).toEqual([10, 30])
-  // 10 ms later by both clocks, but told more closely.
+  // 10 ms later by both clocks, but measured more closely.
   expect(offset.learn(1010, 24, 26)).toEqual([24, 26])
   const [earliest, latest] = offset.learn(1110, 100, 160)
   expect(earliest).toBeCloseTo(124 - 0.134)
@@ -488,7 +488,7 @@ test('of more tries at once than there are permits, fetched together, as many as
   expect(permits).toHaveLength(30)
 })
 
-test('an answer to a question from before a limit was raised refuses nobody', async () => {
+test('an answer to a question from before a limit was raised refuses no caller', async () => {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
   const box = new DistantBox(clock, server, 20, { limit: 1, per: 3_600_000 })

@@ -53,7 +53,7 @@ describe('figures', () => {
     })
   })
 
-  test('the guard has to be what a window lacked, or by how much ways differed', () => {
+  test('the guard must be what a window lacked, or by how much ways differed', () => {
     const calls = [0, 10, 990, 1080].map((arrived, index) => ({
       asked: 0,
       sent: arrived - 2 * index,
@@ -128,7 +128,7 @@ describe('the report', () => {
     expect(lines.find(line => line.startsWith('counter, usual'))).toMatch(/\d+ ! +\d+ ! /)
   })
 
-  test('shows what was let through beside what arrived: calls that are late on their way are not the strategy’s', () => {
+  test('shows what was let through next to what arrived: calls that are late on their way are not the strategy’s', () => {
     const calls = [0, 100, 1000, 1100].map(sent => ({ asked: 0, sent, arrived: sent }))
     const late = [{ ...calls[0]!, arrived: 950 }, ...calls.slice(1)]
     const one = figures('x', { ...setting, limit: 2 }, { calls: late, startedAt: 0, wallOffset: 0, guard: 0 })
@@ -136,7 +136,7 @@ describe('the report', () => {
     expect(table('calm', { ...setting, limit: 2 }, [one])).toMatch(/ 2 +3 ! /)
   })
 
-  test('tells how long it will take', () => {
+  test('says how long it will take', () => {
     const [calm] = scenarios
     expect(secondsFor(simulated, setting, late)).toBe(1)
     // Three with a guard and nine others: the first batch has a rehearsal.

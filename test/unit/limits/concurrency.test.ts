@@ -39,7 +39,7 @@ describe('concurrency of a box', () => {
         .limiter('api', options)
         .acquire()
         .then(() => given++)
-    // It is renewed while it is heard of.
+    // It is renewed while its box is connected.
     await pass(clock, 100_000)
     expect(given).toBe(0)
     await engine.freeze()
@@ -177,7 +177,7 @@ describe('concurrency of a box', () => {
     },
   )
 
-  test('whatever callers, answers and boxes do, there are never more, all have their turn, and nothing is left', async () => {
+  test('in any schedule there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {
       const random = new Random(seed)
       const { clock, join, shares } = scene()

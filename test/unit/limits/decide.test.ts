@@ -28,7 +28,7 @@ function awayEngine(): FaultInjectingEngine {
 const PER = 700
 const LIMIT = 7
 
-/** What a decision tells fits to it, and to what had been given until a moment of it. */
+/** What a decision reports fits it, and what had been given until a moment of it. */
 function check({ permit, explanation }: BoxDecision, count: NaiveCount, now: number, until: number): void {
   if (!explanation) {
     if (permit) count.add(now, 1)
@@ -49,7 +49,7 @@ function withPeriods(per: number) {
   return { limits: [{ limit: LIMIT, per: PER }, calendar] }
 }
 
-/** With what is told beside it, or without. */
+/** With or without the report next to it. */
 async function decide(box: BoxLimiter, isTold: boolean): Promise<BoxDecision> {
   if (!isTold) return { permit: await box.tryAcquire(), explanation: undefined }
   const decision = await box.decide()
@@ -57,7 +57,7 @@ async function decide(box: BoxLimiter, isTold: boolean): Promise<BoxDecision> {
   return decision
 }
 
-describe('a decision and what it tells are of one moment', () => {
+describe('a decision and what it reports are of one moment', () => {
   test.each<LimiterOptions>([
     { limit: LIMIT, per: PER },
     { limit: LIMIT, per: PER, window: 'smooth' },
@@ -166,7 +166,7 @@ test('what those would have waited for who gave up is not held against others', 
   expect(await again).toBeDefined()
 })
 
-test('a decision that is made without the engine tells no limit', async () => {
+test('a decision that is made without the engine reports no limit', async () => {
   await using box = await Box.join(awayEngine(), systemClock)
   const options = { limit: 2, per: '1h' } as const
   const open = box.limiter('open', { ...options, onUnavailable: 'open' })
@@ -176,7 +176,7 @@ test('a decision that is made without the engine tells no limit', async () => {
   await expect(box.limiter('error', options).decide()).rejects.toThrow(UnavailableError)
 })
 
-test('listeners hear of each decision', async () => {
+test('listeners receive each decision', async () => {
   await using box = await open('memory:')
   const heard: string[] = []
   const hear = (message: unknown, name: string | symbol): void => {

@@ -13,7 +13,7 @@ function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {
   const server = new Server(clock)
   const boxes = roundTrips.map(roundTrip => new DistantBox(clock, server, roundTrip, options))
   const count = new NaiveCount()
-  /** How many permits were given within so many milliseconds from now on. */
+  /** How many permits were given within a number of milliseconds from now on. */
   const during = async (duration: number): Promise<number> => {
     const before = count.total
     await pass(clock, duration)
@@ -89,7 +89,7 @@ describe('a permit can be used for as long as the way takes', () => {
     boxes[0]!.work(60, count)
     await during(3000)
     const far = boxes[1]!
-    // One of twenty is away for 1.4 s at the most.
+    // One of twenty is away for at most 1.4 s.
     far.work(1, count)
     await during(3000)
     const farBefore = far.given.length

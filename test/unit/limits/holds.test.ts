@@ -59,7 +59,7 @@ describe('the hold that a process asks for', () => {
     expect(meter.hold()).toBe(3)
   })
 
-  test('is two seconds at the most, and no more than a limit bears', () => {
+  test('is at most two seconds, and no more than a limit bears', () => {
     const meter = new LatencyEstimator()
     meter.note(10_000, 1000)
     expect([meter.hold(), meter.hold(300)]).toEqual([2000, 300])
@@ -119,7 +119,7 @@ function worstPeriod(all: readonly Usable[], per: number): number {
 
 const START = 1.7e12
 
-describe('whatever holds processes ask for, no window has more than its limit', () => {
+describe('with any holds of processes, no window has more than its limit', () => {
   test.each<{ name: string; windows: readonly WindowDefinition[] }>([
     { name: 'sliding', windows: [window('sliding', 4, 500)] },
     { name: 'sliding, with shared entries', windows: [window('sliding', 300, 500)] },

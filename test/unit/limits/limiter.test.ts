@@ -60,7 +60,7 @@ describe('tryAcquire', () => {
     expect(limit.explain().limits[0]).toMatchObject({ remaining: 2, resetIn: 500 })
   })
 
-  test('never overtakes the waiters, but takes what is free beside them', async () => {
+  test('never overtakes the waiters, but takes what they leave free', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a')
     // One of three is as good as taken.
@@ -278,7 +278,7 @@ describe('a wait', () => {
     expect(notes.slice(3)).toEqual(['b 1000', 'c 2000'])
   })
 
-  test('with a signal that has aborted before never begins, and tells the reason', async () => {
+  test('with a signal that has aborted before never begins, and rejects with the reason', async () => {
     const { limit } = scene({ limit: 1, per: '1s' })
     const reason = new Error('enough')
     const error: unknown = await limit
@@ -355,7 +355,7 @@ describe('a wait', () => {
 })
 
 describe('concurrency', () => {
-  test('so many permits are in use together; a release lets the next one in', async () => {
+  test('at most this many permits are in use together; a release lets the next one in', async () => {
     const { clock, limit, notes, permits, ask } = scene({ limit: 10, per: '1s', concurrency: 2 })
     for (const name of 'abcd') void ask(name)
     await pass(clock, 5000)
@@ -408,7 +408,7 @@ describe('concurrency', () => {
     expect(limit.explain().limits[0]!.remaining).toBe(5)
   })
 
-  test('the rate holds beside it', async () => {
+  test('the rate holds too', async () => {
     const { clock, notes, ask } = scene({ limit: 2, per: '1s', concurrency: 5 })
     for (const name of 'abc') void ask(name)
     await pass(clock, 2000)
@@ -489,7 +489,7 @@ describe('setLimit', () => {
     },
   )
 
-  test('a waiter for more than the limit is now is told', async () => {
+  test('a waiter for more than the present limit is rejected', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a', 3)
     await settled()
@@ -577,7 +577,7 @@ describe('close', () => {
     expect(closed).toBe(true)
   })
 
-  test('drains no longer than it was told', async () => {
+  test('drains for at most the given time', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
     for (const name of 'abc') void ask(name)
     const key = limit.key('k')
@@ -594,7 +594,7 @@ describe('close', () => {
 })
 
 describe('explain', () => {
-  test('tells which limit binds, the place in line and when it would be the turn', async () => {
+  test('says which limit binds, the place in line and when the turn would come', async () => {
     const { clock, limit } = scene({
       limits: [
         { limit: 2, per: '1s' },
@@ -717,7 +717,7 @@ describe('keys', () => {
     expect(await ann.run(() => 'done')).toBe('done')
   })
 
-  test('a limit that is set anew holds for all keys, those to come included', () => {
+  test('a changed limit holds for all keys, those to come included', () => {
     const { limit } = scene({ limit: 1, per: '1s' })
     const ann = limit.key('ann')
     ann.tryAcquire()

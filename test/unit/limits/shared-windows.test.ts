@@ -130,7 +130,7 @@ describe('threads that share windows of all kinds', () => {
     }
   })
 
-  test('keep every bound whatever others do between any two steps of a decision', () => {
+  test('keep every bound with any steps of others between two steps of a decision', () => {
     let given = 0
     let interrupt = (): void => undefined
     betweenAtomics(() => interrupt())
@@ -171,7 +171,7 @@ describe('threads that share windows of all kinds', () => {
     expect(given).toBeGreaterThan(500)
   })
 
-  test('lose next to nothing of what is given back, whatever others do between any two steps', () => {
+  test('lose next to nothing of what is given back, with any steps of others in between', () => {
     let refunds = 0
     let lost = 0
     let interrupt = (): void => undefined
@@ -273,7 +273,7 @@ describe('threads that share windows of all kinds', () => {
 })
 
 describe('a calendar that threads share', () => {
-  test('begins anew with each period of the wall clock, for all of them', () => {
+  test('starts from zero with each period of the wall clock, for all of them', () => {
     const { clock, thread } = scene({ limit: 3, per: '1s', window: 'calendar' }, MONDAY + 900)
     const [one, other] = [thread(), thread()]
     expect(one.tryAcquire(2)).toBeDefined()
@@ -393,7 +393,7 @@ describe('a calendar that threads share', () => {
         if (++readings === reading) throw new Error('ended')
       })
       expect(() => ended.while(limiter => limiter.tryAcquire(2))).toThrow('ended')
-      // What it had claimed is lost for this period at the most.
+      // What it had claimed is lost for at most this period.
       one.tryAcquire()
       clock.advance(500)
       one.tryAcquire()
@@ -418,7 +418,7 @@ describe('even spacing that threads share', () => {
           Interrupted,
           Interrupted,
         ]
-        // So that the spacing has been told of before.
+        // So that the spacing has been published before.
         expect(one.while(limiter => limiter.tryAcquire())).toBeDefined()
         clock.advance(10)
         let steps = 0

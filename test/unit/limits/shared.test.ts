@@ -11,7 +11,7 @@ import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
 import { Waiters } from '../../../src/waiters.js'
 import { pass, settled } from './passing.js'
 
-/** A queue of callers that want so many permits each. */
+/** A queue of callers, each with the number of permits it wants. */
 function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {
   const made = new Waiters<PermitWaiter>(new VirtualClock(), {
     timeOver: () => undefined,
@@ -141,7 +141,7 @@ describe('a limiter that is shared', () => {
     expect(other.tryAcquire()).toBeUndefined()
   })
 
-  test('tells and gives at once what was given back, whatever was taken before or after', () => {
+  test('reports and gives at once what was given back, regardless of what was taken before or after', () => {
     const limit = sharedLimiter({ limit: 3, per: '1h' })
     const left = () => limit.explain().limits[0]!.remaining
     limit.tryAcquire()
@@ -233,7 +233,7 @@ describe('a limiter that is shared', () => {
     expect(() => sharedLimiter(options as SharedLimiterOptions)).toThrow(message)
   })
 
-  test('so is what is no handle', () => {
+  test('so is anything else than a handle', () => {
     const { handle: whole } = sharedLimiter({ limit: 1, per: '1s' })
     for (const handle of [undefined, {}, 5, { ...whole, notes: undefined }]) {
       expect(() => joinLimiter(handle as never)).toThrow(InvalidArgumentError)

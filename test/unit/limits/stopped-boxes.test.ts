@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-/** Boxes with so many callers each want one limit. */
+/** Boxes with a number of callers each want one limit. */
 function scene(callers: readonly number[], limit = LIMIT, roundTrip = 2) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
@@ -28,7 +28,7 @@ function scene(callers: readonly number[], limit = LIMIT, roundTrip = 2) {
 /** Eight boxes with twelve callers each. */
 const EIGHT = Array.from({ length: 8 }, () => 12)
 
-/** How many permits each box was given within so many milliseconds from now on. */
+/** How many permits each box was given within a number of milliseconds from now on. */
 async function partsWithin(duration: number, { clock, boxes }: ReturnType<typeof scene>): Promise<number[]> {
   const before = boxes.map(({ given }) => given.length)
   await pass(clock, duration)

@@ -15,7 +15,7 @@ interface Ask {
   readonly after: number
   readonly n: number
   readonly waits: boolean
-  /** Takes back what was given so many asks ago. */
+  /** Takes back what was given a number of asks ago. */
   readonly refund: number | undefined
 }
 
@@ -101,7 +101,7 @@ describe('a sliding window', () => {
           const ready = window.readyAt(state, now, n, 0)
           expect(ready === now).toBe(used + n <= limit)
           expect(count.within(1000, ready) + n).toBeLessThanOrEqual(limit)
-          // Not a moment later than it has to be; before now there was less.
+          // Not a moment later than needed; before now there was less.
           if (ready - 1e-6 >= now) expect(count.within(1000, ready - 1e-6) + n).toBeGreaterThan(limit)
           if (ready > now && !waits) continue
           now = ready
@@ -122,7 +122,7 @@ describe('a sliding window', () => {
     expect(window.readyAt(state, 1000, 1, 0)).toBe(1025)
   })
 
-  test('with others ahead it tells when its turn would be if all came as early as possible', () => {
+  test('with others ahead it says when its turn would be if all came as early as possible', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),
@@ -255,7 +255,7 @@ describe('a sliding window', () => {
     }
   })
 
-  test('it tells when the next permit comes back and when nothing counts any more', () => {
+  test('it says when the next permit comes back and when nothing counts any more', () => {
     const window = new SlidingWindow(3, 1000, 0)
     const state = window.empty()
     expect(window.returnsAt(state, 5)).toBe(5)
@@ -268,7 +268,7 @@ describe('a sliding window', () => {
 })
 
 describe('an even spacing', () => {
-  test('no interval has more than the limit, and the next comes so many intervals after so many permits', () => {
+  test('no interval has more than the limit, and further permits come one interval after each full one', () => {
     fc.assert(
       fc.property(asks, ([limit, all]) => {
         let openAt = -Infinity

@@ -63,7 +63,7 @@ beforeAll(() => {
 })
 afterAll(() => context.disable())
 
-/** Everything that can be told of locks, limits and stores, each in every way that the page names. */
+/** Everything that can be reported about locks, limits and stores, each in every way that the page names. */
 async function everything(): Promise<void> {
   await using box = await open('memory:')
   await box.election('clerk').lead(() => undefined)
@@ -100,7 +100,7 @@ async function ofAnOutage(): Promise<void> {
   engine.restore()
 }
 
-/** Permits, one that was not to be had, waits that can't be met or are over, and a pause. */
+/** Permits, a refusal, waits that can't be met or are over, and a pause. */
 async function ofLimits(box: Box): Promise<void> {
   const limiter = box.limiter('api', { limit: 3, per: '1m' })
   await limiter.acquire(2)

@@ -11,7 +11,7 @@ import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 async function deafAndOther(url: string) {
   const clock = new VirtualClock()
   const engine = new FaultInjectingEngine(openMemory(url))
-  engine.hears = () => false
+  engine.delivers = () => false
   return { clock, engine, deaf: await Box.join(engine, clock), other: await Box.join(openMemory(url), clock) }
 }
 
@@ -66,7 +66,7 @@ test('an observer that no hint reaches knows each leader within ten seconds', as
   await Promise.all([deaf.close(), other.close()])
 })
 
-test('a watcher ends with the session, whatever ended that', async () => {
+test('a watcher ends with the session, however that ended', async () => {
   const engine = new ScriptedEngine()
   const box = await Box.join(engine, new VirtualClock())
   const watch = box.store('s').watch('key')

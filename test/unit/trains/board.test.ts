@@ -121,7 +121,7 @@ function settle(scene: Scene, train: string, ...steps: readonly string[]): void 
 }
 
 describe('the scene', () => {
-  test('tells of each train where it has been since the last frame', () => {
+  test('says for each train where it has been since the last frame', () => {
     const network = networkOf(['A1 B1 C1'])
     const scene = new Scene(network)
     const [a, b, c] = ['A1', 'B1', 'C1'].map(location => network.stationOf(location))

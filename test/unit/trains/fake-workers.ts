@@ -22,7 +22,7 @@ export class FakeWorkers {
   readonly processes: FakeProcess[] = []
   /** The sessions that were revoked. */
   readonly revoked: string[] = []
-  /** How many messages a process had at a time, sent to it and not acknowledged, at the most. */
+  /** Maximum number of messages that a process had at a time, sent and not acknowledged. */
   mostInFlight = 0
   /** How many messages were sent to a process after it was killed. */
   sentInVain = 0

@@ -21,14 +21,14 @@ afterEach(async () => {
 
 async function read(path: string, choice: Partial<TimetableChoice> = {}) {
   const rejections: Finding[] = []
-  const mendings: Finding[] = []
+  const repairs: Finding[] = []
   const source = await openTimetable(
     { path, date: undefined, locations: 'stop', days: 1, ...choice },
-    { rejected: finding => rejections.push(finding), mended: finding => mendings.push(finding) },
+    { rejected: finding => rejections.push(finding), repaired: finding => repairs.push(finding) },
   )
   const messages: TimedMessage[] = []
   for await (const batch of source.batches()) messages.push(...batch)
-  return { source, messages, rejections: told(rejections), mendings: told(mendings) }
+  return { source, messages, rejections: told(rejections), repairs: told(repairs) }
 }
 
 function told(findings: readonly Finding[]): readonly string[] {
@@ -192,7 +192,7 @@ async function writeFeed({ stops = 'stop_id\nA\nB', trips = 't1,s', times = '' }
 
 describe('a spoiled feed', () => {
   test('a fault in a column that is not read spoils nothing', async () => {
-    const { messages, source, mendings } = await fixture('spoiled')
+    const { messages, source, repairs } = await fixture('spoiled')
     const t1 = messages.map(line).filter(text => text.includes('t1#1'))
     expect(t1).toEqual([
       '8:00 t1#1 create A',
@@ -207,7 +207,7 @@ describe('a spoiled feed', () => {
     expect(['A', 'B', 'C', 'D', 'E', 'F', 'G'].map(id => source.locationNames.get(id))).toEqual([
       ...['Alder', 'Birch, west', 'Cedar', 'Dogwood', 'Elm', 'Fir', undefined],
     ])
-    expect(mendings.filter(text => !text.includes('estimated'))).toEqual(
+    expect(repairs.filter(text => !text.includes('estimated'))).toEqual(
       [
         ...[2, 3, 4, 5, 8].map(line => `stops.txt ${line}: a stray quote in the line is text`),
         'stops.txt 6: the line is not valid UTF-8; what is not is replaced by U+FFFD',
@@ -222,7 +222,7 @@ describe('a spoiled feed', () => {
   })
 
   test('a first or last stop without a time gets one from the stops next to it', async () => {
-    const { messages, mendings } = await fixture('spoiled')
+    const { messages, repairs } = await fixture('spoiled')
     const texts = messages.map(line)
     // From C at 9:12 to E at 9:22 a stop takes 5 minutes.
     expect(texts.filter(text => text.includes('t2#1'))).toEqual([
@@ -236,7 +236,7 @@ describe('a spoiled feed', () => {
     ])
     // None begins before its day.
     expect(texts.filter(text => text.includes('t3#1'))[0]).toBe('0:00 t3#1 create A')
-    expect(mendings.filter(text => text.includes('estimated'))).toEqual(
+    expect(repairs.filter(text => text.includes('estimated'))).toEqual(
       [
         'stop_times.txt 14: trip "t2" ends without a time; 09:27:00 is estimated',
         'stop_times.txt 16: trip "t3" begins without a time; 00:00:00 is estimated',
@@ -246,7 +246,7 @@ describe('a spoiled feed', () => {
     )
   })
 
-  test('what can not be true is lost, and told with its reason', async () => {
+  test("what can't be true is dropped, and reported with its reason", async () => {
     const { rejections } = await fixture('spoiled')
     expect(rejections).toEqual([
       'stop_times.txt 19: trip "t4" has a time at one stop only',
@@ -269,14 +269,14 @@ describe('a spoiled feed', () => {
       join(temporary, 'trips.txt'),
       'service_id,trip_id,trip_headsign,"block",shape_id\ns,"t1"\ns,t2,',
     )
-    const { messages, source, rejections, mendings } = await read(temporary)
+    const { messages, source, rejections, repairs } = await read(temporary)
     expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:10 t1#1 move B', '8:10 t1#1 delete'])
     expect(source.locationNames.get('A')).toBe('Alder')
     expect(rejections).toEqual([
       'stop_times.txt 4: the first line names 5 columns, this one has 3',
       'trips.txt 3: trip "t2" has no line in stop_times.txt that can be used',
     ])
-    expect(mendings).toEqual([
+    expect(repairs).toEqual([
       'stops.txt 2: the first line names 4 columns, this one has 2; the last ones are taken as empty',
       'stops.txt 3: the first line names 4 columns, this one has 1; the last ones are taken as empty',
       'trips.txt 2: the first line names 5 columns, this one has 2; the last ones are taken as empty',
@@ -289,8 +289,8 @@ describe('a spoiled feed', () => {
       stops: 'stop_id,parent_station,,\nA,S,,\nB,C,,\nC,D,,\nD,C,,\nE,"E\u001b",,',
       times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,C,8:20:00,,3\nt1,D,8:30:00,,4',
     })
-    expect((await read(temporary)).mendings).toEqual([])
-    const { messages, mendings } = await read(temporary, { locations: 'station' })
+    expect((await read(temporary)).repairs).toEqual([])
+    const { messages, repairs } = await read(temporary, { locations: 'station' })
     expect(messages.map(line)).toEqual([
       '8:00 t1#1 create A',
       '8:10 t1#1 move C',
@@ -298,7 +298,7 @@ describe('a spoiled feed', () => {
       '8:30 t1#1 move D',
       '8:30 t1#1 delete',
     ])
-    expect(mendings).toEqual([
+    expect(repairs).toEqual([
       'stops.txt 2: parent_station "S" is not in stops.txt; stop "A" is a location of its own',
       'stops.txt 4: parent_station "D" leads back to the stop; stop "C" is a location of its own',
       'stops.txt 5: parent_station "C" leads back to the stop; stop "D" is a location of its own',
@@ -329,7 +329,7 @@ describe('a spoiled feed', () => {
     ])
   })
 
-  test('a line has its number, also after line ends that are none', async () => {
+  test('a line has its number, also after characters that only look like line ends', async () => {
     await writeFeed({ times: 't1,A,8:00:00,,1\r\r\n\r\n\nt1,"A\r",8:00:00,,2\nt9,A,8:00:00,,1' })
     expect((await read(temporary)).rejections).toEqual([
       'stop_times.txt 6: trip "t9": it is not in trips.txt',
@@ -339,7 +339,7 @@ describe('a spoiled feed', () => {
 
 describe('an invalid feed', () => {
   test('bad lines are rejected with their numbers and reasons, and the rest goes on', async () => {
-    const { messages, rejections, mendings } = await fixture('broken')
+    const { messages, rejections, repairs } = await fixture('broken')
     expect(messages.map(line)).toEqual([
       '6:00 t1#1 create A',
       '6:05 t1#1 move Z',
@@ -366,7 +366,7 @@ describe('an invalid feed', () => {
         'stop_times.txt 15: trip "t2" has a time at one stop only',
       ].toSorted(),
     )
-    expect(mendings).toEqual(
+    expect(repairs).toEqual(
       [
         'stops.txt 5: stop_id "A" was on an earlier line already, which counts',
         'stop_times.txt 4: trip "t1": stop_id "Z" is not in stops.txt, so it is tracked by its id',
@@ -439,7 +439,7 @@ describe('an invalid feed', () => {
     }
   })
 
-  test('an archive that is broken, is none, or has its files in a folder says so', async () => {
+  test('an archive that is broken, not an archive, or has its files in a folder is reported as that', async () => {
     const path = join(temporary, 'feed.zip')
     await writeFile(path, 'not a zip archive')
     await expect(read(path)).rejects.toThrow('neither a folder nor a zip archive')

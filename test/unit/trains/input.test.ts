@@ -74,7 +74,7 @@ describe('messages as lines of JSON', () => {
     const source = new NdjsonSource(
       { file: 'in', bytes: pieces(text, 10), total: undefined },
       new MessageRegistry(),
-      { rejected: finding => rejected.push(finding), mended: () => undefined },
+      { rejected: finding => rejected.push(finding), repaired: () => undefined },
     )
     const messages: unknown[] = []
     for await (const batch of source.batches()) messages.push(...batch.map(({ message }) => message))
@@ -128,20 +128,22 @@ describe('messages as lines of JSON', () => {
     for (let line = 1; line <= 1000; line++)
       findings.rejected({ file: line % 2 === 0 ? 'even' : 'odd', line, kind: 'k', reason: `has ${line}` })
     for (const line of [7, 5]) findings.rejected({ file: 'odd', line, kind: 'other', reason: `is ${line}` })
-    findings.mended({ file: 'odd', line: 6, kind: 'k', reason: 'was mended' })
-    const { rejected, rejections, mended, mendings } = findings.summary
-    expect([rejected, mended]).toEqual([1002, 1])
+    findings.repaired({ file: 'odd', line: 6, kind: 'k', reason: 'was repaired' })
+    const { rejected, rejections, repaired, repairs } = findings.summary
+    expect([rejected, repaired]).toEqual([1002, 1])
     expect(rejections).toEqual([
       { file: 'odd', kind: 'k', lines: 500, first: { line: 1, reason: 'has 1' } },
       { file: 'even', kind: 'k', lines: 500, first: { line: 2, reason: 'has 2' } },
       { file: 'odd', kind: 'other', lines: 2, first: { line: 5, reason: 'is 5' } },
     ])
-    expect(mendings).toEqual([{ file: 'odd', kind: 'k', lines: 1, first: { line: 6, reason: 'was mended' } }])
+    expect(repairs).toEqual([
+      { file: 'odd', kind: 'k', lines: 1, first: { line: 6, reason: 'was repaired' } },
+    ])
     expect(logged).toMatchObject([
       { event: 'rejected', line: 1 },
       { event: 'rejected', line: 2 },
       { event: 'rejected', line: 7 },
-      { event: 'mended', line: 6 },
+      { event: 'repaired', line: 6 },
     ])
   })
 })

@@ -54,7 +54,7 @@ describe('what messages do', () => {
     expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 1, departed: 1 })
   })
 
-  test('creating a train that exists is ignored and tells where it is', async () => {
+  test('creating a train that exists is ignored and reports where it is', async () => {
     await create('T', 'A')
     await move('T', 'B')
     const before = [...state.values]

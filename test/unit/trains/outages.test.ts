@@ -33,7 +33,7 @@ const unclear = new IndeterminateError('unclear')
 test('an engine that is out of reach is waited for', async () => {
   const { outages, events } = start(30_000)
   expect(await outages.sitOut(failing(down, unclear, down))).toBe('done')
-  expect(events).toEqual(['engine out of reach', 'engine is back'])
+  expect(events).toEqual(['engine unreachable', 'engine is back'])
 })
 
 test('no longer than the patience, and later calls in the same outage not at all', async () => {

@@ -32,7 +32,7 @@ describe('a file that a run is to write', () => {
     },
   )
 
-  test('is refused below what is no folder', async () => {
+  test('is refused below what is not a folder', async () => {
     writeFileSync(join(folder, 'file'), '')
     expect(() => checkWritable(join(folder, 'file', 'report.json'))).toThrow(/can't write .*ENOTDIR/)
     vi.spyOn(process.stderr, 'write').mockReturnValue(true)

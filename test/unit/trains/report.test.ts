@@ -46,8 +46,8 @@ const report: Report = {
   ignored: 45,
   rejected: 0,
   rejections: [],
-  mended: 0,
-  mendings: [],
+  repaired: 0,
+  repairs: [],
   deadLettered: 0,
   redelivered: 0,
   kills: [],
@@ -112,8 +112,8 @@ describe('the report as text', () => {
           { file: 'in', kind: 'not JSON', lines: 11, first: { line: 7, reason: 'not JSON' } },
           { file: 'in', kind: 'id', lines: 1, first: { line: 9, reason: '"id" is missing' } },
         ],
-        mended: 1,
-        mendings: [{ file: 'stops.txt', kind: 'quotes', lines: 1, first: { line: 3, reason: 'a quote' } }],
+        repaired: 1,
+        repairs: [{ file: 'stops.txt', kind: 'quotes', lines: 1, first: { line: 3, reason: 'a quote' } }],
         deadLettered: 2,
         resumedAfter: 1000,
         kills: [kill, kill],
@@ -124,7 +124,7 @@ describe('the report as text', () => {
       'dead.ndjson',
     )
     const ending = [
-      'Faults of the input that were mended: 1',
+      'Faults of the input that were repaired: 1',
       '  stops.txt, line 3: a quote',
       '',
       'LINES OF THE INPUT THAT WERE REJECTED, so what they say is lost: 12',
@@ -215,7 +215,7 @@ describe('the tally', () => {
   test('counts as ignored what workers say, and what can not have changed anything', () => {
     const tally = new Tally()
     acknowledge(tally, 'created', 'moved', 'ignored', 'already applied', 'already applied', 'dead-lettered')
-    // One more change is stored than was told, so one of the two that were committed before was ignored.
+    // One more change is stored than was reported, so one of the two that were committed before was ignored.
     expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(2)
     tally.skip()
     expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(3)

@@ -73,7 +73,7 @@ function* alongALine(places: number, trains: number, steps: number): Generator<P
 }
 
 describe('routes', () => {
-  test('keep the order of each train, whatever worker is how fast, and lose nothing', () => {
+  test('keep the order of each train with workers of any speed, and lose nothing', () => {
     const place = fc.option(fc.integer({ min: 0, max: 30 }), { nil: undefined, freq: 10 })
     const step = fc.tuple(fc.integer({ min: 0, max: 12 }), place, fc.integer({ min: 0, max: 3 }))
     fc.assert(
@@ -139,7 +139,7 @@ describe('routes', () => {
 })
 
 describe('districts', () => {
-  test('are none where there are fewer places than workers', () => {
+  test('do not exist where there are fewer places than workers', () => {
     const traffic = new Traffic()
     for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
     expect(districtsOf(traffic, 4)).toBeUndefined()

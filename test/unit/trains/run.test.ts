@@ -127,7 +127,7 @@ describe('a run', () => {
     })
   })
 
-  test('begins from nothing, whatever an earlier one has left', async () => {
+  test('starts empty, regardless of what an earlier one has left', async () => {
     await (await prepare(sourceOf(shuttles(40)))).deliver()
     expect(await (await prepare(sourceOf(shuttles(100)))).deliver()).toMatchObject(whole)
   })

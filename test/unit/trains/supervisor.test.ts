@@ -173,7 +173,7 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('also when it is told to stop while the input is silent', async () => {
+  test('also when it is asked to stop while the input is silent', async () => {
     async function* silent(): AsyncGenerator<readonly TimedMessage[]> {
       yield traffic(2, 1).map(message => ({ message }))
       await new Promise(() => undefined)
@@ -367,7 +367,7 @@ describe('parts', () => {
     }
   })
 
-  test('a window lets messages go in the order of the stream, whatever the order in which they are done', () => {
+  test('a window lets messages go in the order of the stream, in whichever order they are done', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
         const gone: string[] = []

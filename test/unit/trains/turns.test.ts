@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Slot } from '../../../apps/trains/supervisor/slot.js'
 import { Turns } from '../../../apps/trains/supervisor/turns.js'
 
-/** A worker that takes messages and has so many to do. */
+/** A worker that takes messages and has a number of them to do. */
 function slotWith(number: number, messages: number): Slot {
   const slot = new Slot(number)
   slot.ready = true
@@ -18,7 +18,7 @@ function add(slot: Slot, messages: number): void {
   }
 }
 
-/** Sends a worker so many messages. */
+/** Sends a worker a number of messages. */
 function send(turns: Turns, slot: Slot, most: number): readonly number[] {
   const batch = slot.take(most)
   turns.sent(slot, batch.length)

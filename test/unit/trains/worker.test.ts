@@ -41,7 +41,7 @@ function failing(...errors: Error[]) {
   return { store, tried }
 }
 
-/** Applies the message to the store, and tells what was logged. */
+/** Applies the message to the store, and returns what was logged. */
 async function process(store: TrainStore, limits = classic, level: LogLevel = 'debug', message = create) {
   const lines: Record<string, unknown>[] = []
   const slept: number[] = []
@@ -321,7 +321,7 @@ describe('a worker', () => {
     ])
   })
 
-  test('tells which messages were given up, and why', async () => {
+  test('reports which messages were dead-lettered, and why', async () => {
     const { it, sent } = worker(async ({ id }) =>
       id === 'y'
         ? { event: 'dead-lettered', lockWait: 0, failure: 'no luck' }
@@ -357,7 +357,7 @@ describe('a worker', () => {
 describe('stores', () => {
   const options = { id: ['1'], wait: 0, lease: 1000 }
 
-  test('a run sees nothing of earlier ones, neither values nor ids', async () => {
+  test('a run sees neither values nor IDs of earlier ones', async () => {
     const state = new SharedState()
     const first = runStore(new FakeStore(state), 'first')
     const second = runStore(new FakeStore(state), 'second')

@@ -37,7 +37,7 @@ export class Diagram {
   /**
    * @param {SVGSVGElement} svg
    * @param {HTMLElement} frame what it fills from side to side
-   * @param {(name: string) => void} onChoose is told the name of a station that is chosen
+   * @param {(name: string) => void} onChoose receives the name of the chosen station
    */
   constructor(svg, frame, onChoose) {
     this.#svg = svg

@@ -14,7 +14,7 @@ const FADE = 400
 /** More trains are not drawn: a page that was hidden may have missed the end of many. */
 const MOST_DRAWN = 400
 const RADIUS = 4
-/** How far beside the track a train runs: pixels. */
+/** Distance of a train from its track, in pixels. */
 const BESIDE = 5
 
 /** Draws trains on the network as they go on. */

@@ -7,14 +7,14 @@ import { ReconnectingConnection, assertReady } from './reconnecting-connection.j
 import { placeOf } from './node-name.js'
 import type { ServerCommands } from './redis-link.js'
 
-/** What was made for a node that serves no slot is closed when it was not used for so long: milliseconds. */
+/** Idle time after which the connections to a node without slots are closed, in milliseconds. */
 const IDLE = 60_000
 
 const LOOK = ['CLUSTER', 'SLOTS']
 
 /** How the nodes of a cluster are found and reached. They are named by `host:port`. */
 export interface ClusterAccess {
-  /** Some of the nodes, of which any tells the others. */
+  /** Some of the nodes. Each of them can name the others. */
   seeds(): Promise<readonly string[]>
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
@@ -28,7 +28,7 @@ export interface ClusterAccess {
 export interface ClusterNodesParts {
   readonly name: string
   readonly access: ClusterAccess
-  /** Told when a connection was lost, and after each vain try to get the next. */
+  /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed: () => void
   readonly clock: Clock
   readonly timeouts: Timeouts

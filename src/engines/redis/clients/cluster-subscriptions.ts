@@ -14,13 +14,13 @@ export interface ClusterSubscriptionsParts extends LinkParts {
   readonly connect: (node: string) => Connect
 }
 
-/** Sharded channels: each is heard at the master of its slot, over one connection for each such master. */
+/** Sharded channels: each is subscribed at the master of its slot, over one connection for each such master. */
 export class ClusterSubscriptions {
   readonly #parts: ClusterSubscriptionsParts
   readonly #nodes = new Map<string, Subscriptions>()
-  /** When each channel began, or begins, to be heard. */
+  /** When the subscription of each channel began, or will begin. */
   readonly #channels = new Map<string, Promise<void>>()
-  /** Where each channel is heard; undefined after its node was left and before the next one has it. */
+  /** The node at which each channel is subscribed; undefined while it moves to another node. */
   readonly #homes = new Map<string, string | undefined>()
   #hasNews = false
   #isMoving = false

@@ -11,7 +11,7 @@ export interface ClusterAnswer {
   readonly slots: Reply
 }
 
-/** Between two looks at the cluster lies this at the least: milliseconds. */
+/** Minimum time between two looks at the cluster, in milliseconds. */
 const PAUSE = 100
 
 /** Which master serves which hash slot, as far as is known. Nodes are named by `host:port`. */
@@ -20,7 +20,7 @@ export class ClusterTopology {
   readonly #rename: (node: string) => string
   readonly #changed: () => void
   readonly #clock: Clock
-  /** The master of each slot: what the last look has told, and what nodes have told of single slots since. */
+  /** The master of each slot: what the last look has shown, and what nodes have reported of single slots since. */
   #owners: (string | undefined)[] = []
   #looking: Promise<void> | undefined
   #soon: Timer | undefined

@@ -29,15 +29,15 @@ export interface Login {
   readonly database: number
 }
 
-/** What a connection tells unasked. */
+/** What a connection reports without being asked. */
 export interface ConnectionListener {
-  /** It is gone, and every command that was not answered has been rejected or will be at once. Told once. */
+  /** It is gone, and every command that was not answered has been rejected or will be at once. Called once. */
   lost(cause: unknown): void
   message(channel: string, text: string): void
 }
 
 /**
- * One connection to one server, made by a client package. It is never made anew by itself: once lost it is gone.
+ * One connection to one server, made by a client package. It never reconnects: once lost it is gone.
  *
  * Both packages can reconnect, and follow Sentinels and clusters. But as long as one of them tries to reach a server
  * that is gone, it keeps a finished process alive. So they make single connections here, and the rest is done once for
@@ -71,9 +71,9 @@ export type ClientPackage = (address: Address, login: Login) => Connect
 
 /** How long a link waits: milliseconds. */
 export interface Timeouts {
-  /** Until a new connection has to be ready. */
+  /** Time limit for a new connection. */
   readonly connect: number
-  /** Until a command has to be answered. */
+  /** Time limit for the reply to a command. */
   readonly answer: number
   /** How often a connection that only listens is asked whether it is still there. */
   readonly heartbeat: number

@@ -21,7 +21,7 @@ export type Existing =
 /**
  * Detects the kind of a client by its methods: a `Redis` or a `Cluster` of ioredis, a client or a cluster of
  * node-redis.
- * @throws InvalidArgumentError when it is nothing of these, or cannot be used
+ * @throws InvalidArgumentError when it is none of these, or can't be used
  */
 export function detectClient(client: unknown): Existing {
   if (typeof client === 'object' && client !== null) {

@@ -1,7 +1,7 @@
 import type { Connect, Reply } from './connection.js'
 
 /**
- * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner
+ * Whether an existing client is connected, connecting, waiting for a call to connect, or not connected until its owner
  * connects it.
  */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'

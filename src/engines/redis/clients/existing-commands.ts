@@ -22,9 +22,9 @@ export interface ExistingCommandsParts {
 }
 
 /**
- * Commands over a given client, which connects and reconnects as its owner has told it. Only what the client could send
- * at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so every
- * failure but an answer is Indeterminate.
+ * Commands over an existing client, which connects and reconnects as its owner configured it. Only what the client
+ * could send at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so
+ * every failure but an answer is Indeterminate.
  *
  * Most clients stay connected to a master that is demoted, or to a server that has stopped answering, for good. Their
  * connections are their owners'. So from then on commands go over a connection of our own, with the client's options.

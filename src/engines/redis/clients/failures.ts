@@ -33,7 +33,7 @@ export function isDemoted(error: unknown): boolean {
   return error instanceof RedisReplyError && (error.code === 'READONLY' || error.code === 'MASTERDOWN')
 }
 
-/** A command that was sent was not answered within so many milliseconds. */
+/** A command that was sent got no reply within `timeout` milliseconds. */
 export function unanswered(name: string, timeout: number): IndeterminateError {
   return new IndeterminateError(`timed out after ${timeout} ms waiting for a reply of ${name}`, {
     engine: name,

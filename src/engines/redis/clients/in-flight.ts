@@ -1,6 +1,6 @@
 import type { Clock } from '../../../clock.js'
 
-/** What is told of the commands that wait. */
+/** What is notified about the commands that wait. */
 export interface InFlightListener {
   /** The first of several begins to wait. */
   busy(): void
@@ -17,7 +17,7 @@ export class InFlight {
   readonly #listener: InFlightListener
   #size = 0
 
-  /** @param timeout until a command has to be answered: milliseconds */
+  /** @param timeout time limit for the reply to a command, in milliseconds */
   constructor(clock: Clock, timeout: number, listener: InFlightListener) {
     this.#clock = clock
     this.#timeout = timeout

@@ -23,7 +23,7 @@ export interface IoredisClient {
 /** The class of such clients, as the package exports it. */
 export type IoredisClass = new (options: object) => IoredisClient
 
-/** Makes clients do nothing of their own accord: no queue, no sending again, no connection after the first one. */
+/** Turns off what clients do on their own: no queue, no sending again, no connection after the first one. */
 export const PASSIVE_OPTIONS = {
   lazyConnect: true,
   retryStrategy: null,

@@ -23,7 +23,7 @@ export interface NodeRedisClient {
 /** `createClient`, as the package exports it. */
 export type CreateNodeRedisClient = (options: object) => NodeRedisClient
 
-/** What overrides the options of a client, so that it does nothing of its own accord. */
+/** What overrides the options of a client, so that it does nothing on its own. */
 export const PASSIVE_OPTIONS = {
   disableOfflineQueue: true,
   disableClientInfo: true,

@@ -13,9 +13,9 @@ export interface LastingConnectionParts {
   readonly connect: Connect
   /** Makes a new connection ready. A rejection ends the connection. */
   readonly prepare: (connection: Connection) => Promise<void>
-  /** Told when a connection is ready. */
+  /** Called when a connection is ready. */
   readonly ready?: (isFirst: boolean) => void
-  /** Told when a connection was lost, and after each vain try to get the next. */
+  /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed?: () => void
   /** Called when the server has said that it is not the master any more. */
   readonly demoted?: (() => void) | undefined
@@ -155,7 +155,7 @@ export class ReconnectingConnection implements ServerCommands {
   #tooLate(): unknown {
     const { name, timeouts } = this.#parts
     const error = unanswered(name, timeouts.answer)
-    // Whatever is the matter with this connection, a new one finds out.
+    // Whatever is wrong with this connection, a new one will show it.
     this.drop(error)
     return error
   }

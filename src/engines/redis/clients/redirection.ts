@@ -10,7 +10,7 @@ export interface Redirection {
 }
 
 /**
- * Reads the redirection that an error is; undefined when it is none.
+ * Reads the redirection from an error; undefined for other errors.
  * @param asked the node that said so: one that doesn't know what another is called gives its port only, and that is
  * then on the same host
  */

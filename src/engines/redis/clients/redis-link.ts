@@ -38,7 +38,7 @@ export interface RedisLink {
   readonly name: string
   /** Whether keys live on several masters by hash slot; then every command goes to the master of its `route`. */
   readonly cluster: boolean
-  /** How often a connection was made anew. */
+  /** How often a connection was replaced. */
   readonly epoch: number
   /**
    * Connects, if it isn't connected.
@@ -53,7 +53,7 @@ export interface RedisLink {
    * that does not come within the time-out of the link rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
-  /** Sends a command as {@link command} does, and tells which server has answered. */
+  /** Sends a command as {@link command} does, and returns which server has answered. */
   call(route: string, args: readonly string[]): Promise<Answered>
   /**
    * The masters, one function each that sends a command to it: for SCAN, which looks at one server only. Rejects as
@@ -61,8 +61,9 @@ export interface RedisLink {
    */
   masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]>
   /**
-   * Hears a channel from when the promise settles until {@link unsubscribe}, over breaks of the connection, too. The
-   * subscription connection is opened by the first call. On Cluster the channel is a sharded one (`SSUBSCRIBE`).
+   * Receives the messages of a channel from when the promise settles until {@link unsubscribe}, over breaks of the
+   * connection, too. The subscription connection is opened by the first call. On Cluster the channel is a sharded one
+   * (`SSUBSCRIBE`).
    */
   subscribe(channel: string): Promise<void>
   unsubscribe(channel: string): Promise<void>
@@ -70,11 +71,11 @@ export interface RedisLink {
   close(): Promise<void>
 }
 
-/** What a link tells unasked. */
+/** What a link reports without being asked. */
 export interface LinkListener {
   /** A message came on a subscribed channel. */
   message(channel: string, text: string): void
-  /** Messages may have been missed: the subscription connection was lost and is subscribed anew. */
+  /** Messages may have been missed: the subscription connection was lost and subscribes again. */
   resubscribed(): void
 }
 

@@ -22,7 +22,7 @@ export interface SentinelParts {
 const DEFAULT_USER: Login = { username: undefined, password: undefined, database: 0 }
 const IGNORE: ConnectionListener = { lost: () => undefined, message: () => undefined }
 
-/** Connections to the master that the Sentinels name, asked anew for each connection. */
+/** Connections to the master that the Sentinels name, asked again for each connection. */
 export function connectToMaster(parts: SentinelParts): Connect {
   return async (listener, attempt) => {
     const { connect, login } = parts

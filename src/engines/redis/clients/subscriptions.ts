@@ -8,18 +8,18 @@ export interface SubscriptionsParts extends LinkParts {
   readonly connect: Connect
   /** Whether the channels are sharded ones. */
   readonly sharded: boolean
-  /** Told when a connection was lost, and after each vain try to get the next. */
+  /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed?: () => void
 }
 
-/** The channels that are heard over one connection of their own, which the first one opens. */
+/** The channels that are subscribed over one connection, which the first of them opens. */
 export class Subscriptions {
   readonly #parts: SubscriptionsParts
   readonly #connection: ReconnectingConnection
-  /** When each channel began, or begins, to be heard. */
+  /** When the subscription of each channel began, or will begin. */
   readonly #channels = new Map<string, Promise<void>>()
   /** Those that have begun. */
-  readonly #heard = new Set<string>()
+  readonly #subscribed = new Set<string>()
   #heartbeat: Timer | undefined
 
   constructor(parts: SubscriptionsParts) {
@@ -48,18 +48,18 @@ export class Subscriptions {
     await this.#connection.with(connection => connection.unsubscribe(channel, this.#parts.sharded))
   }
 
-  /** Whether any channel is heard, or about to be. */
+  /** Whether any channel is subscribed, or about to be. */
   get isUsed(): boolean {
     return this.#channels.size > 0
   }
 
-  /** Hears a channel no longer, without telling the server. @returns whether it was heard */
+  /** Forgets a channel, without a command to the server. @returns whether it was subscribed */
   forget(channel: string): boolean {
-    this.#heard.delete(channel)
+    this.#subscribed.delete(channel)
     return this.#channels.delete(channel)
   }
 
-  /** Subscribes anew over another connection, because another server may publish now. */
+  /** Subscribes again over another connection, because another server may publish now. */
   reconnect(cause: unknown): void {
     this.#connection.drop(cause)
   }
@@ -72,11 +72,13 @@ export class Subscriptions {
   async #enter(channel: string): Promise<void> {
     await this.#connection.connect()
     await this.#connection.with(connection => connection.subscribe(channel, this.#parts.sharded))
-    if (this.#channels.has(channel)) this.#heard.add(channel)
+    if (this.#channels.has(channel)) this.#subscribed.add(channel)
   }
 
   async #prepare(connection: Connection): Promise<void> {
-    await Promise.all([...this.#heard].map(channel => connection.subscribe(channel, this.#parts.sharded)))
+    await Promise.all(
+      [...this.#subscribed].map(channel => connection.subscribe(channel, this.#parts.sharded)),
+    )
   }
 
   /** A connection that only listens does not notice by itself that its other end is gone. */
@@ -86,7 +88,7 @@ export class Subscriptions {
     const ask = (): void => {
       this.#connection.send(['PING']).then(
         () => this.#beat(),
-        // The next connection begins anew.
+        // The next connection starts again.
         () => undefined,
       )
     }
@@ -95,7 +97,7 @@ export class Subscriptions {
 }
 
 /**
- * Enters a channel unless that was done or is under way. One that could not be entered can be tried anew.
+ * Enters a channel unless that was done or is under way. One that could not be entered can be retried.
  * @param channels by when they are entered.
  */
 export function enterOnce(

@@ -2,14 +2,14 @@
 -- table's script.
 --
 -- A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
--- another client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside
+-- another client keeps all others out, regardless of its name. Ours has one like it, named by the request, and next to
 -- it the text that a plain string would have. A waiter there subscribes to a channel of the lock, and each waiter of
--- RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which
--- they count.
+-- RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which they
+-- count.
 local TEXT, UNLOCKED = 'signalbox', '0'
 
 -- Redisson's name for what belongs to a lock; what it does about braces keeps them in one slot.
-local function beside(what, key)
+local function companion(what, key)
   return what .. ':' .. (key:find('{', 1, true) and key or '{' .. key .. '}')
 end
 
@@ -19,7 +19,7 @@ local function seen(key)
 end
 local function left(key) return call('PTTL', key) end
 local function put(key, text, lease)
-  local id = told(text)
+  local id = parseHeld(text)
   if id then
     local session, count = id:match('^(.*)%.(.*)$')
     must(try('HSET', key, TEXT, text, session .. ':' .. (tonumber(count, 36) or count), 1))
@@ -38,13 +38,13 @@ local function expire(key, lease) call('PEXPIRE', key, lease) end
 -- the key is free all the same, and they wait until their own time is over.
 local function clear(key)
   call('DEL', key)
-  local channel = beside('redisson_lock__channel', key)
+  local channel = companion('redisson_lock__channel', key)
   try(PUBLISH, channel, UNLOCKED)
-  local waiters = try('LRANGE', beside('redisson_lock_queue', key), 0, 15)
+  local waiters = try('LRANGE', companion('redisson_lock_queue', key), 0, 15)
   for _, waiter in ipairs(waiters) do
     try(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
     -- One whose time is over may be dead. The waiter after it takes it out of the list.
-    local time = try('ZSCORE', beside('redisson_lock_timeout', key), waiter)
+    local time = try('ZSCORE', companion('redisson_lock_timeout', key), waiter)
     if type(time) ~= 'string' or tonumber(time) > now then break end
   end
 end

@@ -1,4 +1,4 @@
--- Part of the limiters' script: takes in what a call tells, decides about its units, and explains.
+-- Part of the limiters' script: reads the arguments of a call, decides about its units, and explains.
 local session, number, horizon, wanted = word(), amount(), amount(), amount()
 local pause, asked, before = amount(), amount(), amount()
 if not state and ARGV[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end
@@ -36,7 +36,7 @@ local function withdraw(record)
   end
 end
 
--- Whether whatever keeps one limit keeps the other, too.
+-- Whether every state that keeps one limit keeps the other, too.
 local function implies(one, other)
   if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
   if other.kind == 'sliding' then return one.kind ~= 'calendar' end
@@ -221,11 +221,11 @@ local function decide()
     return free
   end
 
-  -- Counts the process among those for which a permit is still to come, and tells how many they are.
+  -- Counts the process among those that still wait for a permit, and returns their number.
   local function contend()
     local known, count = state.contenders or {}, 0
-    for other, heardAt in pairs(known) do
-      if now - heardAt > CONTENDS then known[other] = nil else count = count + 1 end
+    for other, seenAt in pairs(known) do
+      if now - seenAt > CONTENDS then known[other] = nil else count = count + 1 end
     end
     if count < MOST_CONTENDERS then
       if not known[session] then count = count + 1 end

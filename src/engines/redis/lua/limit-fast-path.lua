@@ -1,6 +1,6 @@
 -- The short way: one sliding limit that is known already, and so few of its permits are out that all that are wanted
--- can be had now. Redis makes the functions of a script anew for every call, which costs more than such a decision; so
--- there are none up to here, and all else is left to the rules.
+-- are available now. Redis creates the functions of a script again for every call, which costs more than such a
+-- decision; so there are none up to here, and the rules handle everything else.
 local record = state and plain and state.records[1]
 local isNoted = record and not record.namers
 for _, namer in ipairs(record and record.namers or {}) do isNoted = isNoted or namer == ARGV[1] end

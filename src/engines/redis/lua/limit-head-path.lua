@@ -1,8 +1,8 @@
 -- The shortest way: of one sliding limit above MOST_EXACT permits are out so recently that those which are wanted share
 -- their entry, as nearly all do where many are given. Nothing but the head is read, and of it time and total are
--- written anew: the entry itself follows with the next write of the whole, which a 2 in front asks for. The whole
--- expires late enough for any grant that can share the entry. A caller that wants a longer hold than the limit's own
--- is so far away that its calls are few: for it the way is never so short.
+-- written again: the entry itself follows with the next write of the whole, which a 2 in front asks for. The whole
+-- expires late enough for any grant that can share the entry. A caller that wants a longer hold than the limit's own is
+-- so far away that its calls are few: for it the way is never so short.
 --
 -- The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
 -- dropped, hold, end of the pause, length of the rest, and the rest: the id, and the noted namers between NULs; where

@@ -8,7 +8,7 @@ for _, record in ipairs(state.records) do
   limits[#limits + 1] = format('%.17g', rule.returnsAt(record, now) - now)
   limits[#limits + 1] = endsAt(record) >= now and 1 or 0
 end
-for session, heardAt in pairs(state.contenders or {}) do
-  if now - heardAt <= CONTENDS then waiting[#waiting + 1] = session end
+for session, seenAt in pairs(state.contenders or {}) do
+  if now - seenAt <= CONTENDS then waiting[#waiting + 1] = session end
 end
 return { format('%.17g', state.pausedUntil - now), limits, waiting }

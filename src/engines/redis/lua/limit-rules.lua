@@ -57,7 +57,7 @@ local function addGrant(log, n, time, memory, grain)
   log.entries = log.entries:sub(gone * 16 + 1) .. pack('<dd', time, log.total)
 end
 
--- Entries from one on, with so many permits more.
+-- Adds a number of permits to the entries from one on.
 local function raised(log, first, n)
   local entries = {}
   for i = first, count(log) - 1 do entries[i - first + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) + n) end
@@ -173,7 +173,7 @@ function smooth.rebase(record, now)
   record.openAt = min(record.openAt, now + record.per)
 end
 
--- Start and end of the period with this time in it; of days only those are known that the caller has told.
+-- Start and end of the period with this time in it; of days only those are known that the caller has sent.
 local function periodAt(record, time)
   local days = record.days
   if #days == 0 then

@@ -11,8 +11,8 @@ import { withConstants } from './script.js'
  * within it, pairs of doubles, of which only those are read that a decision needs.
  *
  * What differs from the original: a call says which one of its session it is, so that one that a connection has carried
- * out twice gives back once; the days of time zones are told by the caller; and equal units that follow each other are
- * told, decided and answered together, as far as they have the same instant, which comes to the same.
+ * out twice gives back once; the caller sends the days of time zones; and equal units that follow each other are sent,
+ * decided and answered together, as far as they have the same instant, which has the same result.
  *
  * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0
  * for none) and permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a

@@ -31,8 +31,8 @@ local function readIds()
   return ids
 end
 
--- How long an entry in the queue lives, and within what time it has to be heard of again; a life of 0 does not wait.
-local function readPatience() return { life = amount(), hear = amount() } end
+-- How long an entry in the queue lives, and within what time it must check in; a life of 0 does not wait.
+local function readPatience() return { life = amount(), heartbeat = amount() } end
 
 local function readDetails()
   local text = word()

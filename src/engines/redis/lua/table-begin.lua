@@ -2,13 +2,13 @@ local call, try, format, find, sub = redis.call, redis.pcall, string.format, str
 local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
 local SESSION, WORDS, MEMBER = ARGV[1], cjson.decode(ARGV[2]), ARGV[3]
 local LAST = #WORDS
--- Where sessions are told of what concerns them. The tag of a slot is empty where there is no Cluster.
+-- The channels that notify sessions. The tag of a slot is empty where there is no Cluster.
 local CHANNELS = sub(NUMBERS, 1, -8) .. 'session:'
 local PUBLISH = sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
 -- Which word is read next, and how many of the keys were named until now.
 local position, named = 1, 3
 local answers = {}
--- What this session is told beside that.
+-- What else this session is notified of.
 local hints = {}
 -- The last number that was given, and the one that the counter has.
 local number, written

@@ -61,7 +61,7 @@ end
 -- Drops a request that has expired or was taken away; its held keys have expired with it, or are another's already.
 local function drop(request)
   forget(request)
-  tell('lost', request.id)
+  notify('lost', request.id)
   for _, claim in ipairs(request.claims) do serve(claim.key) end
 end
 
@@ -81,7 +81,7 @@ local function serveOne(key)
           if passed then return passed end
           request.phase, request.expires = 'reserved', now + CLAIM_WINDOW
           save(request)
-          tell('wake', request.id)
+          notify('wake', request.id)
           if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
         end
       end
@@ -116,7 +116,7 @@ local function serveAll(claims)
 end
 
 -- Compares the holders that the queue knows with the held key, which others may have set, deleted or let expire.
--- Answers with the text of the key where it tells of a holder that the queue does not know.
+-- Answers with the text of the key where it names a holder that the queue does not know.
 local function look(claim)
   local text = seen(claim.held)
   if not idle then
@@ -170,9 +170,9 @@ local function standing(request, patience)
   local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
-    -- A foreign holder tells no session when it is done. The first waiter behind it looks often, and the others see to
-    -- it that the key does not stay free when that one is dead.
+    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.heartbeat))
+    -- A foreign holder notifies no session when it is done. The first waiter behind it looks often, and the others see
+    -- to it that the key does not stay free when that one is dead.
     if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end
     if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
@@ -214,7 +214,7 @@ local function holding(id, granted, claims)
   return { id = id, claims = claims, phase = 'held', number = granted }
 end
 
--- Takes a request out, whatever it is; one without a record may be a grant that is known by its held keys only.
+-- Removes a request in any phase; one without a record may be a grant that is known by its held keys only.
 local function remove(id, granted, claims)
   local recorded, freed = load(id), false
   if recorded then forget(recorded) end

@@ -1,6 +1,6 @@
 -- Part of the table's script: exclusive locks of one key as plain strings, that have no waiters or go from one waiter
 -- to the next. It does what the table would do, for half of the server's time or less, with waiters as without: Redis
--- compiles a script once but makes the functions in it anew for every call, and the table looks at more than such
+-- compiles a script once but creates the functions in it again for every call, and the table looks at more than such
 -- operations need. So there are no functions up to here. What this can't do, or what fails here, is left to the table,
 -- with nothing done.
 while position <= LAST and not spoilt do
@@ -26,8 +26,7 @@ while position <= LAST and not spoilt do
   -- What is to be read with a grant, the table reads.
   if (kind == 'enqueue' or kind == 'poll') and WORDS[after - 1] then break end
   local held, id, lock = KEYS[named + 1], WORDS[from + 1], WORDS[from + 3]
-  -- The number of its grant, and what is told of the next: lease, life, time within which it has to be heard of,
-  -- details.
+  -- The number of its grant, and the arguments of the next: lease, life, time within which it must check in, details.
   local granted = WORDS[rest]
   local terms = kind == 'extendOrYield' and rest + 2 or rest
   local lease, details = WORDS[terms], WORDS[terms + 3]
@@ -54,7 +53,7 @@ while position <= LAST and not spoilt do
   end
 
   -- The first requests of the queue, with what is to be known of them before anything is changed.
-  local first, second, life, hear
+  local first, second, life, heartbeat
   local isBusy = false
   if entries then
     local records = {}
@@ -83,7 +82,7 @@ while position <= LAST and not spoilt do
       if second.claims[2] or second.claims[1].mode ~= 'exclusive' then break end
     end
     if kind == 'enqueue' or kind == 'extendOrYield' then
-      life, hear = tonumber(WORDS[terms + 1]), tonumber(WORDS[terms + 2])
+      life, heartbeat = tonumber(WORDS[terms + 1]), tonumber(WORDS[terms + 2])
       isBusy = life == 0
       if isBusy and kind == 'extendOrYield' then break end
       latest = math.max(latest, now + life + math.max(tonumber(lease) - WAITER_TTL, 0))
@@ -169,7 +168,7 @@ while position <= LAST and not spoilt do
       if waiter then
         local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
         local nearest = (kind == 'extendOrYield' and second or first).expires - now
-        local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, hear))
+        local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, heartbeat))
         local status = { 'queued', before, math.ceil(again) }
         if kind == 'enqueue' and first.phase == 'held' then
           status[4], status[5], status[6] = first.id, first.details, now - first.since

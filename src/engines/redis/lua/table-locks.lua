@@ -3,7 +3,7 @@
 local function lightGrant(id, claims)
   local text = seen(claims[1].held)
   if claims[1].mode ~= 'exclusive' or not begins(text, mark(id)) then return nil end
-  local _, granted, since, details = told(text)
+  local _, granted, since, details = parseHeld(text)
   granted = tonumber(granted)
   if not intact(id, granted, claims) then return nil end
   return granted, tonumber(since), details
@@ -15,7 +15,7 @@ local function askToYield(claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
       if other.phase ~= 'held' then break end
-      if other.number > ballot.order then tell('wanted', other.id) end
+      if other.number > ballot.order then notify('wanted', other.id) end
     end
   end
 end
@@ -164,7 +164,7 @@ local function renumber(request, claims)
   request.number = ballot.least
   for _, claim in ipairs(claims) do
     if claim.mode == 'exclusive' then
-      local _, _, since, text = told(seen(claim.held))
+      local _, _, since, text = parseHeld(seen(claim.held))
       put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, math.max(left(claim.held), 1))
     end
   end
@@ -222,7 +222,7 @@ function operations.extendOrYield()
     if not awaited then
       request.lease, request.details, request.since = lease, text, request.since or now
       if alone and request.sequence then
-        -- The requests that met it are gone. From now on its held keys tell all of it again.
+        -- The requests that met it are gone. From now on its held keys say everything about it again.
         forget(request)
         request.sequence = nil
       end

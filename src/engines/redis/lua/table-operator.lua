@@ -5,7 +5,7 @@ function operations.take()
   return function()
     if granted > 0 and not holding(id, granted, claims) then return 0 end
     remove(id, granted > 0 and granted or nil, claims)
-    tell('lost', id)
+    notify('lost', id)
     return 1
   end
 end

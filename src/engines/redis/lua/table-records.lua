@@ -1,10 +1,10 @@
 -- Part of the table's script: the records of requests, the queues of keys, and what grants do to their held keys.
-local function tell(kind, id)
+local function notify(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
   elseif session then
-    -- A session that may not publish has done all the same what it tells of. One that is not told looks again by
-    -- itself.
+    -- A session that may not publish has still done what it would announce. A session that is not notified looks again
+    -- by itself.
     try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
   end
 end
@@ -31,12 +31,12 @@ local function load(id)
   return request or nil
 end
 
--- Whether a waiter was not heard of for as long as its entry lives. It blocks no other request, and keeps its place
+-- Whether a waiter has not checked in for the lifetime of its entry. It blocks no other request, and keeps its place
 -- until one goes past it.
 local function silent(request) return request.phase == 'waiting' and now >= request.expires end
 
--- When a request has to be dropped as soon as it is met. In an outage no waiter can be heard: those that try again for
--- as long as this keep their order.
+-- When a request must be dropped as soon as it is met. In an outage no waiter can check in: those that try again for as
+-- long as this keep their order.
 local function overAt(request)
   return request.expires + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
@@ -130,7 +130,7 @@ end
 
 -- Puts a holder that is known by its held key only before all others in the queue, where the waiters find it.
 local function meet(claim, text)
-  local id, granted, since, details = told(text)
+  local id, granted, since, details = parseHeld(text)
   local remaining = left(claim.held)
   local expires = remaining < 0 and NEVER or now + remaining
   if not id then
@@ -156,5 +156,5 @@ local function meet(claim, text)
     number = tonumber(granted), since = tonumber(since), sequence = FRONT, details = details,
   })
   -- It may hand its grant on among its own callers as long as no other session wants it.
-  if not ballot then tell('wanted', id) end
+  if not ballot then notify('wanted', id) end
 end

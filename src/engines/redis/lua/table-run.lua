@@ -18,7 +18,7 @@ end
 local probe = try('HDEL', REQUESTS, '')
 if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
 expireUnused()
--- Refused only where nothing was written before, so that no number is in use that it should tell of.
+-- Refused only where nothing was written before, so that no number is in use that it should report.
 if number ~= written then try('SET', NUMBERS, digits(number)) end
 answers[#answers + 1] = hints
 return answers

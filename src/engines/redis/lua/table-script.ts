@@ -23,14 +23,14 @@ const CONSTANTS = {
  *
  * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
  * grant of an exclusive lock: that is what foreign `SET key value NX PX` clients see and respect, and what makes an
- * uncontended lock cheap. A request has a record beside it, and an entry in the sorted queue of each of its keys, only
- * from when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind
- * it. The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
+ * uncontended lock cheap. A request also has a record, and an entry in the sorted queue of each of its keys, only from
+ * when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind it.
+ * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
  *
  * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name, in their order, and
- * last those that are only read beside them. ARGV: the own session; the words of the operations, one after the other,
- * as one JSON array, because hundreds of arguments would cost client and server several times what it takes to write
- * and to read that one; and what own held keys tell about their holder that tell nothing else.
+ * last those that are only read with them. ARGV: the own session; the words of the operations, one after another, as
+ * one JSON array, because hundreds of arguments would cost client and server several times what it takes to write and
+ * to read that one; and what own held keys say about their holder if they say nothing else.
  *
  * The answer is one item an operation, and last the hints for this session; or just the number that a lone operation
  * answers, because a client package takes much longer to read a list.
@@ -56,7 +56,7 @@ export function tableScript({ heldKeys, clock, fastPath }: ScriptParts = STRINGS
   return withConstants(script, CONSTANTS)
 }
 
-/** What a script is made of beside the table itself. */
+/** What a script consists of besides the table itself. */
 export interface ScriptParts {
   /** How held keys are read and written. */
   readonly heldKeys: string

@@ -50,5 +50,5 @@ local function begins(text, start) return text and text:sub(1, #start) == start 
 -- What begins the text of a key held by this grant.
 local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
 
--- What such a text tells: id, number, since when, details. Nothing for that of a foreign client.
-local function told(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end
+-- The parts of such a text: ID, number, since when, details. Nothing for that of a foreign client.
+local function parseHeld(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end

@@ -2,8 +2,7 @@
 -- Stands for what another program has put in the place of a value.
 local UNREADABLE = '?'
 
--- The texts of values, empty ones of those that are not there. Where all have to be readable, one that is not is
--- raised.
+-- The texts of values, empty ones of those that are not there. Where all must be readable, one that is not is raised.
 local function texts(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
@@ -37,7 +36,7 @@ local function held(outcome, what, id, claims)
   if not what or type(outcome) ~= 'number' then return outcome end
   local done, values = pcall(read, what)
   if done then return { 'held', outcome, values } end
-  -- The caller is told of that alone, and not of the grant.
+  -- The reply says only that, and not the grant.
   remove(id, outcome, claims)
   error(values, 0)
 end

@@ -19,7 +19,7 @@ export class Candidate {
   readonly #parts: CandidateParts
   readonly #votes: Votes
   #round: Round | undefined
-  /** Whether its caller has been told that it waits. */
+  /** Whether its caller knows that it waits. */
   #isQueued = false
   #isLookScheduled = false
 
@@ -47,7 +47,7 @@ export class Candidate {
     return this.#hold(this.#parts.electorate.numbers.next(), entered.length > 0 ? entered : this.#firstAsked)
   }
 
-  /** Takes it out of all servers, whatever became of it there. */
+  /** Removes it from all servers, in any phase. */
   async cancel(): Promise<void> {
     const { electorate } = this.#parts
     const withdrawn = this.#end()
@@ -126,7 +126,7 @@ export class Candidate {
 
   #unreachable(failures: readonly Error[]): Error {
     this.#round = undefined
-    // A caller that was told that it waits tries again by itself.
+    // A caller that knows that it waits tries again without a call.
     if (!this.#isQueued) void this.#end()
     return this.#parts.electorate.unreachable(failures)
   }
@@ -159,12 +159,12 @@ export class Candidate {
 
   /**
    * Asks the server of a minority vote again when a request with an earlier place waits for that vote, which the server
-   * then gets. The server has told so, or may have told so while its hints were not heard.
+   * then gets. The server has reported that, or may have reported it while its hints were not received.
    */
   #yieldIfWanted(vote: Vote): void {
     if (vote.state !== 'held' || this.grant) return
     if (vote.isWanted) return this.#ask(vote)
-    if (vote.isHeard) return
+    if (vote.receivesHints) return
     const { asked } = vote
     const again = (): void => {
       if (vote.asked === asked && !this.grant) this.#ask(vote)

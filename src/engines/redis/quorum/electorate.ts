@@ -9,13 +9,13 @@ import type { NumberClock } from './number-clock.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'
 
-/** A server is late when it has not answered within so many milliseconds. Then others are asked if there are any. */
+/** Time without a reply after which a server is late and others are asked, if there are any, in milliseconds. */
 const LATE_AFTER = 20
-/** A late server counts as out of reach after so many milliseconds more. */
+/** Further time after which a late server counts as unreachable, in milliseconds. */
 const OUT_OF_REACH_AFTER = 1000
-/** A grant that is held for so many milliseconds is asked for at those servers, too, whose votes it did not need. */
+/** Age at which a grant is also requested at the servers whose votes it did not need, in milliseconds. */
 const COMPLETE_AFTER = 5
-/** So many milliseconds after a grant the servers that had no vote in it are told its number. */
+/** Time after a grant at which the servers without a vote in it are sent its number, in milliseconds. */
 const RAISE_AFTER = 100
 
 /** What the servers that were asked have answered so far. */
@@ -58,9 +58,9 @@ export class Electorate {
     return this.#rotations[hashOf(key) % this.voters.length]!
   }
 
-  /** Hears the hints of all servers from now on. A waiter looks by itself where they can't be heard. */
+  /** Receives the hints of all servers from now on. Where that fails, a waiter looks at regular intervals. */
   listen(): void {
-    for (const voter of this.voters) if (!voter.isHeard) voter.listen().catch(() => undefined)
+    for (const voter of this.voters) if (!voter.receivesHints) voter.listen().catch(() => undefined)
   }
 
   /** Runs a task when servers that are asked now, and have not answered, are late. */
@@ -141,7 +141,7 @@ export class Electorate {
     return new UnavailableError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
   }
 
-  /** The error when too few servers answer to tell what was done. */
+  /** The error when too few servers answer to know what was done. */
   unclear({ answers, failures, pending }: Answers<unknown>): SignalboxError {
     const isUndone = answers.length === 0 && pending === 0
     if (isUndone && failures.every(failure => failure instanceof UnavailableError)) {

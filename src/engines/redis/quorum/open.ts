@@ -13,7 +13,7 @@ import { parseQuorumUrl } from './quorum-url.js'
 /** Clients that are there already, one for each of several independent servers. */
 export interface ExistingRedisQuorum extends Omit<RedisOptions, 'layout'> {
   /**
-   * At least three, each a `Redis` of ioredis or a client of node-redis for a server that knows nothing of the others.
+   * At least three, each a `Redis` of ioredis or a client of node-redis for a server that is independent of the others.
    * They are used for commands and stay the caller's; one connection like each of them is opened for messages.
    */
   readonly redisQuorum: readonly object[]

@@ -34,11 +34,10 @@ export interface QuorumParts {
 }
 
 /**
- * Locks over several Redis servers that know nothing of each other: a request with the votes of a majority has the
- * lock, as in Redlock. Every server has the lock table with its queues, and all of them have the same order in their
- * queues. So requests that meet agree on which is first, and waiters are woken. A request without a majority yields
- * votes that were given too early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three
- * servers of five.
+ * Locks over several independent Redis servers: a request with the votes of a majority has the lock, as in Redlock.
+ * Every server has the lock table with its queues, and all of them have the same order in their queues. So requests
+ * that meet agree on which is first, and waiters are woken. A request without a majority yields votes that were given
+ * too early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three servers of five.
  */
 export class QuorumEngine implements Engine {
   readonly name: string
@@ -135,7 +134,7 @@ export class QuorumEngine implements Engine {
     return candidate.enter()
   }
 
-  /** Each server is told of both in one call. So a request that waits there comes first, and no other one slips in. */
+  /** Each server gets both in one call. So a request that waits there comes first, and no other one slips in. */
   async #extendOrYield({ request, number, next, lease, wait }: ExtendOrYield): Promise<RequestStatus> {
     const grant = this.#grant({ request, number })
     if (!grant) return { state: 'gone' }

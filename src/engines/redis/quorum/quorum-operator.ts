@@ -21,8 +21,8 @@ export class QuorumOperator {
   }
 
   /**
-   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant
-   * until no server has it, because a server that had not voted before may vote meanwhile.
+   * Releases what `inspect` shows with this number, although each server may know it by another number. It looks for
+   * the grant until no server has it, because a server that had not voted before may vote meanwhile.
    */
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
@@ -33,7 +33,7 @@ export class QuorumOperator {
     )
     if (!found) return false
     for (const [index, all] of reports.entries()) {
-      // A server that has not answered is told all the same.
+      // A server that has not answered gets the call all the same.
       if (!all) this.#electorate.voters[index]!.submit(operation).catch(() => undefined)
     }
     let isReleased = false
@@ -109,7 +109,7 @@ function nameOf({ id, key }: IdentifiedReport): string {
   return `${id} ${key}`
 }
 
-/** @param all what the servers tell of one request and one of its keys. */
+/** @param all what the servers report of one request and one of its keys. */
 function merged(all: readonly IdentifiedReport[], least: number): IdentifiedReport {
   const held = all.filter(({ phase }) => phase === 'held')
   const isHeld = held.length >= least

@@ -6,13 +6,13 @@ import type { Votes } from './votes.js'
 
 export type Mismatch = RequestStatus & { readonly state: 'mismatch' }
 
-/** Is told what a round comes to: once, by one of the first four. */
+/** Receives the result of a round: once, by one of the first four. */
 export interface RoundListener {
   /** Enough servers have voted with this number. */
   granted(number: number): void
   /** Other requests have too many of the votes, or the key is in use with another number of permits. */
   refused(mismatch: Mismatch | undefined): void
-  /** Too few servers answer to tell. */
+  /** Too few servers answer to know the result. */
   unreachable(failures: readonly Error[]): void
   abandoned(): void
   /** A server has answered after the round was over. */

@@ -27,7 +27,7 @@ export function majorityOf(servers: number): number {
 /**
  * How many of `servers` have to vote for a grant. Two grants that exclude each other need one server in common: a
  * majority. Each server counts permits alone, so all servers together give `servers * permits` of them. A grant has to
- * take so many of those that `permits + 1` grants of one permit would take more than there are.
+ * take as many of those as needed so that `permits + 1` grants of one permit would take more than there are.
  * @param permits of the semaphore; 1 for a mutex.
  */
 export function votesNeeded(servers: number, permits: number): number {
@@ -36,7 +36,7 @@ export function votesNeeded(servers: number, permits: number): number {
 
 /**
  * Decides as soon as the missing answers can't change the verdict.
- * @param needed so many votes make a grant.
+ * @param needed number of votes that make a grant.
  */
 export function verdictOf(
   { held, refused, failed, pending, unasked, isLate }: Tally,

@@ -3,7 +3,7 @@ import type { LockRequest, RequestStatus } from '../../../engine/contract.js'
 import type { Ballot } from '../ballot.js'
 import { leaseOnServer, type Voter } from './voter.js'
 
-/** A request, as every server is told of it. */
+/** A request, as it is sent to every server. */
 export interface Candidacy {
   /** With shared claims after a downgrade. */
   request: LockRequest
@@ -15,7 +15,7 @@ export interface Candidacy {
   wait: number
 }
 
-/** Takes the answer to a question: the status of the request on that server, or why there is none. */
+/** Takes the reply to a question: the status of the request on that server, or why it has none. */
 type Answered = (answer: RequestStatus | Error) => void
 
 /** What one server has of a request, as far as is known here, and what it is asked about it. */
@@ -35,10 +35,12 @@ export class Vote {
   isPending = false
   /** Whether the server has reserved the request since it was asked last. */
   isReserved = false
-  /** Whether the server has told, since it was asked last, that a request with an earlier place waits for this vote. */
+  /**
+   * Whether the server has reported, since it was asked last, that a request with an earlier place waits for this vote.
+   */
   isWanted = false
-  /** Whether the server's hints were heard when it was asked last. */
-  isHeard = false
+  /** Whether the server's hints were received when it was asked last. */
+  receivesHints = false
   readonly #candidacy: Candidacy
 
   constructor(voter: Voter, candidacy: Candidacy) {
@@ -67,12 +69,13 @@ export class Vote {
     if (isNew) this.state = 'unknown'
     this.isReserved = false
     this.isWanted = false
-    this.isHeard = this.voter.isHeard
+    this.receivesHints = this.voter.receivesHints
     const type = isNew ? 'enqueue' : 'poll'
     const asked = this.voter.submit({ type, request, lease: leaseOnServer(lease), wait }, { order, least })
     this.#follow(asked, answer => {
       if (answer instanceof UnavailableError && isNew) this.state = 'absent'
-      // The server has lost the request, or has dropped it while its hints were not heard. It gets its old place again.
+      // The server has lost the request, or has dropped it while its hints were not received. It gets its old place
+      // again.
       if (!isNew && !(answer instanceof Error) && answer.state === 'gone') this.ask(least, answered)
       else answered(answer)
     })
@@ -117,8 +120,8 @@ export class Vote {
   }
 
   /**
-   * Takes the request out, whatever became of it on this server. Undefined where there is nothing to take out. A
-   * rejection need not be handled.
+   * Removes the request, in any phase, from this server. Undefined where there is nothing to take out. A rejection need
+   * not be handled.
    */
   withdraw(): Promise<void> | undefined {
     if (this.state === 'absent' && !this.isPending) return undefined

@@ -25,7 +25,7 @@ export interface VotingEngine {
   leave(): Promise<void>
 }
 
-/** A server's clock may run faster than the clock of this process by this part, and by so many milliseconds. */
+/** A server's clock may run faster than the clock of this process by this part, and by this many milliseconds. */
 const DRIFT = 0.01
 const LEAST_DRIFT = 2
 
@@ -44,8 +44,8 @@ export class Voter {
   readonly name: string
   /** Whether it answered late, or not at all, when it was asked last. Other servers are asked before it. */
   isLate = false
-  /** Whether its hints are heard. */
-  isHeard = false
+  /** Whether its hints are received. */
+  receivesHints = false
   /** The greatest number that it is known to have. */
   greatest = 0
   readonly #engine: VotingEngine
@@ -87,7 +87,7 @@ export class Voter {
   }
 
   /**
-   * Takes a request out, whatever became of it, see {@link giveBack}.
+   * Removes a request in any phase, see {@link giveBack}.
    * @param lease milliseconds, as its caller counts them
    */
   async withdraw(request: LockRequest, lease: number): Promise<void> {
@@ -99,11 +99,11 @@ export class Voter {
     )
   }
 
-  /** Hears hints from when the promise settles. */
+  /** Receives hints from when the promise settles. */
   listen(): Promise<void> {
     this.#listening ??= this.#once(engine => engine.listen()).then(
       () => {
-        this.isHeard = true
+        this.receivesHints = true
       },
       (error: unknown) => {
         this.#listening = undefined

@@ -6,7 +6,7 @@ import type { Voter } from './voter.js'
 
 /** When a server could not be asked, and only its vote is missing, it is asked again so soon: milliseconds. */
 const MISSING_LOOK = 500
-/** Leases of one holder end on the servers within so many milliseconds; one look is enough for all of them. */
+/** Leases of one holder that end on the servers within this time, in milliseconds, need one look only. */
 const TOGETHER = 50
 
 /** The votes of a request: what each server has of it. */

@@ -35,7 +35,7 @@ export class Heartbeat {
   #isConnected = false
   /** When the last request was sent that the leader has answered, and when the last packet came: clock time. */
   #ledAt = 0
-  #heardAt = 0
+  #seenAt = 0
   /** When the beat was sent that is not over, and when the next one is due: clock time. */
   #beatSentAt: number | undefined
   #beatAt = 0
@@ -70,7 +70,7 @@ export class Heartbeat {
     this.#timeout = timeout
     this.#isConnected = true
     this.#ledAt = Math.max(this.#ledAt, askedAt)
-    this.#heardAt = systemClock.now()
+    this.#seenAt = systemClock.now()
     this.#beatSentAt = undefined
     this.#beatAt = askedAt + this.#proof.reportTime
   }
@@ -102,7 +102,7 @@ export class Heartbeat {
     let next = this.livesUntil
     if (this.#isConnected) {
       if (this.#beatSentAt === undefined && now >= this.#beatAt) this.#beat()
-      const silentAt = Math.max(this.#heardAt, this.#beatSentAt ?? Infinity) + this.#timeout * SILENT_FOR
+      const silentAt = Math.max(this.#seenAt, this.#beatSentAt ?? Infinity) + this.#timeout * SILENT_FOR
       if (now >= silentAt) return this.#listener.silent()
       next = Math.min(next, this.#beatSentAt === undefined ? this.#beatAt : silentAt)
     }
@@ -111,7 +111,7 @@ export class Heartbeat {
 
   /** A packet has come. */
   heard(): void {
-    this.#heardAt = systemClock.now()
+    this.#seenAt = systemClock.now()
   }
 
   /**
@@ -120,14 +120,14 @@ export class Heartbeat {
    */
   pinged(): void {
     if (this.#pingedAt === undefined) return
-    this.#proof.answered(this.#pingedAt, this.#heardAt)
+    this.#proof.answered(this.#pingedAt, this.#seenAt)
     this.#pingedAt = undefined
-    this.#beatAt = this.#heardAt + this.#proof.reportTime
+    this.#beatAt = this.#seenAt + this.#proof.reportTime
   }
 
   /** A request was answered. A server may refuse by itself what only the leader can carry out. */
   answered({ call, sentAt, heardBefore, reported }: Request, isCarriedOut: boolean): void {
-    this.#proof.answered(sentAt, this.#heardAt)
+    this.#proof.answered(sentAt, this.#seenAt)
     const isSync = call.opcode === OPCODE.sync
     const isChange = !call.repeatable && !isSync
     // The leader takes part in the answers of these alone.
@@ -136,7 +136,7 @@ export class Heartbeat {
     this.#proof.ledAnswer(heardBefore)
     if (!isChange) return
     this.#proof.quorumAnswer(reported)
-    if (this.#heardAt < this.#proof.certainUntil)
+    if (this.#seenAt < this.#proof.certainUntil)
       for (const { resolve } of this.#uncertain.splice(0)) resolve()
   }
 

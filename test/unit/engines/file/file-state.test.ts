@@ -131,7 +131,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   forgets: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
 })
 
-/** The outcome of an operation, and what other sessions are told. */
+/** The outcome of an operation, and the notifications for other sessions. */
 interface Decided {
   readonly outcome: unknown
   readonly effects: readonly unknown[]
@@ -154,7 +154,7 @@ abstract class Side {
     return (outcome as ReadOutcome).values[0]!.version
   }
 
-  /** An answer of this side in a form that can be compared; new numbers have to be greater than all before. */
+  /** An answer of this side in a form that can be compared; new numbers must be greater than all before. */
   comparable({ outcome, effects }: Decided): Decided {
     const plain = this.#renumbered(outcome)
     return {
@@ -392,7 +392,7 @@ class Script {
       if (!own.includes(standing.id)) own.push(standing.id)
       if (type === 'enqueue') this.#repeatable = operation
     } else if (own.length > 2 && own.includes(operation.request.id)) {
-      // One that is gone stays for a while, because operations on it have to be refused.
+      // One that is gone stays for a while, because operations on it must be refused.
       own.splice(own.indexOf(operation.request.id), 1)
     }
   }

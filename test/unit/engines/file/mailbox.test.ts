@@ -53,7 +53,7 @@ async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
   return { mailbox: await open(message => inbox.push(message)), inbox }
 }
 
-/** Something at the address of a mailbox that is none. */
+/** Something else at the address of a mailbox. */
 class Impostor {
   readonly address: string
   /** Every connection made to it so far. */
@@ -93,7 +93,7 @@ function socketName(letter: string, ending = 'box'): string {
 }
 
 describe('removeOrphans', () => {
-  it('removes old sockets of the dead that nobody knows, and nothing else', async () => {
+  it('removes old sockets of unknown dead boxes, and nothing else', async () => {
     const mailbox = await open()
     const another = await open()
     const dead = ['a', 'b', 'c'].map(letter => socketName(letter)).concat(socketName('d', 'new'), 'other.box')
@@ -227,7 +227,7 @@ describe('send', () => {
     expect(existsSync(join(folder, 'outside'))).toBe(true)
   })
 
-  it('makes a broken connection anew, for what comes then', async () => {
+  it('replaces a broken connection, for what comes next', async () => {
     const lines: string[] = []
     const impostor = await Impostor.listen(someAddress, socket =>
       socket.on('data', chunk => lines.push(chunk.toString('latin1').slice(4))),
@@ -367,7 +367,7 @@ describe('input of other processes', () => {
     await eventually(() => expect(inbox).toEqual(['one', '', 'three']))
   })
 
-  it('ends the connection when it is no message, and others go on', async () => {
+  it('ends the connection on invalid messages, and others continue', async () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
     for (const garbage of [
@@ -405,7 +405,7 @@ describe('input of other processes', () => {
 })
 
 describe.runIf(process.platform === 'linux')('watch', () => {
-  it('tells each watcher once when no mailbox listens any more', async () => {
+  it('notifies each watcher once when no mailbox listens any more', async () => {
     const impostor = await Impostor.listen(someAddress, () => {})
     const watcher = await open()
     const dead = vi.fn()
@@ -422,7 +422,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(stopped).not.toHaveBeenCalled()
   })
 
-  it('tells of one that was dead before', async () => {
+  it('reports one that was dead before', async () => {
     await (await Impostor.listen(someAddress, () => {})).die()
     const watcher = await open()
     const dead = vi.fn()
@@ -431,7 +431,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
   })
 
-  it('tells of one that it has been sending to', async () => {
+  it('reports one that it has been sending to', async () => {
     const impostor = await Impostor.listen(someAddress, socket => socket.resume())
     const watcher = await open()
     void watcher.send(someAddress, 'hello')
@@ -443,7 +443,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(impostor.connections).toHaveLength(1)
   })
 
-  it('tells nothing of one that closed in order, was removed, or never was', async () => {
+  it('reports nothing about one that closed in order, was removed, or never existed', async () => {
     const watcher = await open()
     const dead = vi.fn()
     const closing = await open()
@@ -460,7 +460,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(dead).not.toHaveBeenCalled()
   })
 
-  it('does not count a file that is no socket as proof', async () => {
+  it('does not count a file that is not a socket as proof', async () => {
     writeFileSync(join(folder, someAddress), '')
     const watcher = await open()
     const dead = vi.fn()

@@ -16,7 +16,7 @@ afterEach(() => {
   rmSync(root, { recursive: true })
 })
 
-/** A folder whose path has so many bytes. */
+/** A folder whose path has this many bytes. */
 function folderOf(bytes: number): string {
   let path = root
   while (bytes - path.length > 200) path = join(path, 'd'.repeat(100))

@@ -48,7 +48,7 @@ test('a process goes on where another stopped, and from the end to the beginning
   expect(left()).toBe(5 * STRETCH)
 })
 
-test('a sweep begins anew after the transaction that made its table was rolled back', () => {
+test('a sweep starts over after the transaction that made its table was rolled back', () => {
   fill(2 * STRETCH)
   const sweep = new Sweep(connection, 'kept', ['name'], STRETCH)
   connection.exec('begin immediate')

@@ -124,7 +124,7 @@ describe('limitFetch', () => {
     expect(own.explain()).toMatchObject({ running: 0, limits: [{ remaining: 4 }] })
   })
 
-  test('a pause that can not be told does not lose the answer', async () => {
+  test("a pause that can't be shared does not lose the answer", async () => {
     const answer = new Response(null, { status: 429, headers: { 'Retry-After': '5' } })
     const limited: typeof fetch = limitFetch(() => Promise.resolve(answer), {
       acquire: () => Promise.resolve({ release: () => undefined, refund: () => undefined }),
@@ -133,7 +133,7 @@ describe('limitFetch', () => {
     expect(await limited('http://127.0.0.1/')).toBe(answer)
   })
 
-  /** A limited fetch whose service refuses so many calls first, and the bodies that it was sent. */
+  /** A limited fetch whose service refuses a number of calls first, and the bodies that it was sent. */
   function refusing(
     refusals: number,
     options: LimitFetchOptions,
@@ -224,7 +224,7 @@ describe('limitFetch', () => {
   })
 })
 
-/** The parts of an answer that tell a limit. */
+/** The parts of an answer that state a limit. */
 function told(answer: Response): unknown {
   const lists = ['ratelimit-policy', 'ratelimit'].map(name =>
     parseList(answer.headers.get(name)!).map(([item, parameters]): unknown[] => [
@@ -264,7 +264,7 @@ function userOf({ headers }: { headers: Record<string, unknown> }): string | und
 }
 
 describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
-  test('are limited by key, and answers tell the limit', async () => {
+  test('are limited by key, and answers state the limit', async () => {
     const url = await start()
     const by = (user: string): Promise<Response> => fetch(url, { headers: { user } })
     const first = await by('anna')

@@ -100,7 +100,7 @@ const frameworks: Record<string, Start> = {
   },
 }
 
-/** What an answer tells. */
+/** What an answer says. */
 interface Told {
   readonly status: number
   readonly r: number

@@ -28,7 +28,7 @@ describe('Retry-After', () => {
     expect(pause(201, headers)).toBe(0)
   })
 
-  test('says more than the quota beside it', () => {
+  test('takes precedence over the quota next to it', () => {
     expect(pause(429, { 'Retry-After': '1', RateLimit: '"day";r=0;t=4000' })).toBe(1000)
   })
 })

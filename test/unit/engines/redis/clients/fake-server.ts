@@ -61,7 +61,7 @@ export class FakeConnection implements Connection {
   }
 }
 
-/** A server that answers as it is told, without a network. */
+/** A scripted server without a network. */
 export class FakeServer {
   /** Every connection that was ever made. */
   readonly connections: FakeConnection[] = []

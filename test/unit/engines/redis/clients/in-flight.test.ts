@@ -19,7 +19,7 @@ beforeEach(() => {
   })
 })
 
-/** An answer that comes when it is told to. */
+/** An answer that comes when the test releases it. */
 function answer() {
   let resolve!: (value: string) => void
   let reject!: (error: unknown) => void

@@ -157,7 +157,7 @@ test('a server that has become a replica is left for the next one', async () => 
   expect(connection.isReady).toBe(false)
 })
 
-test('a connection that is lost while it is prepared is none', async () => {
+test('a connection that is lost while it is prepared is not used', async () => {
   server.answer = (_, resolve) => {
     server.last.listener.lost(new Error('gone again'))
     resolve('OK')

@@ -18,7 +18,7 @@ test('RESP3 replies become the same as in RESP2', () => {
   expect(plainReply([12n, undefined, Buffer.from('ü')])).toEqual([12, null, 'ü'])
 })
 
-test('an error that the server has answered with is told from others', () => {
+test('an error that the server has answered with is distinguished from others', () => {
   for (const message of [
     'ERR unknown command',
     'WRONGTYPE Operation',

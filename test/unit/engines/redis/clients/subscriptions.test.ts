@@ -54,7 +54,7 @@ test('an unsubscribed channel is silent at once', async () => {
   expect(server.last.sent).toHaveLength(2)
 })
 
-test('after a break every channel is entered before it is told that messages may have been missed', async () => {
+test('after a break every channel is subscribed before missed messages are reported', async () => {
   await subscriptions.subscribe('a')
   await subscriptions.subscribe('b')
   await subscriptions.subscribe('c')

@@ -36,7 +36,7 @@ function inspected(first: readonly IdentifiedReport[], ...others: readonly (read
 
 const settle = () => new Promise(resolve => setImmediate(resolve))
 
-test('a waiter with one vote is no holder beside one whose server answers late', async () => {
+test('a waiter with one vote is not a holder while the server of another one answers late', async () => {
   const { clock, answer, shown } = inspected(
     [report('holder', 'held'), report('waiter', 'waiting')],
     [report('holder', 'held'), report('waiter', 'waiting')],

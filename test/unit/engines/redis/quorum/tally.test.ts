@@ -9,7 +9,7 @@ import {
 const SERVERS = [3, 4, 5, 6, 7]
 const PERMITS = [1, 2, 3, 4, 8]
 
-/** Every way in which so many servers can have answered. */
+/** Every way in which this many servers can have answered. */
 function* tallies(servers: number): Generator<Tally> {
   for (let held = 0; held <= servers; held++)
     for (let refused = 0; held + refused <= servers; refused++)

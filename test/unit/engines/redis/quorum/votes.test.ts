@@ -168,7 +168,7 @@ describe('a request over three servers', () => {
     expect(await entered).toMatchObject({ state: 'queued', place: 1 })
   })
 
-  test('a server that has lost the request is told of it again, at its old place', async () => {
+  test('a server that has lost the request gets it again, at its old place', async () => {
     const entered = enqueue('r', 1000)
     const { order } = servers[0].questions[0]!.ballot!
     for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(QUEUED)
@@ -179,7 +179,7 @@ describe('a request over three servers', () => {
     expect(servers[0].next('enqueue').ballot).toMatchObject({ order })
   })
 
-  test('a cancelled request is taken out of a server that told of its loss before it answered', async () => {
+  test('a cancelled request is removed from a server that reported its loss before it answered', async () => {
     const entered = enqueue('r', 1000)
     const question = servers[0].next('enqueue')
     servers[0].hints.lost('r')
