@@ -16,7 +16,7 @@ import { election, type Election } from './election.js'
 import { oncePer, Runs, RUNS, type Once, type Slots } from './once.js'
 import { numberOf, tokenOf, type Grant } from './core/grant.js'
 import { grantName } from './core/lease.js'
-import { ClaimLock, type Lock } from './core/lock.js'
+import { ClaimSetLock, type Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
 import { checkOptions, flag } from './options.js'
 import { checkUnreserved } from './reserved-keys.js'
@@ -172,7 +172,7 @@ export class Box implements AsyncDisposable {
   lock(...claims: readonly Claim[]): Lock {
     const set = claimSet(claims)
     for (const { key, mode } of set.claims) if (mode !== 'shared') checkUnreserved('key', key)
-    return new ClaimLock(this.#session, set, 'lock')
+    return new ClaimSetLock(this.#session, set, 'lock')
   }
 
   /** One leader among many. @throws InvalidArgumentError */
@@ -246,7 +246,7 @@ export class Box implements AsyncDisposable {
         // Reserved permits that were not used are still returned.
         return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reserve!(request)
       },
-      lock: claim => new ClaimLock(this.#session, claimSet([claim]), 'concurrency'),
+      lock: claim => new ClaimSetLock(this.#session, claimSet([claim]), 'concurrency'),
     })
     return this.#limiters.limiter(name, options)
   }

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import type { Order, Times } from './order.js'
 import { realClock } from './real-clock.js'
-import type { Turnstile } from './strategies/strategy.js'
+import type { Throttle } from './strategies/strategy.js'
 import { sleepUntil } from './strategies/waiting.js'
 
 /** How many calls a worker sends before the run: a thread's first ones are slow, until its code is compiled. */
@@ -23,12 +23,12 @@ export class Caller {
     for (let call = 0; call < WARM_UP; call++) await this.#send(0, 0)
   }
 
-  /** Calls again and again, each time after it went through the turnstile. */
-  async work(turnstile: Turnstile, { startAt, endAt }: Times): Promise<void> {
+  /** Calls again and again, each time after it passed the throttle. */
+  async work(throttle: Throttle, { startAt, endAt }: Times): Promise<void> {
     await sleepUntil(realClock, startAt)
     while (realClock.now() < endAt) {
       const asked = realClock.now()
-      await turnstile.pass()
+      await throttle.pass()
       await this.#send(asked, realClock.now())
     }
   }

@@ -24,7 +24,7 @@ export async function callers(order: Order, part: Part): Promise<void> {
   await Promise.all(connected.map(({ caller }) => caller.ready()))
   const { startAt, endAt } = await part.ready()
   await sleepUntil(realClock, startAt)
-  const turnstile = strategy(order.strategy).join(part.shared, {
+  const throttle = strategy(order.strategy).join(part.shared, {
     limit: setting.limit,
     engine: order.engine,
     name: order.name,
@@ -38,7 +38,7 @@ export async function callers(order: Order, part: Part): Promise<void> {
   if (stall) standStill(stall, workers[0] ?? 0)
   await Promise.all(
     connected.map(({ worker, caller }) =>
-      caller.work(turnstile, { startAt: worker === 0 ? startAt : startAt + RAMP, endAt }),
+      caller.work(throttle, { startAt: worker === 0 ? startAt : startAt + RAMP, endAt }),
     ),
   )
 }

@@ -23,7 +23,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   const clock = new VirtualClock(START)
   const calls: Call[] = []
   const keeper = trouble.late ? lateClock(clock, trouble.late) : clock
-  const turnstile = strategy.join(strategy.prepare(limit, 'tasks', 0), {
+  const throttle = strategy.join(strategy.prepare(limit, 'tasks', 0), {
     limit,
     engine: 'memory:',
     name: 'service',
@@ -39,7 +39,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   const work = async (): Promise<void> => {
     while (clock.now() < end) {
       const asked = clock.now()
-      await turnstile.pass()
+      await throttle.pass()
       calls.push({ asked, sent: clock.now(), arrived: clock.now() })
       await sleep(clock, SERVICE_TIME)
     }

@@ -43,7 +43,7 @@ export class LeaseKeeper {
   inUse(): ReadonlyMap<string, Lease> {
     const inUse = new Map<string, Lease>()
     for (const lease of this.#leases.values()) {
-      if (lease.giveBackSpare) continue
+      if (lease.isSpare) continue
       for (const { key } of lease.set.claims) inUse.set(grantName(key, lease.number), lease)
     }
     return inUse
@@ -62,14 +62,14 @@ export class LeaseKeeper {
   }
 
   /** Makes a released lease a spare for the next caller. When there are too many, the oldest is given back. */
-  keepSpare(lease: Lease, giveBack: () => void): void {
-    lease.giveBackSpare = giveBack
+  keepSpare(lease: Lease): void {
+    lease.isSpare = true
     if (this.#spares.has(lease)) return
     this.#spares.set(lease, true)
     if (this.#spares.size <= MOST_SPARES) return
     for (const oldest of this.#spares.keys()) {
       this.#spares.delete(oldest)
-      return oldest.giveBackSpare?.()
+      return this.#dropSpare(oldest)
     }
   }
 
@@ -92,7 +92,7 @@ export class LeaseKeeper {
   /** Marks a lease as lost and notifies its user and its owner. A spare is only given back. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
-    if (lease.giveBackSpare) return lease.giveBackSpare()
+    if (lease.isSpare) return lease.owner.dropSpare(lease)
     const isKnown = this.#leases.has(lease.request.id)
     this.remove(lease)
     const { title } = lease.set
@@ -116,7 +116,7 @@ export class LeaseKeeper {
     const lease = this.#leases.get(id)
     if (!lease) return
     lease.isUncontended = false
-    lease.giveBackSpare?.()
+    this.#dropSpare(lease)
   }
 
   /** Marks every lease in use as lost, because the session has ended. Spares are only given back. */
@@ -128,6 +128,10 @@ export class LeaseKeeper {
   stop(): void {
     this.#timer?.cancel()
     this.#timerAt = Infinity
+  }
+
+  #dropSpare(lease: Lease): void {
+    if (lease.isSpare) lease.owner.dropSpare(lease)
   }
 
   #certainUntil(): number {
@@ -155,8 +159,8 @@ export class LeaseKeeper {
         continue
       }
       const isDue = lease.due <= now + lease.duration * TOGETHER
-      if (isDue && lease.giveBackSpare) {
-        lease.giveBackSpare()
+      if (isDue && lease.isSpare) {
+        lease.owner.dropSpare(lease)
         continue
       }
       if (isDue && lease.renew) {

@@ -32,8 +32,8 @@ export class Lease {
   grantedAt: number | undefined
   /** Set once an operator takes this turn away: the next caller on the same lease would lose it instead. */
   isTakenAway = false
-  /** Set while it is a spare, which no caller uses: gives it back. */
-  giveBackSpare: (() => void) | undefined
+  /** Whether it is a spare, which no caller uses. */
+  isSpare = false
   /** When the engine last answered, and the turn that came then. */
   #turnsSince = 0
   #firstTurn = 0
@@ -83,6 +83,8 @@ export class Lease {
 export interface LeaseOwner {
   /** Called when the lease is lost. Its user may not have found out. */
   leaseLost(lease: Lease): void
+  /** Releases the spare lease. */
+  dropSpare(lease: Lease): void
 }
 
 /** A unique name for a grant: each number is given only once for a key. */

@@ -72,7 +72,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #downgraded = 0
   /** A lease that its last user released and that is kept for the next local caller. */
   #spare: Lease | undefined
-  readonly #giveBackSpare = (): void => this.#dropSpare()
 
   constructor(
     session: QueueSession,
@@ -281,7 +280,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #keepSpare({ lease }: LocalGrant): void {
     this.#finish(lease)
     this.#spare = lease
-    this.keeper.keepSpare(lease, this.#giveBackSpare)
+    this.keeper.keepSpare(lease)
   }
 
   /** A further turn on the spare lease, if that satisfies the caller's request. */
@@ -290,20 +289,20 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (!lease) return undefined
     const now = this.clock.now()
     if (request.label !== lease.request.label || !lease.satisfies(request, now)) {
-      this.#dropSpare()
+      this.dropSpare(lease)
       return undefined
     }
     this.#spare = undefined
-    lease.giveBackSpare = undefined
+    lease.isSpare = false
     this.#leases++
     this.#session.began()
     return this.#give(lease, lease.turn + 1, now, undefined, event)
   }
 
-  #dropSpare(): void {
-    const lease = this.#spare!
+  /** Releases the spare lease. */
+  dropSpare(lease: Lease): void {
     this.#spare = undefined
-    lease.giveBackSpare = undefined
+    lease.isSpare = false
     this.keeper.remove(lease)
     this.#session.giveBack({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
   }

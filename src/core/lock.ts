@@ -36,7 +36,7 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
 }
 
 /** The one implementation of these methods, for any claim set. */
-export class ClaimLock implements Lock<WriteGrant> {
+export class ClaimSetLock implements Lock<WriteGrant> {
   readonly #session: Session
   readonly #set: ClaimSet
   readonly #noun: string

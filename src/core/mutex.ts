@@ -1,11 +1,11 @@
 import type { Session } from './session.js'
 import { claimSet } from './claims.js'
-import { ClaimLock, type Lock } from './lock.js'
+import { ClaimSetLock, type Lock } from './lock.js'
 
 /** Mutual exclusion over one key or several, which are granted together or not at all. */
 export type Mutex = Lock
 
 /** @throws InvalidArgumentError when there is no key or one is invalid. */
 export function mutex(session: Session, keys: readonly string[]): Mutex {
-  return new ClaimLock(session, claimSet(keys.map(key => ({ key, mode: 'exclusive' }))), 'mutex')
+  return new ClaimSetLock(session, claimSet(keys.map(key => ({ key, mode: 'exclusive' }))), 'mutex')
 }

@@ -1,7 +1,7 @@
 import type { Session } from './session.js'
 import { claimSet } from './claims.js'
 import type { WriteGrant } from './grant.js'
-import { ClaimLock, type Lock } from './lock.js'
+import { ClaimSetLock, type Lock } from './lock.js'
 
 /** Many readers together, or one writer alone. A waiting writer keeps later readers out, so it doesn't starve. */
 export interface ReadWriteLock {
@@ -14,7 +14,7 @@ export interface ReadWriteLock {
 /** @throws InvalidArgumentError when the key is invalid. */
 export function readWriteLock(session: Session, key: string): ReadWriteLock {
   return {
-    read: new ClaimLock(session, claimSet([{ key, mode: 'shared' }]), 'read lock'),
-    write: new ClaimLock(session, claimSet([{ key, mode: 'exclusive' }]), 'write lock'),
+    read: new ClaimSetLock(session, claimSet([{ key, mode: 'shared' }]), 'read lock'),
+    write: new ClaimSetLock(session, claimSet([{ key, mode: 'exclusive' }]), 'write lock'),
   }
 }

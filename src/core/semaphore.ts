@@ -1,7 +1,7 @@
 import type { Session } from './session.js'
 import { claimSet } from './claims.js'
 import type { Grant } from './grant.js'
-import { ClaimLock, type Lock } from './lock.js'
+import { ClaimSetLock, type Lock } from './lock.js'
 import { checkOptions } from '../options.js'
 import type { LockOptions } from './lock-options.js'
 
@@ -28,7 +28,7 @@ class PermitsLock implements Semaphore {
   readonly #session: Session
   readonly #key: string
   readonly #max: number
-  readonly #one: ClaimLock
+  readonly #one: ClaimSetLock
 
   constructor(session: Session, key: string, max: number) {
     this.#session = session
@@ -56,7 +56,7 @@ class PermitsLock implements Semaphore {
     return lock.run(task, rest)
   }
 
-  #split(options: PermitOptions | undefined): [ClaimLock, LockOptions | undefined] {
+  #split(options: PermitOptions | undefined): [ClaimSetLock, LockOptions | undefined] {
     // The lock itself refuses options that are no object.
     if (typeof options !== 'object' || options === null || !('permits' in options))
       return [this.#one, options]
@@ -64,9 +64,9 @@ class PermitsLock implements Semaphore {
     return [permits === 1 ? this.#one : this.#lock(permits), rest]
   }
 
-  #lock(permits: number): ClaimLock {
+  #lock(permits: number): ClaimSetLock {
     const claim = { key: this.#key, mode: 'permits', permits, max: this.#max } as const
-    return new ClaimLock(this.#session, claimSet([claim]), 'semaphore')
+    return new ClaimSetLock(this.#session, claimSet([claim]), 'semaphore')
   }
 }
 

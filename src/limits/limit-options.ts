@@ -42,7 +42,7 @@ export type Limits =
 export type LimiterOptions = CommonOptions & Limits
 
 /** The options of any kind of limiter. */
-type GivenOptions = Omit<CommonOptions, 'clock'> & (LimitOptions | { limits: readonly LimitOptions[] })
+type PassedOptions = Omit<CommonOptions, 'clock'> & (LimitOptions | { limits: readonly LimitOptions[] })
 
 /** The same, checked. */
 export interface CheckedOptions {
@@ -90,7 +90,7 @@ const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function checkedOptions(
-  options: GivenOptions,
+  options: PassedOptions,
   names: readonly string[] = COMMON_NAMES,
   mostConcurrency = MOST_PERMITS,
 ): CheckedOptions {
@@ -106,15 +106,15 @@ export function checkedOptions(
   }
 }
 
-function hasSeveral(options: GivenOptions): options is GivenOptions & { limits: readonly LimitOptions[] } {
+function hasSeveral(options: PassedOptions): options is PassedOptions & { limits: readonly LimitOptions[] } {
   return (
     typeof options === 'object' && options !== null && 'limits' in options && options.limits !== undefined
   )
 }
 
 /** The names of limits whose value is undefined, which is the same as no such option. */
-function absent(options: GivenOptions): readonly string[] {
-  const entries = Object.entries((options as GivenOptions | null) ?? {})
+function absent(options: PassedOptions): readonly string[] {
+  const entries = Object.entries((options as PassedOptions | null) ?? {})
   return entries.flatMap(([name, value]) =>
     value === undefined && ['limits', ...LIMIT_NAMES].includes(name) ? [name] : [],
   )

@@ -98,14 +98,14 @@ test.each(KINDS)('a box whose socket file is gone keeps out a container %s', asy
 test.each<[string, string, (path: string) => unknown]>([
   // The system drops all locks that this process has on the file when it is closed.
   ['its process has read the database', 'signalbox.db', readFileSync],
-  ['a program has deleted the door', 'opening.db', rmSync],
+  ['a program has deleted the open lock', 'opening.db', rmSync],
 ])('a box whose socket file is gone keeps out a container, also when %s', async (_, file, spoil) => {
   const host = await here.box()
   const grant = await host.mutex('key').acquire(LONG)
   spoil(join(here.folder, file))
   removeSockets()
   await expectRefused(processApart(CONTAINER), 'end that process first')
-  // A box that has noticed that the door is gone gives its grants up.
+  // A box that has noticed that the open lock is gone gives its grants up.
   if (spoil !== rmSync) grant.assertHeld()
 })
 

@@ -109,18 +109,18 @@ export class Proxy {
 class Pipe {
   readonly #client: Socket
   readonly #server: Socket
-  readonly #requests: Way
-  readonly #replies: Way
+  readonly #requests: Direction
+  readonly #replies: Direction
   /** What the client said first. */
   #said = ''
 
   constructor(proxy: Proxy, client: Socket, server: Socket, ended: () => void) {
     this.#client = client
     this.#server = server
-    this.#requests = new Way(client, server, () => proxy.requests, {
+    this.#requests = new Direction(client, server, () => proxy.requests, {
       delay: () => proxy.delay + Math.random() * proxy.requestJitter,
     })
-    this.#replies = new Way(server, client, () => proxy.replies, {
+    this.#replies = new Direction(server, client, () => proxy.replies, {
       delay: () => proxy.delay + Math.random() * proxy.replyJitter,
       isMuted: () => proxy.mute !== undefined && proxy.mute.test(this.#said),
     })
@@ -175,7 +175,7 @@ interface Disturbance {
 }
 
 /** One direction of a connection. */
-class Way {
+class Direction {
   /** How many bytes were kept back. */
   withheld = 0
   readonly #to: Socket

@@ -19,7 +19,7 @@ export interface Strategy {
   /** What all threads share; it goes through `workerData`. */
   prepare(limit: number, mode: Mode, jitter: number): unknown
   /** The part of one thread. */
-  join(shared: unknown, world: World): Turnstile
+  join(shared: unknown, world: World): Throttle
 }
 
 /** What a strategy finds around it. */
@@ -42,8 +42,8 @@ export interface World {
   readonly bell: Bell
 }
 
-/** What each caller goes through before a call. */
-export interface Turnstile {
+/** What each caller passes before a call. */
+export interface Throttle {
   /** Resolves when the caller may call. */
   pass(): Promise<void>
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js'
 import type { Connection, Sqlite } from './driver.js'
 import { OriginalFiles } from './original-files.js'
 import { Transactions } from './transactions.js'
-import { marksOf, Turnstile } from './turnstile.js'
+import { marksOf, WaiterBoard } from './waiter-board.js'
 import { retryWhileBusy } from './while-busy.js'
 import { WriteAheadLog } from './write-ahead-log.js'
 import { WriteLock } from './write-lock.js'
@@ -32,7 +32,7 @@ export class Database {
   readonly #openCopier: () => Promise<Connection>
   readonly #log: WriteAheadLog
   readonly files: OriginalFiles
-  readonly #turnstile: Turnstile
+  readonly #board: WaiterBoard
   readonly #transactions: Transactions
   /**
    * Called after a transaction was rolled back, before anything else is done: what is kept in memory of it is wrong.
@@ -48,7 +48,7 @@ export class Database {
     openCopier: () => Promise<Connection>,
     log: WriteAheadLog,
     files: OriginalFiles,
-    turnstile: Turnstile,
+    board: WaiterBoard,
     clock: Clock,
     patience: number,
   ) {
@@ -56,8 +56,8 @@ export class Database {
     this.#openCopier = openCopier
     this.#log = log
     this.files = files
-    this.#turnstile = turnstile
-    const lock = new WriteLock(connection, turnstile, clock, patience)
+    this.#board = board
+    const lock = new WriteLock(connection, board, clock, patience)
     this.#transactions = new Transactions(connection, lock, clock, () => this.rolledBack())
   }
 
@@ -85,7 +85,7 @@ export class Database {
       const needed = [path, `${path}-wal`, `${path}-shm`, marksOf(path), ...others]
       const files = OriginalFiles.of(needed, clock)
       const openCopier = () => opened(sqlite, path, clock)
-      return new Database(connection, openCopier, log, files, turnstile, clock, patience)
+      return new Database(connection, openCopier, log, files, board, clock, patience)
     } catch (error) {
       closeAll(parts)
       throw error

@@ -4,7 +4,7 @@ import { StateEngine, type EngineState, type Hint, type Purpose } from '../../en
 import type { Guarantees } from '../../guarantees.js'
 import type { Database } from './database.js'
 import { DeathWatch } from './death-watch.js'
-import type { Door } from './door.js'
+import type { OpenLock } from './open-lock.js'
 import { loadSqlite, SqliteError, type Sqlite } from './driver.js'
 import { explained, SYNC } from './failures.js'
 import { FileState } from './file-state.js'
@@ -30,7 +30,7 @@ interface Opened {
   readonly sqlite: Sqlite
   readonly machine: Machine
   readonly database: Database
-  readonly door: Door
+  readonly openLock: OpenLock
   readonly mailbox: Mailbox
   readonly state: FileState
   readonly deaths: DeathWatch
@@ -112,7 +112,7 @@ export class FileEngine extends StateEngine {
     const machine = await thisMachine()
     const sqlite = await loadSqlite()
     await prepareFolder(folder)
-    const { database, door } = await openDatabase(sqlite, folder, machine, this.clock)
+    const { database, openLock } = await openDatabase(sqlite, folder, machine, this.clock)
     let mailbox: Mailbox | undefined
     let mayBeKnown = false
     try {
@@ -120,7 +120,7 @@ export class FileEngine extends StateEngine {
       const state = new FileState(database.connection)
       database.rolledBack = () => state.forget()
       const deaths = this.#watchDeaths(info.session, listener, database, state, mailbox)
-      this.#opened = { sqlite, machine, database, door, mailbox, state, deaths, listener }
+      this.#opened = { sqlite, machine, database, openLock, mailbox, state, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       mayBeKnown = true
       await super.join(member, listener)
@@ -182,7 +182,7 @@ export class FileEngine extends StateEngine {
   async #leave(): Promise<void> {
     await super.leave()
     if (!this.#opened) return
-    const { sqlite, database, door, mailbox, deaths } = this.#opened
+    const { sqlite, database, openLock, mailbox, deaths } = this.#opened
     this.#look?.cancel()
     deaths.stop()
     await end(mailbox, !this.#hasLeft, sqlite, database, door)
@@ -225,6 +225,6 @@ async function end(
 /** The door first: SQLite may delete the log with the last box, and who then enters must not look for it. */
 async function close(sqlite: Sqlite, database: Database, door: Door): Promise<void> {
   // libsql writes to a file some time after closing it. New files must not be used before that.
-  if (sqlite.name !== 'libsql' || !database.files.replaced) door.leave()
+  if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
   await database.close().catch(() => undefined)
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { UnavailableError } from '../../errors.js'
 import { FileAccess } from './file-access.js'
 import { refuseNetworkFolder } from './machine.js'
-import { marksOf } from './turnstile.js'
+import { marksOf } from './waiter-board.js'
 
 /** The database within the folder. */
 export const DATABASE = 'signalbox.db'
@@ -12,7 +12,7 @@ export const DATABASE = 'signalbox.db'
 const LONGEST_PATH = 503
 
 /** What is locked by the process that opens the database. Its name is not longer, because SQLite opens it, too. */
-export const DOOR = 'opening.db'
+export const OPEN_LOCK = 'opening.db'
 
 /** What is written besides sockets: with the database its log, its index and the marks of waiters. */
 export const FILES: readonly string[] = [
@@ -20,11 +20,11 @@ export const FILES: readonly string[] = [
   `${DATABASE}-wal`,
   `${DATABASE}-shm`,
   marksOf(DATABASE),
-  DOOR,
+  OPEN_LOCK,
 ]
 
 /** What SQLite would roll back into the files, as if a process had died in the middle of a write. */
-const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${DOOR}-journal`]
+const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${OPEN_LOCK}-journal`]
 
 const OTHERS_WRITE = 0o002
 /** The permissions of a new folder, and of new ones above it, which others may not write regardless of the umask. */
@@ -32,7 +32,7 @@ const FOR_OWNER = 0o700
 const ABOVE = 0o755
 
 /**
- * Makes a folder with those above it and the door, unless they are there, and makes sure that the database can be in
+ * Makes a folder with those above it and the open lock, unless they exist, and makes sure that the database can be in
  * it. A new folder is for its owner alone.
  * @throws UnavailableError when its path is too long, it is on a network file system, or this user may not write a file
  * of the database; what the system says when it can't be made.
@@ -47,7 +47,7 @@ export async function prepareFolder(folder: string): Promise<void> {
   for (const file of [...FILES, ...JOURNALS]) await refuseForeignFile(join(folder, file), isOpenToAll)
   const fileAccess = new FileAccess(folder)
   for (const file of FILES) fileAccess.limitExisting(join(folder, file))
-  fileAccess.make(join(folder, DOOR))
+  fileAccess.make(join(folder, OPEN_LOCK))
 }
 
 /** Makes the files that are missing, with the access that the folder gives. SQLite gives its log and index the same. */

@@ -3,10 +3,10 @@ import type { Clock } from '../../clock.js'
 import { InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { MARK_AHEAD } from './counter.js'
 import { Database } from './database.js'
-import { Door } from './door.js'
+import { OpenLock } from './open-lock.js'
 import type { Connection, Sqlite } from './driver.js'
 import { PATIENCE } from './failures.js'
-import { DATABASE, DOOR, makeFiles } from './folder.js'
+import { DATABASE, OPEN_LOCK, makeFiles } from './folder.js'
 import type { Machine } from './machine.js'
 import { replacedOf } from './original-files.js'
 import { presenceOf } from './presence.js'
@@ -21,7 +21,7 @@ interface Strangers {
 /**
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
  * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
- * left is thrown away; no token falls. The door is to be left when the box is closed.
+ * left is thrown away; no token falls. The open lock must be left when the box is closed.
  * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes that use
  * other files, or boxes of another boot or namespace or may be, SqliteError when SQLite fails.
  */
@@ -30,20 +30,20 @@ export async function openDatabase(
   folder: string,
   machine: Machine,
   clock: Clock,
-): Promise<{ database: Database; door: Door }> {
-  const door = await Door.enter(sqlite, folder, clock)
+): Promise<{ database: Database; openLock: OpenLock }> {
+  const openLock = await OpenLock.enter(sqlite, folder, clock)
   let database: Database | undefined
   try {
-    if (!door.foundEmpty) refuseReplaced(door)
+    if (!openLock.foundEmpty) refuseReplaced(openLock)
     makeFiles(folder)
     const path = join(folder, DATABASE)
-    database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, DOOR)])
-    if (door.foundEmpty) door.note(database.files.all)
-    await settleIn(database, machine, folder, door)
-    await door.stay()
+    database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, OPEN_LOCK)])
+    if (openLock.foundEmpty) openLock.note(database.files.all)
+    await settleIn(database, machine, folder, openLock)
+    await openLock.stay()
     // The mark up to which numbers may be used must survive a power failure before the first number is used.
     await database.sync()
-    return { database, door }
+    return { database, openLock }
   } catch (error) {
     try {
       await database?.close()
@@ -55,8 +55,8 @@ export async function openDatabase(
 }
 
 /** @throws UnavailableError when the boxes inside use other files than those that are there. */
-function refuseReplaced(door: Door): void {
-  const path = replacedOf(door.noted())
+function refuseReplaced(openLock: OpenLock): void {
+  const path = replacedOf(openLock.noted())
   if (path === undefined) return
   throw new UnavailableError(
     `${path} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
@@ -74,7 +74,7 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
 
 /**
  * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those must be proven
- * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the door
+ * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the open lock
  * or on the database. A living box can lose one of these locks, when its process closes another descriptor of the file
  * or the file is deleted, but hardly both.
  */
@@ -82,7 +82,7 @@ async function settleIn(
   database: Database,
   machine: Machine,
   folder: string,
-  { foundEmpty }: Door,
+  { foundEmpty }: OpenLock,
 ): Promise<void> {
   // Numbers begin at the wall clock in microseconds, so that tokens rise even when the folder was deleted.
   const start = Date.now() * 1000

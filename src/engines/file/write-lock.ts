@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection } from './driver.js'
-import type { Turnstile } from './turnstile.js'
+import type { WaiterBoard } from './waiter-board.js'
 
 /** How long a process may make one transaction after the other before those that wait go first: milliseconds. */
 const TURN = 1
@@ -16,7 +16,7 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
  */
 export class WriteLock {
   readonly #connection: Connection
-  readonly #turnstile: Turnstile
+  readonly #board: WaiterBoard
   readonly #clock: Clock
   readonly #patience: number
   #turnStart = -Infinity
@@ -25,9 +25,9 @@ export class WriteLock {
    * @param patience how long to wait before giving up, milliseconds. Only a process that was stopped in the middle of a
    * transaction holds the lock for long.
    */
-  constructor(connection: Connection, turnstile: Turnstile, clock: Clock, patience: number) {
+  constructor(connection: Connection, board: WaiterBoard, clock: Clock, patience: number) {
     this.#connection = connection
-    this.#turnstile = turnstile
+    this.#board = board
     this.#clock = clock
     this.#patience = patience
   }
@@ -36,7 +36,7 @@ export class WriteLock {
   tryBegin(): boolean {
     const now = this.#clock.now()
     if (now - this.#turnStart >= TURN) {
-      if (this.#turnstile.elders(now) > 0) return false
+      if (this.#board.elders(now) > 0) return false
       this.#turnStart = now
     }
     return this.#connection.begin()
@@ -47,7 +47,7 @@ export class WriteLock {
     try {
       await this.#wait()
     } finally {
-      this.#turnstile.leave()
+      this.#board.leave()
     }
     this.#turnStart = this.#clock.now()
   }
@@ -56,8 +56,8 @@ export class WriteLock {
     const since = this.#clock.now()
     let eager = Infinity
     for (;;) {
-      this.#turnstile.wait(since)
-      const elders = this.#turnstile.elders(since)
+      this.#board.wait(since)
+      const elders = this.#board.elders(since)
       const now = this.#clock.now()
       if (elders === 0 && this.#connection.begin()) return
       if (elders <= 1) eager = Math.min(eager, now + EAGER)

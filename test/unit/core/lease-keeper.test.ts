@@ -12,9 +12,17 @@ const set = claimSet([{ key: 'key', mode: 'exclusive' }])
 
 class Owner implements LeaseOwner {
   readonly lost: string[] = []
+  readonly dropped: string[] = []
+  keeper: LeaseKeeper | undefined
 
   leaseLost(hold: Lease): void {
     this.lost.push(hold.request.id)
+  }
+
+  dropSpare(hold: Lease): void {
+    this.dropped.push(hold.request.id)
+    hold.isSpare = false
+    this.keeper!.remove(hold)
   }
 }
 
@@ -22,6 +30,7 @@ function start(engine = new ScriptedEngine()) {
   const clock = new VirtualClock(1000)
   const keeper = new LeaseKeeper(engine, clock)
   const owner = new Owner()
+  owner.keeper = keeper
   const hold = (id: string, lease: number, renew = true): Lease => {
     const made = new Lease(lockRequest(id), set, 7, lease, clock.now() + lease, renew, owner)
     keeper.add(made)
@@ -326,18 +335,13 @@ describe('spare leases', () => {
   test('one is released when another request wants it, and is not reported as lost', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
-    let given = 0
-    keeper.keepSpare(one, () => {
-      given++
-      one.giveBackSpare = undefined
-      keeper.remove(one)
-    })
+    keeper.keepSpare(one)
     one.isUncontended = true
     keeper.wanted('one')
-    expect(given).toBe(1)
+    expect(owner.dropped).toEqual(['one'])
     expect(one.isUncontended).toBe(false)
     keeper.wanted('one')
-    expect(given).toBe(1)
+    expect(owner.dropped).toEqual(['one'])
     expect(owner.lost).toEqual([])
   })
 
@@ -345,44 +349,31 @@ describe('spare leases', () => {
     for (const renew of [true, false]) {
       const { clock, engine, keeper, owner, hold } = start()
       const one = hold('one', 300, renew)
-      let given = 0
-      keeper.keepSpare(one, () => {
-        given++
-        one.giveBackSpare = undefined
-        keeper.remove(one)
-      })
+      keeper.keepSpare(one)
       clock.advance(300)
-      expect(given).toBe(1)
+      expect(owner.dropped).toEqual(['one'])
       expect(engine.asked).toEqual([])
       expect(owner.lost).toEqual([])
     }
   })
 
   test('one that is due soon after another lease is released, too, instead of being renewed with it', () => {
-    const { clock, engine, keeper, hold } = start()
+    const { clock, engine, keeper, owner, hold } = start()
     const spare = hold('spare', 300)
-    keeper.keepSpare(spare, () => {
-      spare.giveBackSpare = undefined
-      keeper.remove(spare)
-    })
+    keeper.keepSpare(spare)
     clock.advance(90)
     hold('used', 24)
     clock.advance(8)
     expect(engine.asked).toMatchObject([{ type: 'renew', request: { id: 'used' } }])
-    expect(spare.giveBackSpare).toBeUndefined()
+    expect(owner.dropped).toEqual(['spare'])
   })
 
   test('no more than 64 are kept', () => {
-    const { keeper, hold } = start()
-    const given: string[] = []
+    const { keeper, owner, hold } = start()
     for (let index = 0; index < 100; index++) {
       const one = hold(`${index}`, 300)
-      keeper.keepSpare(one, () => {
-        given.push(one.request.id)
-        one.giveBackSpare = undefined
-        keeper.remove(one)
-      })
+      keeper.keepSpare(one)
     }
-    expect(given).toEqual(Array.from({ length: 36 }, (_, index) => `${index}`))
+    expect(owner.dropped).toEqual(Array.from({ length: 36 }, (_, index) => `${index}`))
   })
 })

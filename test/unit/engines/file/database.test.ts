@@ -6,7 +6,7 @@ import { systemClock, type Clock } from '../../../../src/clock.js'
 import { Database } from '../../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../../src/engines/file/driver.js'
 import { pause } from '../../../../packages/conformance/src/time.js'
-import { marksOf } from '../../../../src/engines/file/turnstile.js'
+import { marksOf } from '../../../../src/engines/file/waiter-board.js'
 
 let folder: string
 let path: string

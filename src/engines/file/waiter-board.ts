@@ -18,7 +18,7 @@ export function marksOf(database: string): string {
  * moment gets it, so under load one writer can starve. Waiters leave a mark in a small file next to the database, and
  * writers look there before they try. Marks are hints: a wrong one costs time and nothing else, so they need no lock.
  */
-export class Turnstile {
+export class WaiterBoard {
   readonly #descriptor: number
   readonly #place: number
   readonly #clock: Clock
@@ -32,10 +32,10 @@ export class Turnstile {
   }
 
   /** Opens the marks of a database. The clock must be the same in all processes of the machine. */
-  static open(database: string, clock: Clock): Turnstile {
+  static open(database: string, clock: Clock): WaiterBoard {
     const descriptor = openSync(marksOf(database), constants.O_RDWR | constants.O_CREAT, 0o600)
     // Processes started together have neighbouring ids, so each gets a place of its own; sharing one is harmless.
-    return new Turnstile(descriptor, (process.pid + threadId * 61) % PLACES, clock)
+    return new WaiterBoard(descriptor, (process.pid + threadId * 61) % PLACES, clock)
   }
 
   /** Says that this thread waits since then. Has to be repeated while it waits. */

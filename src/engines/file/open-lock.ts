@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path'
 import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection, type Sqlite } from './driver.js'
-import { DOOR } from './folder.js'
+import { OPEN_LOCK } from './folder.js'
 import type { Original } from './original-files.js'
 import { retryWhileBusy } from './while-busy.js'
 
@@ -10,8 +10,8 @@ const TABLE =
 const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
 
 /**
- * The door of a folder. One process or thread at a time opens the database: several that open it at once would take
- * each other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is
+ * The lock for opening the database of a folder. One process or thread at a time opens the database: several that open it at once would take
+ * each other for boxes of another boot or container that still live. Each box then keeps a lock on this file while it is
  * open, which shows that it lives when its socket file is gone.
  *
  * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters
@@ -19,9 +19,9 @@ const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
  * files while boxes are open: those boxes would not see what it does, and could delete its log when they close.
  *
  * The lock that SQLite keeps on the database of the boxes is not enough: a process loses it when it closes any other
- * descriptor of that file, as a program does that copies it. Nor is the door, which may be deleted.
+ * descriptor of that file, as a program does that copies it. Nor is this file, which may be deleted.
  */
-export class Door {
+export class OpenLock {
   readonly #connection: Connection
   readonly #folder: string
   readonly #clock: Clock
@@ -36,8 +36,8 @@ export class Door {
   }
 
   /** Waits for its turn. @throws SqliteError when the file can't be made or locked; `BUSY` after 10 s. */
-  static async enter(sqlite: Sqlite, folder: string, clock: Clock): Promise<Door> {
-    const connection = sqlite.open(join(folder, DOOR))
+  static async enter(sqlite: Sqlite, folder: string, clock: Clock): Promise<OpenLock> {
+    const connection = sqlite.open(join(folder, OPEN_LOCK))
     try {
       let foundEmpty = false
       await retryWhileBusy(clock, () => {
@@ -45,7 +45,7 @@ export class Door {
         // Those inside leave room for one that enters.
         if (!foundEmpty) connection.exec('begin immediate')
       })
-      return new Door(connection, folder, clock, foundEmpty)
+      return new OpenLock(connection, folder, clock, foundEmpty)
     } catch (error) {
       connection.close()
       throw error
@@ -87,7 +87,7 @@ export class Door {
   }
 }
 
-/** Locks the door if no other connection has any lock on it, and returns whether it did. */
+/** Locks the file if no other connection has any lock on it, and returns whether it did. */
 function lockAlone(connection: Connection): boolean {
   try {
     connection.exec('begin exclusive')
