@@ -10,9 +10,9 @@ const TABLE =
 const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
 
 /**
- * The lock for opening the database of a folder. One process or thread at a time opens the database: several that open it at once would take
- * each other for boxes of another boot or container that still live. Each box then keeps a lock on this file while it is
- * open, which shows that it lives when its socket file is gone.
+ * The lock for opening the database of a folder. One process or thread at a time opens the database: several that open
+ * it at once would take each other for boxes of another boot or container that still live. Each box then keeps a lock
+ * on this file while it is open, which shows that it lives when its socket file is gone.
  *
  * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters
  * notes in it which files it uses. A later one must not use others, which would be there if somebody had deleted the

@@ -74,9 +74,9 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
 
 /**
  * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those must be proven
- * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the open lock
- * or on the database. A living box can lose one of these locks, when its process closes another descriptor of the file
- * or the file is deleted, but hardly both.
+ * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the open
+ * lock or on the database. A living box can lose one of these locks, when its process closes another descriptor of the
+ * file or the file is deleted, but hardly both.
  */
 async function settleIn(
   database: Database,
