@@ -2,7 +2,7 @@ import type { TopLevelSpec } from 'vega-lite'
 import { drawn } from '../apps/drawing.js'
 import type { Report, Row } from './report.js'
 
-/** The least wait that the logarithmic scale shows: milliseconds. */
+/** The least wait that the logarithmic scale shows, in milliseconds. */
 const LEAST_WAIT = 0.001
 
 /**

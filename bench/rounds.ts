@@ -21,14 +21,14 @@ interface Entrant {
   readonly samples: Sample[]
 }
 
-/** The longest time that a subject is warmed up for, unless it says that it needs longer: seconds. */
+/** The longest time that a subject is warmed up for, unless it says that it needs longer, in seconds. */
 const WARM_UP = 2
 /** How many times longer than a round a warm-up is: after one round's time much is not compiled yet. */
 const WARM_UP_ROUNDS = 3
 
 /**
  * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes
- * slower or warmer is the same for all. A subject that fails is broken from then on, and the others go on.
+ * slower or warmer is the same for all. A subject that fails is broken from then on, and the others continue.
  * @param folder an empty one.
  */
 export async function measured(

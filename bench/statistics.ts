@@ -5,7 +5,7 @@ export interface Spread {
   readonly max: number
 }
 
-/** How long callers waited: milliseconds. */
+/** How long callers waited, in milliseconds. */
 export interface WaitSummary {
   readonly p50: number
   readonly p99: number

@@ -18,7 +18,7 @@ export class WaitLog {
   }
 }
 
-/** The values of several logs one after the other. */
+/** The values of several logs one after another. */
 export function concatenated(parts: readonly Float64Array[]): Float64Array {
   const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0))
   let start = 0

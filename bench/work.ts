@@ -2,9 +2,9 @@
 export interface Sample {
   /** What was completed within the round. */
   readonly operations: number
-  /** How long the round was: milliseconds. */
+  /** How long the round was, in milliseconds. */
   readonly milliseconds: number
-  /** How long callers waited for what they asked for, each of them or a steady part of them: milliseconds. */
+  /** How long callers waited for what they asked for, each of them or a steady part of them, in milliseconds. */
   readonly waits: Float64Array
   /** The operations of each process, where there are several. */
   readonly perProcess?: readonly number[] | undefined

@@ -78,7 +78,7 @@ function conditions({ engine, processes, lease, session, seed, seconds, date, ma
 }
 
 /**
- * How long all went on after each kind of fault, engine by engine.
+ * How long all continued after each kind of fault, engine by engine.
  * @param {readonly Report[]} all
  */
 function recoveries(all) {

@@ -33,7 +33,7 @@ export interface BoxOptions {
   label?: string | undefined
   /**
    * Whether tasks are followed through `run`; default true. Then a task that would wait for itself, directly or round a
-   * circle of exclusive and shared claims of this box, gets a DeadlockError instead of waiting for ever. Circles over
+   * circle of exclusive and shared claims of this box, gets a DeadlockError instead of waiting forever. Circles over
    * permits that several tasks hold, over other boxes and over grants from `acquire` are not found. It costs an
    * AsyncLocalStorage, see `docs/guarantees.md`.
    */
@@ -348,7 +348,7 @@ export class Box implements AsyncDisposable {
     return this.close()
   }
 
-  /** @param most how long to drain: milliseconds. False: the session has been closed without draining. */
+  /** @param most how long to drain, in milliseconds. False: the session has been closed without draining. */
   async #close(most: number | false): Promise<void> {
     if (most !== false) await this.#drained(most)
     await this.#limiters?.close()

@@ -39,7 +39,7 @@ export interface TimeSources {
 const UPTIME_STEP = 10
 /** A wall clock that has moved by more than this against the monotonic one was set, or the machine has slept. */
 const APART = 10
-/** A machine takes longer than this to fall asleep and to wake up, while no process runs: milliseconds. */
+/** A machine takes longer than this to fall asleep and to wake up, while no process runs, in milliseconds. */
 const BETWEEN_LOOKS = 1
 
 /**
@@ -186,7 +186,7 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Goes on by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting.
+   * Continues by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting.
    * @throws InvalidArgumentError unless that is a number of milliseconds, 0 or more.
    */
   advance(duration: number): void {

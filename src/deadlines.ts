@@ -10,7 +10,7 @@ const FEWEST_SWEPT = 64
 
 /**
  * The deadlines of waiters, the earliest first: a binary heap. A waiter that has left the queue stays in the heap until
- * it is on top or until half of the entries are such, so leaving costs next to nothing.
+ * it is on top or until half of the entries are such, so leaving costs almost nothing.
  */
 export class Deadlines<W extends Limited> {
   #heap: W[] = []

@@ -157,7 +157,7 @@ export function aboutTask(error: unknown, began: boolean): unknown {
 
 /**
  * What a call throws for an error of its task: that error itself. An error that already reports a task reports another
- * one, which this task waited for. So a copy says what became of this task, and has the error as its `cause`.
+ * one, which this task waited for. So a copy says the outcome of this task, and has the error as its `cause`.
  */
 export function ofTask(error: unknown): unknown {
   if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error

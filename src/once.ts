@@ -22,7 +22,7 @@ export interface CronSlots {
  */
 export type Slots = string | CronSlots
 
-/** What became of a task that is done once for a slot. */
+/** The outcome of a task that is done once for a slot. */
 export type Once<T> =
   /** It was done now. */
   | { readonly ran: true; readonly slot: string; readonly result: T }
@@ -58,12 +58,12 @@ export function runsKey(locks: readonly string[]): string {
 const REMEMBERED = 100
 /**
  * A slot that was done makes earlier ones void. But one that begins later than this was done by a wrong clock, and must
- * not keep others from being done for as long as that clock was ahead: milliseconds.
+ * not keep others from being done for as long as that clock was ahead, in milliseconds.
  */
 const MOST_AHEAD = 3_600_000
 /**
  * A timer by a clock that is ahead of the engine's asks before its slot begins there. Within this the slot is meant
- * that is about to begin: milliseconds.
+ * that is about to begin, in milliseconds.
  */
 const MOST_EARLY = 60_000
 const SECOND = 1000

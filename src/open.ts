@@ -17,7 +17,7 @@ export interface OpenOptions extends BoxOptions {
   wait?: Duration | undefined
 }
 
-/** The pause before a further try: milliseconds. */
+/** The pause before a further try, in milliseconds. */
 const TRY_AGAIN = 250
 
 /**

@@ -39,12 +39,12 @@ export class TransientMap<K, V> {
     return true
   }
 
-  /** The keys in the order of setting; those that are set while it goes on may be left out. */
+  /** The keys in the order of setting; those that are set while it runs may be left out. */
   keys(): IterableIterator<K> {
     return this.#entries.keys()
   }
 
-  /** The values in the order of setting; those that are set while it goes on may be left out. */
+  /** The values in the order of setting; those that are set while it runs may be left out. */
   values(): IterableIterator<V> {
     return this.#entries.values()
   }

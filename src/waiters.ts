@@ -49,7 +49,7 @@ export interface WaitersOwner<W extends Waiter> {
   aborted(waiter: W, signal: AbortSignal): void
 }
 
-/** A shorter delay could be lost in rounding: milliseconds. */
+/** A shorter delay could be lost in rounding, in milliseconds. */
 const SHORTEST_DELAY = 0.001
 
 /**

@@ -7,8 +7,8 @@ interface Turn {
 }
 
 /**
- * Lets the writes of one key go one after the other. At once each would find the key changed by another one, and all
- * but one would need to start over, again and again.
+ * Lets the writes of one key go one after another. At once each would find the key changed by another one, and all but
+ * one would need to start over, again and again.
  */
 export class WriteQueue {
   readonly #engine: string | undefined

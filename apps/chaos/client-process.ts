@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientSettings, FromClient, ToClient } from './protocol.js'
 import { reapLater } from './servers/reaper.js'
 
-/** How long a client may take to begin: milliseconds. */
+/** How long a client may take to begin, in milliseconds. */
 const START_LIMIT = 30_000
-/** How long a client may take to set its wall clock: milliseconds. */
+/** How long a client may take to set its wall clock, in milliseconds. */
 const SHIFT_LIMIT = 30_000
 
 /** One life of a client process. */
@@ -67,7 +67,7 @@ export class Client {
     return this.#end
   }
 
-  /** How far its wall clock was set ahead of the true time, or behind it when negative: milliseconds. */
+  /** How far its wall clock was set ahead of the true time, or behind it when negative, in milliseconds. */
   get ahead(): number {
     return this.#ahead
   }

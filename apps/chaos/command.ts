@@ -98,7 +98,7 @@ export function chaosCommand(): Command {
   return command.addOption(checkOption.conflicts(others))
 }
 
-/** Carries out the command line of the fault harness and gives its exit status. */
+/** Executes the command line of the fault harness and gives its exit status. */
 export async function runChaos(args: readonly string[]): Promise<number> {
   try {
     const { check: recorded, ...parsed } = chaosCommand().parse(args, { from: 'user' }).opts<Parsed>()

@@ -18,12 +18,12 @@ import type { Fate } from './servers/proxy.js'
 import type { Settings } from './settings.js'
 import type { Ways } from './ways.js'
 
-/** So long a client is waited for that is about to write: milliseconds. */
+/** So long a client is waited for that is about to write, in milliseconds. */
 const PATIENCE = 1000
-/** So much longer than what is allowed a grant is waited for: milliseconds. */
+/** So much longer than what is allowed a grant is waited for, in milliseconds. */
 const BEYOND = 10_000
 const LONGEST_DELAY = 200
-/** The longest time that comes on top for a packet: milliseconds. */
+/** The longest time that comes on top for a packet, in milliseconds. */
 const LONGEST_JITTER = 500
 /** Engines that commit grants without waiting for the disk, so a server that is killed loses the latest. */
 const LOSES_GRANTS = /^postgres(ql)?:/
@@ -52,7 +52,7 @@ interface Wait {
   readonly since: number
 }
 
-/** Makes one fault after the other, and waits until everything goes on. */
+/** Makes one fault after the other, and waits until everything continues. */
 export class FaultMaker {
   readonly #world: World
 
@@ -61,8 +61,8 @@ export class FaultMaker {
   }
 
   /**
-   * Makes a fault, makes it good, and sees how long it took until everything went on; gives nothing when the run was
-   * interrupted before.
+   * Makes a fault, makes it good, and sees how long it took until everything continued; returns nothing when the run
+   * was interrupted before.
    */
   async make(planned: PlannedFault): Promise<Fault | undefined> {
     const { clients, recorder } = this.#world
@@ -100,7 +100,7 @@ export class FaultMaker {
     }
   }
 
-  /** Whose next grants show that everything goes on after a fault done to `who` at `at` and made good at `good`. */
+  /** Whose next grants show that everything continues after a fault done to `who` at `at` and made good at `good`. */
   #waitsAfter(
     kind: FaultKind,
     { who, key, at, good }: { who: string; key: string | undefined; at: number; good: number },

@@ -3,9 +3,11 @@
  * the machine's monotonic clock, which all processes share: a cause is never later than what it causes.
  */
 export interface History {
-  /** How long a lock outlives silence: milliseconds. */
+  /** How long a lock outlives silence, in milliseconds. */
   readonly lease: number
-  /** How long after a fault everything has to go on again, by kind of fault, or by what is measured: milliseconds. */
+  /**
+   * How long after a fault everything has to continue again, by kind of fault, or by what is measured, in milliseconds.
+   */
   readonly limits: Readonly<Record<string, number>>
   readonly requests: readonly LockRequest[]
   /** In the order in which the resource was asked. */
@@ -126,7 +128,7 @@ export interface Fault {
   /** The key that the client held. */
   readonly key?: string
   /**
-   * How long it took until everything went on; absent: longer than the harness looked. A grant shows it: after a kill
+   * How long it took until everything continued; absent: longer than the harness looked. A grant shows it: after a kill
    * or stop, one to others, of the key that the client held or, if it held none, of any; after other faults of a
    * client, one to itself; after a fault of all, the last of the first grants to each client.
    */
@@ -135,6 +137,6 @@ export interface Fault {
    * How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key.
    */
   readonly others?: number
-  /** The run was interrupted before everything went on: what the fault cost isn't known. */
+  /** The run was interrupted before everything continued: what the fault cost isn't known. */
   readonly interrupted?: true
 }

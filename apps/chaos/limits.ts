@@ -2,18 +2,18 @@ import type { Guarantees } from 'signalbox'
 import { milliseconds, urlParameters } from 'signalbox/engine'
 import { MUTED, type FaultKind } from './plan.js'
 
-/** What is allowed beyond the lease or the session: milliseconds. */
+/** What is allowed beyond the lease or the session, in milliseconds. */
 const GRACE = 1000
 /**
- * How much longer an engine keeps a lease for others, by the scheme of its URL: milliseconds. A Hazelcast cluster looks
- * once a second, and a box counts from what it saw there.
+ * How much longer an engine keeps a lease for others, by the scheme of its URL, in milliseconds. A Hazelcast cluster
+ * looks once a second, and a box counts from what it saw there.
  */
 const COUNTED_LATE: Readonly<Record<string, number>> = { hazelcast: 2000 }
 
 /** How long a session of ZooKeeper outlives silence where the URL does not say it. */
 const USUAL_SESSION = '10s'
 
-/** The session time-out that the URL of ZooKeeper asks for: milliseconds. */
+/** The session time-out that the URL of ZooKeeper asks for, in milliseconds. */
 export function sessionOf(url: string): number | undefined {
   if (!url.startsWith('zookeeper')) return undefined
   const text = urlParameters(url.split('?')[1] ?? '').get('sessionTimeout') ?? USUAL_SESSION

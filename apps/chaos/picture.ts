@@ -2,7 +2,7 @@ import type { TopLevelSpec } from 'vega-lite'
 import { drawn } from '../drawing.js'
 import type { History } from './history.js'
 
-/** More than that can't be read: milliseconds. */
+/** More than that can't be read, in milliseconds. */
 const SHOWN = 30_000
 
 /** The first half minute of a run: who held which lock, and what was done to whom. In SVG. */

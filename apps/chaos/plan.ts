@@ -57,11 +57,11 @@ export interface PlannedFault {
   /** Which client, counted from 0; for `inside` whichever is about to write under a lock. */
   readonly client: number
   readonly inside: boolean
-  /** How long after everything goes on again since the last one: milliseconds. */
+  /** How long after everything continues again since the last one, in milliseconds. */
   readonly pause: number
   /** How long what lasts lasts: from 0 for shortest to 1. */
   readonly length: number
-  /** How far a wall clock jumps ahead of the true time, or behind it when negative: milliseconds. */
+  /** How far a wall clock jumps ahead of the true time, or behind it when negative, in milliseconds. */
   readonly jump: number
   /** Whether a wall clock that is wrong already is set right instead. */
   readonly setsRight: boolean

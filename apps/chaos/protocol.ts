@@ -10,7 +10,7 @@ export interface ClientSettings {
   readonly seed: number
   /** What the names of locks and stores of this run begin with. */
   readonly run: string
-  /** How long a lock outlives silence: milliseconds. */
+  /** How long a lock outlives silence, in milliseconds. */
   readonly lease: number
 }
 

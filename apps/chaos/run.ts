@@ -177,7 +177,7 @@ class Run {
   }
 
   /**
-   * Settles what became of the transfers, reads what is in the accounts, and removes all that the run kept in the
+   * Settles the outcome of the transfers, reads what is in the accounts, and removes all that the run kept in the
    * engine.
    */
   async #accounts(): Promise<Record<string, Account> | undefined> {

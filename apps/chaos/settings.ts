@@ -10,7 +10,7 @@ export interface Settings {
   readonly faults: number
   readonly seconds: number
   readonly processes: number
-  /** How long locks outlive silence: milliseconds. */
+  /** How long locks outlive silence, in milliseconds. */
   readonly lease: number
   /** The command line that starts the server of the engine, if the run is to start, kill and stop it. */
   readonly server?: string

@@ -11,7 +11,7 @@ const PAUSE = 100
 
 /**
  * Delivers each transfer without a known outcome again, under its ID, so that it is known to have been done.
- * @param limit bounds how long that may take: milliseconds.
+ * @param limit bounds how long that may take, in milliseconds.
  * @throws Error when the engine does not answer by then.
  */
 export async function settle(recorder: Recorder, store: Store, lease: number, limit: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { systemClock } from 'signalbox/engine'
 
-/** So long a waiter has to come when the lock passes to it: milliseconds. */
+/** So long a waiter has to come when the lock passes to it, in milliseconds. */
 const TURN = 1000
 const LOOKS = 4
 

@@ -43,12 +43,12 @@ class Way implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.replies = fate
   }
 
-  /** How long each direction takes: milliseconds. */
+  /** How long each direction takes, in milliseconds. */
   set delay(time: number) {
     for (const proxy of this.#proxies) proxy.delay = time
   }
 
-  /** Up to this comes on top for each packet, at random: milliseconds. */
+  /** Up to this comes on top for each packet, at random, in milliseconds. */
   set jitter(time: number) {
     for (const proxy of this.#proxies) Object.assign(proxy, { requestJitter: time, replyJitter: time })
   }

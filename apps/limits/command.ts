@@ -20,7 +20,7 @@ interface Parsed extends Setting {
   readonly picture?: string
 }
 
-/** Carries out the command line of the comparison and gives its exit status. */
+/** Executes the command line of the comparison and gives its exit status. */
 export async function limits(args: readonly string[]): Promise<number> {
   const modes: readonly Mode[] = ['tasks', 'threads', 'processes']
   const command = new Command('limits')

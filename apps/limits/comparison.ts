@@ -17,17 +17,17 @@ export interface Outcome {
 /** Number of strategies that run at the same time: few enough not to disturb each other. */
 const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
 
-/** How long a rehearsal is: seconds. */
+/** How long a rehearsal is, in seconds. */
 const REHEARSAL = 3
 /** A longer run meets what a short one did not: the guard is this multiple of what the rehearsal needed. */
 const CAUTION = 2
-/** The guard is a multiple of this, and no longer than the second that it is added to: milliseconds. */
+/** The guard is a multiple of this, and no longer than the second that it is added to, in milliseconds. */
 const STEP = 10
 
-/** About how long the processes of a run take to start, connect and end: seconds. */
+/** About how long the processes of a run take to start, connect and end, in seconds. */
 const AROUND_A_RUN = 3
 
-/** About how long a scenario takes: seconds. @param redis as of `compare`. */
+/** About how long a scenario takes, in seconds. @param redis as of `compare`. */
 export function secondsFor(
   strategies: readonly Strategy[],
   { mode, seconds }: Setting,

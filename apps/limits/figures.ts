@@ -29,7 +29,7 @@ export interface Run {
   readonly startedAt: number
   /** Milliseconds since 1970 less the clock of the calls. */
   readonly wallOffset: number
-  /** By how much the way from a permit to the service was taken to vary: milliseconds. */
+  /** By how much the way from a permit to the service was taken to vary, in milliseconds. */
   readonly guard: number | undefined
 }
 
@@ -56,13 +56,15 @@ export function figures(name: string, { limit, seconds }: Setting, run: Run): Fi
   }
 }
 
-/** By how much the ways of calls to the service differed: milliseconds. */
+/** By how much the ways of calls to the service differed, in milliseconds. */
 export function spread({ calls }: Run): number {
   const ways = calls.map(({ arrived, sent }) => arrived - sent)
   return Math.max(...ways) - Math.min(...ways)
 }
 
-/** By how much the shortest time in which one call more than the limit arrived was less than a second: milliseconds. */
+/**
+ * By how much the shortest time in which one call more than the limit arrived was less than a second, in milliseconds.
+ */
 export function shortfall({ calls }: Run, limit: number): number {
   const arrivals = calls.map(({ arrived }) => arrived).sort((a, b) => a - b)
   return SECOND - Math.min(...arrivals.slice(limit).map((arrival, index) => arrival - arrivals[index]!))

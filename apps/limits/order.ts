@@ -14,9 +14,9 @@ export interface Order {
   readonly engine: string
   /** Of what they count there. */
   readonly name: string
-  /** By how much the way from a permit to the service may vary: milliseconds. */
+  /** By how much the way from a permit to the service may vary, in milliseconds. */
   readonly jitter: number
-  /** Each thread stands still for `length` every `every`: milliseconds. */
+  /** Each thread stands still for `length` every `every`, in milliseconds. */
   readonly stall?: { readonly every: number; readonly length: number } | undefined
 }
 

@@ -13,7 +13,7 @@ import { SECOND, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
-/** Between the order to begin and the beginning: milliseconds. */
+/** Between the order to begin and the beginning, in milliseconds. */
 const HEAD_START = 200
 /** Maximum time for which the last calls are on their way, in milliseconds. */
 const LAST = 500
@@ -23,7 +23,7 @@ const PROCESSES = 8
 /**
  * Runs strategies at the same time for the duration of the setting, each in processes of its own.
  * @param redis the URL of the server for those that count there.
- * @param guard by how much the way from a permit to the service may vary: milliseconds.
+ * @param guard by how much the way from a permit to the service may vary, in milliseconds.
  */
 export async function realRuns(
   strategies: readonly Strategy[],

@@ -10,11 +10,11 @@ export interface Setting {
   readonly mode: Mode
 }
 
-/** What a second is: milliseconds. */
+/** What a second is, in milliseconds. */
 export const SECOND = 1000
 
-/** The first worker begins at once; all others begin so much later, in the middle of a window: milliseconds. */
+/** The first worker begins at once; all others begin so much later, in the middle of a window, in milliseconds. */
 export const RAMP = 300
 
-/** How long the service takes to answer: milliseconds. */
+/** How long the service takes to answer, in milliseconds. */
 export const SERVICE_TIME = 100

@@ -6,7 +6,7 @@ import { RAMP, SECOND, SERVICE_TIME, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
-/** What goes wrong in a simulation: milliseconds. */
+/** What goes wrong in a simulation, in milliseconds. */
 export interface Trouble {
   /** What is scheduled from `from` on runs `by` later. */
   readonly late?: { readonly from: number; readonly by: number }
@@ -50,7 +50,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   return { calls, startedAt: START, wallOffset: 0, guard: undefined }
 }
 
-/** Lets time pass. A caller that falls due meanwhile goes on at its time, or late where the thread stands still. */
+/** Lets time pass. A caller that falls due meanwhile continues at its time, or late where the thread stands still. */
 async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promise<void> {
   let stallAt = stall ? clock.now() + stall.every : Infinity
   await settled()

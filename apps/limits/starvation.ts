@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 
-/** Threads that take the processor from everybody else until they are disposed of. */
+/** Threads that take the processor from everyone else until they are disposed of. */
 export function starve(threads: number): AsyncDisposable {
   const spinners = Array.from(
     { length: threads },

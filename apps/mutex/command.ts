@@ -20,7 +20,7 @@ export function mutexCommand(): Command {
     .exitOverride()
 }
 
-/** Carries out the command line of the mutex demo and gives its exit status. */
+/** Executes the command line of the mutex demo and gives its exit status. */
 export async function mutex(args: readonly string[]): Promise<number> {
   try {
     const { engine } = mutexCommand().parse(args, { from: 'user' }).opts<{ engine: string }>()

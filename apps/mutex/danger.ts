@@ -9,7 +9,7 @@ export interface DangerParts {
   readonly url: string
   readonly key: string
   readonly leaseSeconds: number
-  /** Maximum time that the second task stays to see whether a third one comes in: milliseconds. */
+  /** Maximum time that the second task stays to see whether a third one comes in, in milliseconds. */
   readonly stay: number
   readonly print: (line: string) => void
 }

@@ -5,14 +5,14 @@ import { lockedWork, work, type TaskParts } from './task.js'
 
 /** So many tasks want in at once. */
 const TASKS = 10
-/** How long each of them works: milliseconds. */
+/** How long each of them works, in milliseconds. */
 const DURATION = 100
 /** Longer than a busy machine stands still. */
 const LEASE_SECONDS = 10
-/** The lease that is outlived: seconds. */
+/** The lease that is outlived, in seconds. */
 const SHORT_LEASE_SECONDS = 1
 const WAIT_MILLIS = 60_000
-/** How long the scene of the outlived lease waits for what must not happen: milliseconds. */
+/** How long the scene of the outlived lease waits for what must not happen, in milliseconds. */
 const STAY = 1000
 
 /** Plays all scenes on the engine of this URL and prints each step. */

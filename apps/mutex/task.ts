@@ -4,7 +4,7 @@ import type { MutexService } from 'signalbox/mutex-service'
 /** What the tasks of the demo have in common. */
 export interface TaskParts {
   readonly print: (line: string) => void
-  /** How long a task takes: milliseconds. */
+  /** How long a task takes, in milliseconds. */
   readonly duration: number
 }
 

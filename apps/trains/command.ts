@@ -21,8 +21,8 @@ import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
 
 /**
- * Carries out the command line of the tracker and gives its exit status. Standard input may be open still afterwards,
- * so the caller has to end the process.
+ * Executes the command line of the tracker and gives its exit status. Standard input may be open still afterwards, so
+ * the caller has to end the process.
  */
 export async function trains(args: readonly string[]): Promise<number> {
   let settings: Settings

@@ -25,7 +25,7 @@ export interface Settings {
     | { readonly kind: 'messages'; readonly path: string }
   readonly kills: number
   readonly limits: Limits
-  /** How long an engine that is out of reach is waited for: milliseconds. */
+  /** How long an engine that is unreachable is waited for, in milliseconds. */
   readonly engineWait: number
   readonly use: StoreUse
   readonly resume: boolean

@@ -3,18 +3,18 @@ import type { Clock } from './clock.js'
 import type { Log } from './log/log.js'
 import { reasonOf } from './worker/failure.js'
 
-/** How long the engine is left alone between two tries while it is out of reach: milliseconds. */
+/** How long the engine is left alone between two tries while it is unreachable, in milliseconds. */
 const PAUSE = 200
 
-/** Waits while the engine is out of reach, so that a server that is restarted costs time and nothing else. */
+/** Waits while the engine is unreachable, so that a server that is restarted costs time and nothing else. */
 export class Outages {
   readonly #patience: number
   readonly #log: Log
   readonly #clock: Clock
-  /** When the engine began to be out of reach; undefined while it isn't. */
+  /** When the engine began to be unreachable; undefined while it isn't. */
   #since: number | undefined
 
-  /** @param patience how long an engine that is out of reach is waited for: milliseconds. */
+  /** @param patience how long an engine that is unreachable is waited for, in milliseconds. */
   constructor(patience: number, log: Log, clock: Clock) {
     this.#patience = patience
     this.#log = log
@@ -23,7 +23,7 @@ export class Outages {
 
   /**
    * Retries a task while the engine is unreachable, but not for longer than the patience allows. It may have been
-   * carried out although it failed, so doing it twice must be harmless.
+   * executed although it failed, so doing it twice must be harmless.
    * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence
    * throws
    */

@@ -1,9 +1,9 @@
-/** How often a process looks how much memory it uses: milliseconds. */
+/** How often a process looks how much memory it uses, in milliseconds. */
 const LOOKED_EVERY = 1000
 
 /**
- * The most memory that this process has used, as the operating system counts it: bytes. It looks every second, because
- * the system's own peak is no less than that of the process that started this one.
+ * The most memory that this process has used, as the operating system counts it, in bytes. It looks every second,
+ * because the system's own peak is no less than that of the process that started this one.
  */
 export class PeakMemory {
   readonly #timer = setInterval(() => this.#look(), LOOKED_EVERY).unref()

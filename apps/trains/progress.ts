@@ -6,7 +6,7 @@ const KEY = 'RUN'
 /** The run that progress is stored under: the next run reads it without knowing the name of the last one. */
 const ANY_RUN = 'any'
 
-/** How far a run has come: what `--resume` needs to go on. */
+/** How far a run has come: what `--resume` needs to continue. */
 export interface Progress {
   /** The name of the run: see `RunStore`. */
   readonly run: string

@@ -11,7 +11,7 @@ export interface WorkerSettings {
   /** The name of this run: see `RunStore`. */
   readonly run: string
   readonly limits: Limits
-  /** How long an engine that is out of reach is waited for: milliseconds. */
+  /** How long an engine that is unreachable is waited for, in milliseconds. */
   readonly engineWait: number
   readonly use: StoreUse
   /** The file to append the log to; undefined for standard error. */
@@ -45,7 +45,7 @@ export type FromWorker =
   | { readonly kind: 'holding'; readonly committed: number }
   /** All is done and acknowledged, and the worker ends. `peakMemory`: see PeakMemory. */
   | { readonly kind: 'drained'; readonly peakMemory: number }
-  /** The worker can't go on, and ends. */
+  /** The worker can't continue, and ends. */
   | { readonly kind: 'failed'; readonly reason: string }
 
 /** Messages that are done, each with the event it came to and the bucket of its lock wait: see `Histogram`. */

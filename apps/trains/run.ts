@@ -28,7 +28,9 @@ import type { Tracker } from './tracker.js'
 import { reasonOf } from './worker/failure.js'
 import { ALREADY_APPLIED } from './worker/message-processor.js'
 
-/** How often the progress is stored: milliseconds. So much is delivered again when the supervisor itself is killed. */
+/**
+ * How often the progress is stored, in milliseconds. So much is delivered again when the supervisor itself is killed.
+ */
 const SAVED_EVERY = 1000
 
 /** How many differing locations the report names. */

@@ -1,6 +1,6 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
-/** The ids of a transaction's messages, and the options of the command: milliseconds. */
+/** The ids of a transaction's messages, and the options of the command, in milliseconds. */
 export interface TransactionOptions {
   readonly id: readonly string[]
   readonly wait: number

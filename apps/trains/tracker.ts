@@ -12,9 +12,9 @@ const STORE = 'trains'
  * Held over a run: two on one engine would overwrite each other's values, each taking those of the other for absent.
  */
 const RUN_LOCK = 'trains-run'
-/** How long a run that was killed keeps others away, where nothing proves it dead: milliseconds. */
+/** How long a run that was killed keeps others away, where nothing proves it dead, in milliseconds. */
 const RUN_LEASE = 10_000
-/** Another run is waited for as long as one that was killed may seem alive: milliseconds. */
+/** Another run is waited for as long as one that was killed may seem alive, in milliseconds. */
 const RUN_WAIT = { 'at once': 1000, 'session timeout': 15_000, lease: 15_000 }
 
 /**

@@ -4,7 +4,7 @@ import { until } from '../processes/busy.js'
 import type { Performance, Window } from '../processes/performer.js'
 import { WaitLog } from '../wait-log.js'
 
-/** What is checked while a lock is held; gives what was wrong. */
+/** What is checked while a lock is held; returns what was wrong. */
 export interface Section {
   enter(token: bigint | undefined): string | undefined
   leave(): string | undefined

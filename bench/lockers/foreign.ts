@@ -6,7 +6,7 @@ import type { Performance } from '../processes/performer.js'
 import { toldAddress } from './address-file.js'
 import type { ForeignLibrary } from './locker.js'
 
-/** Until a virtual machine has compiled what counts: seconds. */
+/** Until a virtual machine has compiled what counts, in seconds. */
 export const VIRTUAL_MACHINE_WARM_UP = 3
 
 interface ForeignProgram extends Pick<ForeignLibrary, 'name' | 'support' | 'warmUp'> {

@@ -2,7 +2,7 @@
 export class LocalQueues {
   readonly #last = new Map<string, Promise<void>>()
 
-  /** Resolves when all who came before have left; gives what leaves. */
+  /** Resolves when all who came before have left; returns what leaves. */
   async enter(key: string): Promise<() => void> {
     const before = this.#last.get(key)
     let leave!: () => void

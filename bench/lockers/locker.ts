@@ -19,7 +19,7 @@ export interface LockLibrary {
   readonly name: string
   /** Opens it in one process. @param folder is the same in all processes. @param keys that will be locked. */
   readonly open: (folder: string, keys: readonly string[]) => Promise<Locker>
-  /** Starts the server that it needs; gives what ends it. */
+  /** Starts the server that it needs; returns what ends it. */
   readonly support?: (folder: string) => Promise<() => Promise<void>>
 }
 
@@ -37,6 +37,6 @@ export interface ForeignLibrary {
   readonly name: string
   readonly start: (tasks: Tasks) => Promise<Performer>
   readonly support: (folder: string) => Promise<() => Promise<void>>
-  /** How long it has to work before it is as fast as it gets, if that is longer than usual: seconds. */
+  /** How long it has to work before it is as fast as it gets, if that is longer than usual, in seconds. */
   readonly warmUp?: number | undefined
 }

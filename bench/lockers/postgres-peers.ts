@@ -6,7 +6,7 @@ import { postgresSupport } from './postgres-server.js'
 
 /** As many tasks of a process as can hold or want a lock, each on a connection of its own. */
 const CONNECTIONS = 64
-/** How often a lock that is taken is tried: milliseconds. */
+/** How often a lock that is taken is tried, in milliseconds. */
 const POLL = 10
 
 interface Statement {

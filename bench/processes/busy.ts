@@ -9,7 +9,7 @@ const BATCH = 100
 export interface Operations {
   /** Does a number of them one after another. */
   readonly batch: (count: number) => Promise<void>
-  /** Does one and gives how long it waited: milliseconds. */
+  /** Does one and gives how long it waited, in milliseconds. */
   readonly timed: () => Promise<number>
 }
 

@@ -138,7 +138,7 @@ class Participant {
     clearTimeout(timer)
   }
 
-  /** @param limit how long it is waited for: milliseconds. */
+  /** @param limit how long it is waited for, in milliseconds. */
   #answer(limit = PATIENCE): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const child = this.#child

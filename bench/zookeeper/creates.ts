@@ -105,7 +105,7 @@ export const createsWork: Work = {
 
 /** Nodes created by Signalbox's client on servers of several kinds: what the disk and the number of servers cost. */
 export const serverWorks: readonly Work[] = [
-  { outstanding: 1, name: 'nodes of 100 bytes created one after the other, by the kind of servers' },
+  { outstanding: 1, name: 'nodes of 100 bytes created one after another, by the kind of servers' },
   { outstanding: OUTSTANDING, name: `${OUTSTANDING} requests outstanding, by the kind of servers` },
 ].map(({ outstanding, name }) => ({
   part: 'zookeeper',

@@ -84,7 +84,7 @@ export class LeaseKeeper {
     return lease.loss !== undefined
   }
 
-  /** How long the lease certainly lasts from now on: milliseconds. */
+  /** How long the lease certainly lasts from now on, in milliseconds. */
   left(lease: Lease): number {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }

@@ -11,7 +11,7 @@ const LAST_TURN = 1023
 /** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
 const ENOUGH_LEASE = 1 / 2
 
-/** One grant of the engine, with its deadline. Several local callers may use it one after the other. */
+/** One grant of the engine, with its deadline. Several local callers may use it one after another. */
 export class Lease {
   /** Set once, when the lease is lost, because the engine said so or because the deadline passed. */
   loss: LostError | undefined
@@ -41,7 +41,7 @@ export class Lease {
   /**
    * @param request what the engine knows it by; with shared claims after a downgrade.
    * @param number the engine's number of the grant, the upper part of its tokens.
-   * @param duration how long it lasts without a renewal: milliseconds.
+   * @param duration how long it lasts without a renewal, in milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
    * @param owner hands it out, and is notified when it is lost.

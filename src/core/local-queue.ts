@@ -47,7 +47,7 @@ export interface QueueSession extends RequestSession {
 
 /**
  * The queue of all local callers with the same claim set. However many wait in it, it has one request in the engine's
- * queue. The callers use the lease that the engine grants one after the other, each for a turn.
+ * queue. The callers use the lease that the engine grants one after another, each for a turn.
  */
 export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
@@ -100,7 +100,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
   }
 
-  /** The longest that a local caller waits from now on: milliseconds. */
+  /** The longest that a local caller waits from now on, in milliseconds. */
   longestWait(): number {
     return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
   }
@@ -258,7 +258,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#downgraded++
     }
     const answer = this.#session.send({ type: 'downgrade', request, number })
-    // The engine carries out later operations after this one, so they are about shared claims.
+    // The engine executes later operations after this one, so they are about shared claims.
     lease.request = { ...request, claims: sharedClaims(request.claims) }
     let done
     try {

@@ -15,9 +15,9 @@ import {
 import { UnavailableError, type Holder } from '../errors.js'
 import type { LockErrors } from './lock-errors.js'
 
-/** The pause after a poll that found the engine out of reach: milliseconds. */
+/** The pause after a poll that found the engine unreachable, in milliseconds. */
 const RETRY_PAUSE = 200
-/** The shortest pause between two polls: milliseconds. */
+/** The shortest pause between two polls, in milliseconds. */
 const SHORTEST_PAUSE = 5
 
 /** What an engine answers. A faulty engine of another author may answer null or undefined. */
@@ -42,7 +42,7 @@ export interface RequestOwner {
   readonly errors: LockErrors
   /** Whether a local caller still waits. */
   readonly waiting: boolean
-  /** The longest that a local caller waits from now on: milliseconds. */
+  /** The longest that a local caller waits from now on, in milliseconds. */
   longestWait(): number
   /** What the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
@@ -75,8 +75,8 @@ export class PendingRequest {
   #standing: { readonly status: QueuedStatus; readonly at: number } | undefined
 
   /**
-   * @param lease of the grant that is asked for: milliseconds.
-   * @param wait the longest that a local caller waits for it, as sent to the engine: milliseconds.
+   * @param lease of the grant that is asked for, in milliseconds.
+   * @param wait the longest that a local caller waits for it, as sent to the engine, in milliseconds.
    * @param sentAt when the last operation about it was sent: clock time.
    */
   constructor(
@@ -87,7 +87,7 @@ export class PendingRequest {
     public wait: number,
     public sentAt: number,
     /**
-     * Until when an engine out of reach is tried again: clock time. 0 before the engine has confirmed this entry or the
+     * Until when an unreachable engine is tried again: clock time. 0 before the engine has confirmed this entry or the
      * one before it, that of the same waiters.
      */
     public placeUntil = 0,
@@ -213,7 +213,7 @@ export class PendingRequest {
   }
 }
 
-/** Whether the state of an answer is known. An unknown one would make the caller wait for ever. */
+/** Whether the state of an answer is known. An unknown one would make the caller wait forever. */
 export function isStatus(answer: Answer): answer is RequestStatus {
   switch (answer?.state) {
     case 'held':

@@ -26,14 +26,14 @@ import { TransientMap } from '../transient-map.js'
 
 /** Idle local queues are kept for the next caller of their claim set, until there are this many queues. */
 const IDLE_QUEUES = 1024
-/** Pause before idle queues are dropped when there are more, and what each queue adds to it: milliseconds. */
+/** Pause before idle queues are dropped when there are more, and what each queue adds to it, in milliseconds. */
 const SWEEP_PAUSE = 1000
 const SWEEP_PAUSE_EACH = 0.01
 
 /** Reservation windows that end within this time of each other are served together, in milliseconds. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
-/** The lease of a ping: milliseconds. */
+/** The lease of a ping, in milliseconds. */
 const PING_LEASE = 5000
 
 /** One engine session, with its local queues, its lease keeper and its watchers. Passes the engine's hints to them. */
@@ -208,7 +208,7 @@ export class Session implements Listener, QueueSession {
 
   /**
    * Gives back what is not used in this process, see {@link giveBack}.
-   * @param lease how long the engine keeps it without a renewal: milliseconds.
+   * @param lease how long the engine keeps it without a renewal, in milliseconds.
    */
   giveBack(operation: Cancel | Release, lease: number): void {
     void giveBack(

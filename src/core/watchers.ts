@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock.js'
 import { LOOK_EVERY, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
 
-/** A look begins at least this long after the last one: milliseconds. */
+/** A look begins at least this long after the last one, in milliseconds. */
 const LOOK_PAUSE = 1000
 /** One read asks for at most this many keys. The next one follows its answer, so that many watchers cause no burst. */
 const KEYS_AT_ONCE = 64

@@ -27,7 +27,7 @@ export interface LockRequest {
 
 /** How long a request, and the grant that comes of it, last. */
 export interface WaitTerms {
-  /** How long the grant lasts without a renewal: milliseconds. */
+  /** How long the grant lasts without a renewal, in milliseconds. */
   readonly lease: number
   /** The longest that a caller waits for the grant from now on: milliseconds, Infinity for as long as it takes. */
   readonly wait: number
@@ -81,7 +81,8 @@ export interface Release extends Granted {
 
 /**
  * Asks to keep a grant for further callers of the same process. When another request waits for its keys, the grant is
- * released, and `next`, with the same claims, enters the queues behind. Else it gets a new number and a full lease.
+ * released, and `next`, with the same claims, enters the queues behind. Otherwise it gets a new number and a full
+ * lease.
  */
 export interface ExtendOrYield extends Granted, WaitTerms {
   readonly type: 'extendOrYield'
@@ -152,7 +153,7 @@ export interface Commit {
   readonly expect: readonly Expectation[]
   readonly writes: readonly Write[]
   readonly record: readonly RecordedId[]
-  /** How long recorded ids, and the tombstones that carry them, are kept: milliseconds. */
+  /** How long recorded ids, and the tombstones that carry them, are kept, in milliseconds. */
   readonly retention: number
   /** Releases the guarding grant in the same step. A refused commit leaves it held. */
   readonly release: boolean
@@ -336,14 +337,14 @@ export interface Engine {
    */
   join(member: SessionInfo, listener: Listener): Awaitable<void>
   /**
-   * Carries out one operation. Operations submitted in one tick may be sent together. They are carried out in the order
-   * of submission, and the failure of one does not affect the others. Never throws: a failure is a promise rejected
-   * with UnavailableError when the operation was certainly not applied, or IndeterminateError when it may have been.
+   * Executes one operation. Operations submitted in one tick may be sent together. They are executed in the order of
+   * submission, and the failure of one does not affect the others. Never throws: a failure is a promise rejected with
+   * UnavailableError when the operation was certainly not applied, or IndeterminateError when it may have been.
    */
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /**
-   * Withdraws an enqueue that still waits to be carried out: it is answered `busy` and never carried out. False: it may
-   * have been carried out by now. For engines where operations wait within the process when there are many.
+   * Withdraws an enqueue that still waits to be executed: it is answered `busy` and never executed. False: it may have
+   * been executed by now. For engines where operations wait within the process when there are many.
    */
   withdraw?(request: LockRequest): boolean
   /**
@@ -358,7 +359,7 @@ export interface Engine {
   wallClock?(): Awaitable<number>
   /**
    * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines
-   * whose clock can be read in the same step. Fails as `submit` does. A request that is carried out twice, because a
+   * whose clock can be read in the same step. Fails as `submit` does. A request that is executed twice, because a
    * connection broke, may reserve twice but takes back once.
    */
   reserve?(request: Reserve): Awaitable<Reservation>
@@ -397,10 +398,12 @@ export const CLAIM_WINDOW = 1000
 /** How long a waiter blocks other requests without a heartbeat, in milliseconds. */
 export const WAITER_TTL = 5000
 
-/** How often a waiter reports that it is alive, unless its lease or its wait requires it more often: milliseconds. */
+/**
+ * How often a waiter reports that it is alive, unless its lease or its wait requires it more often, in milliseconds.
+ */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
-/** Every watched key is read again once in this period, because hints may be lost: milliseconds. */
+/** Every watched key is read again once in this period, because hints may be lost, in milliseconds. */
 export const LOOK_EVERY = 10_000
 
 /**
@@ -412,9 +415,9 @@ export function entryTtl(terms: WaitTerms): number {
 }
 
 /**
- * How long a waiter keeps its place when the engine is out of reach: milliseconds. An entry whose callers have given up
- * is in the way of others if its cancellation comes late or never. The window on top lets callers that came later look
- * again in time.
+ * How long a waiter keeps its place when the engine is unreachable, in milliseconds. An entry whose callers have given
+ * up is in the way of others if its cancellation comes late or never. The window on top lets callers that came later
+ * look again in time.
  */
 export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)

@@ -9,7 +9,7 @@ const PAUSE = 200
  * what is given back. Otherwise the rest of a request whose answer was lost would block other callers, and the next try
  * of its own caller.
  * @param attempt asks the engine to take it; must not throw.
- * @param lease how long the engine keeps it without a renewal: milliseconds.
+ * @param lease how long the engine keeps it without a renewal, in milliseconds.
  * @param isOver whether the session has ended.
  * @returns the outcome of the first attempt; the others follow in the background
  */

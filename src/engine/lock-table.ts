@@ -35,7 +35,7 @@ export interface Request {
    * blocks no other request, and keeps its place until one goes past it.
    */
   expires: number
-  /** The lease that it asked for: milliseconds. */
+  /** The lease that it asked for, in milliseconds. */
   lease: number
   /** The number of its grant, the upper part of the token; 0 before it is granted. */
   number: number
@@ -93,7 +93,7 @@ export interface Effect {
  */
 export const LOOK_STAGGER = 50
 
-/** How often a waiter polls for the end of a transaction that an earlier grant is bound to: milliseconds. */
+/** How often a waiter polls for the end of a transaction that an earlier grant is bound to, in milliseconds. */
 const LOOK_FOR_END = 50
 
 /** Number of requests at each end of a long queue that are named to those behind. */
@@ -118,7 +118,7 @@ export class LockTable {
     this.#notify = notify
   }
 
-  /** Carries out one operation at the engine's time `now`. */
+  /** Executes one operation at the engine's time `now`. */
   decide<O extends LockOperation>(operation: O, now: number): OutcomeOf<O>
   decide(operation: LockOperation, now: number): OutcomeOf<LockOperation> {
     switch (operation.type) {

@@ -36,7 +36,7 @@ export class StateMachine {
     this.#table = new LockTable(state, notify)
   }
 
-  /** Carries out one operation at the engine's time `now`. */
+  /** Executes one operation at the engine's time `now`. */
   decide<O extends Operation>(operation: O, now: number): OutcomeOf<O>
   decide(operation: Operation, now: number): OutcomeOf<Operation> {
     switch (operation.type) {

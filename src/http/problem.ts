@@ -24,7 +24,7 @@ export interface Problem {
 /** The media type of a problem document. */
 export const PROBLEM_TYPE = 'application/problem+json'
 
-/** When to try again: seconds. */
+/** When to try again, in seconds. */
 const RETRY_AFTER = '1'
 
 interface Meaning {
@@ -50,7 +50,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
 /** What may have been done, unless the task certainly was not called. */
 const UNCLEAR: ReadonlySet<ErrorCode> = new Set(['INDETERMINATE', 'LOST'])
 
-/** What an error means for whoever sent the request, given what became of the task. */
+/** What an error means for whoever sent the request, given the outcome of the task. */
 function meaningOf(error: SignalboxError): Meaning {
   const { code, taskBegan } = error
   const { status, detail, retry = false } = MEANINGS[code]

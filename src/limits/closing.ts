@@ -13,7 +13,7 @@ export interface LimiterCloseOptions {
 const DRAIN_BOUNDS = { least: 0, most: Infinity }
 
 /**
- * How long waiters may go on to have their turn: milliseconds.
+ * How long waiters may continue to have their turn, in milliseconds.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function drainOf(options: LimiterCloseOptions): number {

@@ -38,7 +38,7 @@ export interface Counter {
    * Takes `n` permits now, if each limit allows them in addition to those of the waiters before.
    * @param ahead how many permits the waiters before want.
    * @param callers how many these are.
-   * @param late by how much a timer may have delayed this: milliseconds.
+   * @param late by how much a timer may have delayed this, in milliseconds.
    * @param arrival when the caller came, if it stands in a queue with other threads; else 0.
    * @returns the clock time, or NaN when it takes none.
    */

@@ -17,7 +17,7 @@ export interface Explanation {
   readonly limits: readonly LimitReport[]
 }
 
-/** Whether a caller may go on now, and what that leaves: both of the same moment. */
+/** Whether a caller may continue now, and what that leaves: both of the same moment. */
 export interface Decision {
   /** For one call; undefined when there is none now. */
   readonly permit: Permit | undefined
@@ -56,7 +56,7 @@ export interface Limiter {
    */
   explain(n?: number): Explanation
   /**
-   * Gives no permit before this time, such as one that a service has named. Waiters go on waiting. Of several times the
+   * Gives no permit before this time, such as one that a service has named. Waiters keep waiting. Of several times the
    * latest counts.
    * @param time a Date, or milliseconds since 1970; no more than 366 days ahead.
    * @throws InvalidArgumentError

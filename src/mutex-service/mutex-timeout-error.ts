@@ -4,7 +4,7 @@ import { TimedOutError, type ErrorContext } from '../index.js'
 export class MutexTimeoutError extends TimedOutError {
   /**
    * @param mutex the name of the mutex.
-   * @param waitMillis how long it was waited for: milliseconds.
+   * @param waitMillis how long it was waited for, in milliseconds.
    */
   constructor(
     readonly mutex: string,

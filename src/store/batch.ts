@@ -71,7 +71,7 @@ export interface Progress {
 }
 
 /**
- * Runs transactions together: one claim set over the keys of all, the functions one after the other, each seeing what
+ * Runs transactions together: one claim set over the keys of all, the functions one after another, each seeing what
  * those before it wrote, and one commit for all that went through. A transaction on its own is a batch of one.
  */
 export class Batch {
@@ -83,7 +83,7 @@ export class Batch {
 
   /**
    * @param prefix what comes before each key in the engine, and where its values are kept.
-   * @param within when to commit what has been done and leave the rest for the next batch: milliseconds.
+   * @param within when to commit what has been done and leave the rest for the next batch, in milliseconds.
    */
   constructor(session: Session, values: Values, prefix: string, within: number) {
     this.#session = session
@@ -218,7 +218,7 @@ export class Batch {
     return { wait: Infinity, lease, renew: true, label, signal: controller.signal }
   }
 
-  /** Calls the functions one after the other, for as long as they may take together. */
+  /** Calls the functions one after another, for as long as they may take together. */
   async #work(
     { grant, read }: HeldValues,
     overlay: Overlay,
@@ -310,7 +310,7 @@ export class Batch {
     return { keys: named, basis: [...read] }
   }
 
-  /** Whether a member whose keys have moved names them again; else it is rejected. */
+  /** Whether a member whose keys have moved names them again; otherwise it is rejected. */
   #isTriedAgain(member: Member, keys: readonly string[]): boolean {
     if (member.attempts < member.mostAttempts) return true
     const key = keys.join(', ')

@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../clock.js'
 
-/** How long a transaction that has asked the engine keeps back those behind it: milliseconds. */
+/** How long a transaction that has asked the engine keeps back those behind it, in milliseconds. */
 const KEEPS_BACK = 250
 
 /** The place of one transaction in the order. */
 export interface Turn {
   /** Settles when all before it have ended their turns; undefined if none is before it. */
   readonly before: Promise<void> | undefined
-  /** Lets those behind it go on. */
+  /** Lets those behind it continue. */
   readonly end: () => void
 }
 

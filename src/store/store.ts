@@ -35,8 +35,8 @@ export interface StoreEntry<T = unknown> {
 export interface StoreOptions {
   /**
    * Lets transactions that come at the same time share locks and a commit: at most `most` of them (2 to 1024), and
-   * their functions together not much longer than `within`. They run one after the other, in call order. Each sees
-   * what those before it wrote. One that fails leaves no trace. Default: each transaction on its own.
+   * their functions together not much longer than `within`. They run one after another, in call order. Each sees what
+   * those before it wrote. One that fails leaves no trace. Default: each transaction on its own.
    */
   group?: { most: number; within: Duration } | undefined
   /**
@@ -167,7 +167,7 @@ export class Store {
    * Yields the entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
    * together may be yielded as one. The engine reports a change at once. If that message is lost, the box finds the
    * change within 10 seconds, because it reads all its watched keys that often. While the engine can't be reached,
-   * nothing is yielded; the watch goes on when it can. The process stays alive while the next entry is awaited.
+   * nothing is yielded; the watch continues when it can. The process stays alive while the next entry is awaited.
    * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program
    * has put something else in the place of the value
    */

@@ -16,7 +16,7 @@ export interface GroupOptions {
 
 /** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
 const MOST_BATCHES = 4
-/** How long a batch keeps the next one back while it waits: milliseconds. Of two in the queue neither is full. */
+/** How long a batch keeps the next one back while it waits, in milliseconds. Of two in the queue neither is full. */
 const KEPT_BACK = 250
 
 /** Of a batch that is not in the queue. */

@@ -28,7 +28,7 @@ export interface HeldValues {
   readonly grant: LocalGrant
   readonly read: ReadOutcome
   /**
-   * Commits and releases the locks, if the locks hold and all expected versions are there. Else does neither.
+   * Commits and releases the locks, if the locks hold and all expected versions are there. Otherwise does neither.
    * @param within a transaction of the caller's that the commit is to be part of, where values {@link Values.join} one.
    * Others get the locks when it has ended.
    */

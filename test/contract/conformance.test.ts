@@ -25,15 +25,15 @@ function mistaken(intercept: Intercept): typeof distantMemory {
   }
 }
 
-const honest: Intercept = (_, carryOut) => carryOut()
+const honest: Intercept = (_, execute) => execute()
 
 /** Each a mistake, and a check that is about what it breaks. */
 const mistakes: readonly (readonly [what: string, check: string, intercept: Intercept])[] = [
   [
     'grants a held lock',
     'P1 mutual exclusion > a mutex has one holder at a time, and each later holder has a greater token',
-    async (operation, carryOut) => {
-      const outcome = await carryOut()
+    async (operation, execute) => {
+      const outcome = await execute()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'queued') return outcome
       return { state: 'held', id: operation.request.id, number: Date.now() }
     },
@@ -41,8 +41,8 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   [
     'lets two sets of keys overlap',
     'P1 mutual exclusion > sets of keys exclude each other only where they overlap',
-    async (operation, carryOut) => {
-      const outcome = await carryOut()
+    async (operation, execute) => {
+      const outcome = await execute()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'busy') return outcome
       return { state: 'held', id: operation.request.id, number: Date.now() }
     },
@@ -50,8 +50,8 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   [
     'gives all grants the same number',
     'P2 tokens increase > tokens increase after all boxes were closed and new ones opened',
-    async (operation, carryOut) => {
-      const outcome = await carryOut()
+    async (operation, execute) => {
+      const outcome = await execute()
       const held = operation.type === 'enqueue' && (outcome as RequestStatus).state === 'held'
       return held ? { ...(outcome as RequestStatus & { state: 'held' }), number: 1 } : outcome
     },
@@ -59,16 +59,16 @@ const mistakes: readonly (readonly [what: string, check: string, intercept: Inte
   [
     'keeps nothing',
     'P13 commits are atomic and durable > values > any box reads a value as it was written, and every write has a new version',
-    async (operation, carryOut) =>
+    async (operation, execute) =>
       operation.type === 'commit'
         ? { state: 'committed', versions: operation.writes.map((_, index) => index + 1) }
-        : carryOut(),
+        : execute(),
   ],
   [
     'says that it released what was gone',
     'P7 a release affects only its own grant > a release that finds the grant gone rejects with a LostError, and is published as a loss',
-    async (operation, carryOut) => {
-      const outcome = await carryOut()
+    async (operation, execute) => {
+      const outcome = await execute()
       return operation.type === 'release' ? true : outcome
     },
   ],

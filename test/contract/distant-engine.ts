@@ -64,8 +64,8 @@ export class DistantEngine implements Engine {
     await this.#engine.leave()
   }
 
-  #send<T>(carryOut: () => Awaitable<T>): Promise<T> {
-    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(carryOut)
+  #send<T>(execute: () => Awaitable<T>): Promise<T> {
+    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(execute)
     this.#lastQuestion = carriedOut.catch(() => undefined)
     const before = this.#lastAnswer
     const answer = carriedOut.finally(async () => {

@@ -6,7 +6,7 @@ import { contractSuite } from './suite.js'
 
 contractSuite(memory)
 
-test('tokens rise over more acquisitions, one after the other, than a grant has turns', async () => {
+test('tokens rise over more acquisitions, one after another, than a grant has turns', async () => {
   await using box = await open('memory:turns')
   const tokens: bigint[] = []
   for (let round = 0; round < 1100; round++)

@@ -79,7 +79,7 @@ async function votedTwice(): Promise<void> {
   }
 }
 
-/** Three of two permits are held, because servers were out of reach of their holders in turn. */
+/** Three of two permits are held, because each of their holders could not reach other servers. */
 async function onePermitTooMany(): Promise<void> {
   const members = await startRedisServers(5)
   const cut: Proxy[] = []

@@ -91,7 +91,7 @@ async function forgottenGrant(): Promise<void> {
   second.assertHeld()
 }
 
-/** The holder at the old master goes on renewing while the replica that took its place has given the lock away. */
+/** The holder at the old master keeps renewing while the replica that took its place has given the lock away. */
 async function splitBrain(): Promise<void> {
   // Two thirds of it are as long as a process stalls.
   const lease = 3000
@@ -174,9 +174,9 @@ export const redis: EngineFixture = {
       engine.delivers = () => false
       let goOn = (): void => undefined
       const taken = new Promise<void>(resolve => (goOn = resolve))
-      engine.intercept = async ({ type }, carryOut) => {
+      engine.intercept = async ({ type }, execute) => {
         if (type === 'poll') await taken
-        return carryOut()
+        return execute()
       }
       await held.release()
       expect(await server.command('SET', 'key', 'foreign', 'NX', 'PX', 300)).toBe('OK')

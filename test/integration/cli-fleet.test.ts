@@ -129,7 +129,7 @@ describe.concurrent('a server that dies while a command runs', () => {
     const { status, stderr } = await running.ended
     expect(status).toBe(76)
     expect(place.lines('log').slice(1)).toEqual(['told'])
-    // The shell says itself what became of the programs that it has started.
+    // The shell says itself the outcome of the programs that it has started.
     const events = (stderr.match(/^{.*$/gm) ?? []).map(line => JSON.parse(line) as Record<string, unknown>)
     // 128 and the number of SIGKILL.
     expect(events.slice(1)).toMatchObject([{ event: 'lost' }, { event: 'ended', status: 137 }])

@@ -52,7 +52,7 @@ async function integrity(disk: SmallDisk): Promise<unknown> {
 }
 
 describe.runIf(process.platform === 'linux')('a full disk', () => {
-  test('refuses writes without room, keeps all acknowledged ones, and goes on when there is room', async () => {
+  test('refuses writes without room, keeps all acknowledged ones, and continues when there is room', async () => {
     const { disk, one, other } = await start()
     const outcomes: string[] = []
     const put = async (): Promise<string> => {

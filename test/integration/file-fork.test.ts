@@ -34,7 +34,7 @@ test('workers of a cluster and its primary have boxes of their own, which exclud
   await behind
 })
 
-test('the death of a worker of a cluster frees what it held, and its primary and the others go on', async () => {
+test('the death of a worker of a cluster frees what it held, and its primary and the others continue', async () => {
   const here = place()
   const primary = await here.box()
   const [dead, alive] = [await here.worker(), await here.worker()]

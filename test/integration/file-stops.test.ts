@@ -34,7 +34,7 @@ test('a stopped holder keeps its grant until its lease is over, and finds it los
   expect(report).toMatchObject({ holders: [{ session: waiter.session, token }], waiters: [] })
 })
 
-test('assertHeld throws as soon as a stopped process goes on, before any timer', async () => {
+test('assertHeld throws as soon as a stopped process continues, before any timer', async () => {
   const here = place()
   const [holder] = (await here.processes(1)) as [RemoteBox]
   await holder.mutex('it', ['a'], { lease: LEASE })

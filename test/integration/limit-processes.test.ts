@@ -39,7 +39,7 @@ test('eight processes over files stay within the limit, one of them stopped agai
   await keepTheBound(place().url)
 })
 
-test('a period over files goes on after all boxes were closed', async () => {
+test('a period over files continues after all boxes were closed', async () => {
   const { url } = place()
   const options = { limit: 3, per: '366d', window: 'calendar' } as const
   for (const left of [3, 2, 1, 0]) {

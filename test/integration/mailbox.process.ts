@@ -1,6 +1,6 @@
 /**
  * A mailbox in a process or thread of its own: `mailbox.process.js MODE FOLDER [ADDRESS...]`. Prints its address, and
- * goes on until its standard input ends, unless its mode says otherwise.
+ * continues until its standard input ends, unless its mode says otherwise.
  *
  * - echo: sends each message back to the address that stands before its first blank
  * - listen: does nothing with what it receives

@@ -154,7 +154,7 @@ describe('a process that has finished', () => {
 })
 
 describe('a receiver that is stopped', () => {
-  it('does not block the sender or fill its memory, and goes on afterwards', async () => {
+  it('does not block the sender or fill its memory, and continues afterwards', async () => {
     const { mailbox, inbox } = await openInbox()
     const receiver = await start('echo')
     const death = watch(mailbox, receiver.address)

@@ -19,7 +19,7 @@ function print(line: string): void {
   process.send!({ line, at: String(process.hrtime.bigint()) } satisfies MutexStep)
 }
 
-async function carryOut(order: MutexOrder): Promise<void> {
+async function execute(order: MutexOrder): Promise<void> {
   if (order === 'work') await work(Number(number), parts)
   else if (order === 'lockedWork') await lockedWork(Number(number), service, key, parts)
   else {
@@ -30,5 +30,5 @@ async function carryOut(order: MutexOrder): Promise<void> {
   print('done')
 }
 
-process.on('message', (order: MutexOrder) => void carryOut(order))
+process.on('message', (order: MutexOrder) => void execute(order))
 print('ready')

@@ -121,7 +121,7 @@ describe('the demo', () => {
   }
 })
 
-test('ten processes work at once without the mutex, and one after the other with it', async () => {
+test('ten processes work at once without the mutex, and one after another with it', async () => {
   const steps: { line: string; at: bigint }[] = []
   const processes = Array.from({ length: TASKS }, (_, index) => {
     const argv = [redis.url, 'ten processes', String(index + 1)]

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 /** What it has noted. */
 export interface Calls {
-  /** When each call came: milliseconds. */
+  /** When each call came, in milliseconds. */
   readonly times: readonly number[]
   /** The key that each call came with. */
   readonly keys: readonly string[]

@@ -8,7 +8,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
-test('given clients of either package are used, and stay open when the box is closed', async () => {
+test('existing clients of either package are used, and stay open when the box is closed', async () => {
   const servers = (await startRedisServers(3)) as [RedisServer, RedisServer, RedisServer]
   const first = new Redis({ host: servers[0].host, port: servers[0].port })
   const second = new Redis({ host: servers[1].host, port: servers[1].port })
@@ -55,7 +55,7 @@ test('a closing box ends an attempt to connect to a silent server at once', asyn
     const box = await open(quorumUrl([members[0]!, members[1]!, network]))
     await until('the silent one has been asked', () => network.withheldReplies > 0)
     await box.close()
-    // Left alone, the attempt would go on for five seconds.
+    // Left alone, the attempt would continue for five seconds.
     const given = await timed(() =>
       until('only the test is connected', async () => (await connected()) === 1),
     )

@@ -18,7 +18,7 @@ import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
-/** A server that does not answer counts as out of reach after a second, so a caller that waits for it takes longer. */
+/** A server that does not answer counts as unreachable after a second, so a caller that waits for it takes longer. */
 const NOT_WAITED_FOR = 900
 
 describe('a quorum of five servers', () => {
@@ -377,7 +377,7 @@ describe('a quorum of five servers', () => {
     await next.release()
   })
 
-  test('tokens rise although the servers lose their data one after the other', async () => {
+  test('tokens rise although the servers lose their data one after another', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const tokens: bigint[] = []

@@ -66,7 +66,7 @@ describe.concurrent('the adapters meet all demands on records', () => {
     expect(rows).toEqual([{ key: 'long' }])
   })
 
-  test('PostgreSQL: a table that many clients create at the same moment is created once, and all go on', async () => {
+  test('PostgreSQL: a table that many clients create at the same moment is created once, and all continue', async () => {
     await using server = await startPostgres()
     await using pool = closing(server.pool())
     await using strict = closing(server.pool({ options: '-c default_transaction_isolation=serializable' }))

@@ -83,7 +83,7 @@ const names = <T extends object>(of: T): (keyof T)[] => Object.keys(of) as (keyo
 interface Fate {
   /** Before another one asks for its keys. */
   readonly begins: () => Promise<void> | void
-  /** Before it goes on. */
+  /** Before it continues. */
   readonly ends?: () => void
   /** What it gets then. */
   readonly refusal: RegExp
@@ -250,7 +250,7 @@ test('PostgreSQL is killed again and again: every message is applied once, to bo
   expect(values).toEqual([60, -60, 60])
 })
 
-test('a store that is out of reach is an error of Signalbox', async () => {
+test('a store that is unreachable is an error of Signalbox', async () => {
   await using box = await open('memory:')
   const down: Records = {
     get: () => Promise.reject(new Error('no connection')),

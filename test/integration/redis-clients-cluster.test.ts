@@ -69,7 +69,7 @@ describe.each(ways)('a cluster over %s', (_, open) => {
     expect(heard.resubscriptions).toBe(0)
   })
 
-  test('commands and messages of a slot go on while it moves', async () => {
+  test('commands and messages of a slot continue while it moves', async () => {
     const key = '{moving}'
     await link.command(key, ['SET', `${key}a`, '1'])
     await link.subscribe(`${key}channel`)

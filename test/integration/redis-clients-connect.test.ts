@@ -179,7 +179,7 @@ describe('over TLS', () => {
     expect(stdout).toBe('locked\n')
   })
 
-  test('given clients keep their own trust, for messages too', async () => {
+  test('existing clients keep their own trust, for messages too', async () => {
     const ca = readFileSync(certificate.certificate)
     const clients = [
       new Redis({ host: 'localhost', port: secure.port, tls: { ca } }),

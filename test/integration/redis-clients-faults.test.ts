@@ -35,7 +35,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     expect(link.epoch).toBeGreaterThan(epoch)
   })
 
-  test('a frozen server: every call settles, and calls succeed when it goes on', async () => {
+  test('a frozen server: every call settles, and calls succeed when it continues', async () => {
     await using server = await startRedis()
     await using opened = await open(server)
     const { heard, link } = opened

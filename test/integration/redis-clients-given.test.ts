@@ -54,7 +54,7 @@ test("the prefix of a client's keys applies to the library's keys", async () => 
   const box = await openOver(client, { prefix: 'locks:' })
   await box.mutex('train').run(async () => {
     expect(await server.command('EXISTS', 'app:locks:train')).toBe(1)
-    // For its owner the client goes on as before.
+    // For its owner the client continues as before.
     await client.set('k', 'v')
   })
   expect(await server.command('GET', 'app:k')).toBe('v')

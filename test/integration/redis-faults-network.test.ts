@@ -31,7 +31,7 @@ function breakUp(network: Proxy): void {
   network.requests = 'pass'
 }
 
-/** Far less than the leases that would otherwise have to pass: milliseconds. */
+/** Far less than the leases that would otherwise have to pass, in milliseconds. */
 const SOON = 15_000
 
 describe.concurrent('an answer that is lost', () => {

@@ -91,7 +91,7 @@ describe.concurrent('waiters', () => {
     grant.assertHeld()
   })
 
-  test('run when the key of the holder simply expires, one after the other', async () => {
+  test('run when the key of the holder simply expires, one after another', async () => {
     await using here = await RedisPlace.start()
     const one = await here.box()
     const others = await here.boxes(3)
@@ -125,7 +125,7 @@ describe.concurrent('waiters', () => {
     await queued(one, 'key', 1)
     const behind = other.mutex('key').acquire()
     await queued(one, 'key', 2)
-    // It has entered its channel by now, so that the wake-up lies in its socket when it goes on.
+    // It has entered its channel by now, so that the wake-up lies in its socket when it continues.
     await until('it is heard', async () => {
       const channels = (await here.server.command('PUBSUB', 'CHANNELS', '*')) as string[]
       return channels.some(channel => channel.endsWith(waiter.session))

@@ -8,7 +8,7 @@ import { RedisPlace, through } from '../support/redis/place.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** Far less than the leases that would otherwise have to pass: milliseconds. */
+/** Far less than the leases that would otherwise have to pass, in milliseconds. */
 const SOON = 15_000
 
 describe.concurrent('a server that is killed and comes back empty', () => {
@@ -56,7 +56,7 @@ describe.concurrent('a server that stands still', () => {
     await (await asked).release()
   })
 
-  test('for longer than the lease: what is held is lost at its deadline, not when the server goes on', async () => {
+  test('for longer than the lease: what is held is lost at its deadline, not when the server continues', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: 1500 })
@@ -215,7 +215,7 @@ describe.concurrent('scripts', () => {
     expect((await here.server.calls())['eval']).toBeGreaterThan(1)
   })
 
-  test('of others that run for ever give a typed error, and nothing is lost once they are killed', async () => {
+  test('of others that run forever give a typed error, and nothing is lost once they are killed', async () => {
     await using here = await RedisPlace.start({ config: ['busy-reply-threshold 50'] })
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: '20s' })

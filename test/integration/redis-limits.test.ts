@@ -50,7 +50,7 @@ test("another program's data in place of a limit is reported, with its name", as
   await Promise.all(limiters.map(limiter => limiter.acquire()))
 })
 
-test('a period goes on over a restart of a server that keeps its data', async () => {
+test('a period continues over a restart of a server that keeps its data', async () => {
   await using here = await RedisPlace.start({ config: ['appendonly yes', 'appendfsync always'] })
   const box = await here.box()
   const limiter = box.limiter('yearly', { limit: 3, per: '366d', window: 'calendar' })
@@ -64,7 +64,7 @@ test('a period goes on over a restart of a server that keeps its data', async ()
   expect(await limiter.tryAcquire()).toBeUndefined()
 })
 
-test('a limit goes on after a failover from the state of the replica', async () => {
+test('a limit continues after a failover from the state of the replica', async () => {
   await using servers = await startRedisWithSentinel()
   await using one = await open(servers.url)
   await using other = await open(servers.url)

@@ -10,7 +10,7 @@ import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
-/** Of those that are renewed: milliseconds. */
+/** Of those that are renewed, in milliseconds. */
 const LEASE = 1500
 
 let master: RedisServer
@@ -183,7 +183,7 @@ test('on a Cluster a renewal counts only when a replica of the master that did i
   const from = await cluster.masterOf('key')
   await endsWithout(await cluster.replicaOf(from), await box.mutex('key').acquire({ lease: LEASE }))
 
-  // While a slot is moved, a command whose keys have all gone already is carried out by the master that they went to.
+  // While a slot is moved, a command whose keys have all gone already is executed by the master that they went to.
   const held = await box.mutex('key').acquire({ lease: LEASE })
   const asked = other.mutex('key').acquire()
   await queued(other, 'key', 1)

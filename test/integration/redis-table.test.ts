@@ -109,26 +109,26 @@ describe('the script in Redis', () => {
       lease,
       wait: Infinity,
     })
-    const [first] = await crowd.carryOut('amy', [enqueue('amy')])
+    const [first] = await crowd.execute('amy', [enqueue('amy')])
     // The first that has to wait meets the holder in its held key.
-    await crowd.carryOut('ben', [enqueue('ben')])
-    const [third] = await quick.carryOut('cat', [enqueue('cat')])
+    await crowd.execute('ben', [enqueue('ben')])
+    const [third] = await quick.execute('cat', [enqueue('cat')])
     expect(third).toMatchObject({ state: 'queued', place: 2 })
     const { number } = first as RequestStatus & { state: 'held' }
     const extend = { request: request('amy.1'), number, next: request('amy.2'), lease, wait: Infinity }
-    const [passed] = await quick.carryOut('amy', [{ type: 'extendOrYield', ...extend }])
+    const [passed] = await quick.execute('amy', [{ type: 'extendOrYield', ...extend }])
     expect(passed).toMatchObject({ state: 'queued', place: 2 })
-    const [claimed] = await quick.carryOut('ben', [
+    const [claimed] = await quick.execute('ben', [
       { type: 'poll', request: request('ben.1'), lease, wait: Infinity },
     ])
     expect(claimed).toMatchObject({ state: 'held' })
     const its = (claimed as RequestStatus & { state: 'held' }).number
     expect(its).toBeGreaterThan(number)
-    const [released] = await quick.carryOut('ben', [
+    const [released] = await quick.execute('ben', [
       { type: 'release', request: request('ben.1'), number: its },
     ])
     expect(released).toBe(true)
-    const [next] = await quick.carryOut('cat', [
+    const [next] = await quick.execute('cat', [
       { type: 'poll', request: request('cat.1'), lease, wait: Infinity },
     ])
     expect(next).toMatchObject({ state: 'held' })
@@ -207,13 +207,13 @@ class Crowd {
     }
   }
 
-  /** Carries out a command on the held key from outside. */
+  /** Executes a command on the held key from outside. */
   async outside(key: string, [name, ...rest]: readonly string[]): Promise<void> {
     await server.command(name!, this.#names.held(key), ...rest)
   }
 
   /**
-   * What became of each operation, the messages to the session, and all holders and waiters afterwards: without
+   * The outcome of each operation, the messages to the session, and all holders and waiters afterwards: without
    * numbers, which have to rise.
    */
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
@@ -223,7 +223,7 @@ class Crowd {
         ? { ...operation, number: this.#numbers.get(operation.request.id)! }
         : operation,
     )
-    const outcomes = await this.carryOut(session, own, { type: 'inspect', prefix: '' })
+    const outcomes = await this.execute(session, own, { type: 'inspect', prefix: '' })
     await set
     const [reports, hints] = outcomes.splice(batch.length) as [Reply, Reply]
     for (const [index, operation] of own.entries()) this.#learn(session, operation, outcomes[index])
@@ -245,7 +245,7 @@ class Crowd {
   }
 
   /** @param last an operation after those whose answer, and the hints, come as they are. */
-  async carryOut(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
+  async execute(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
     const group = this.#names.group('')
     const operations = last ? [...batch, last] : batch
     const call = new CallArguments(this.#names, group, callerOf(session))
@@ -309,7 +309,7 @@ class Calls {
     this.#script = script
   }
 
-  /** What became of each operation, without the numbers, which have to rise. */
+  /** The outcome of each operation, without the numbers, which have to rise. */
   async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
     const group = this.#names.group('')
     const call = new CallArguments(this.#names, group, callerOf(session))

@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const theirs = TheirRedlock as unknown as typeof Redlock
 const oneTry = { retryCount: 0 }
-/** Longer than any stall of a loaded machine: milliseconds. */
+/** Longer than any stall of a loaded machine, in milliseconds. */
 const LONG = 60_000
 
 /** Another one, on the first few servers. */

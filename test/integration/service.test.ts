@@ -12,12 +12,12 @@ import type { Calls } from './partner.process.js'
 
 const INVOICES = 200
 const CLIENTS = 30
-/** Invoices that are paid one after the other before the clients begin. */
+/** Invoices that are paid one after another before the clients begin. */
 const WARM_UP = 15
 /** Milliseconds. */
 const REPORT_EVERY = 2000
 const LEASE = 2000
-/** What a client waits before it asks again: milliseconds. */
+/** What a client waits before it asks again, in milliseconds. */
 const AGAIN = 100
 
 async function startPartner(): Promise<{ url: string; calls: () => Promise<Calls> }> {

@@ -3,7 +3,7 @@ import { place } from '../support/file/places.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** One lease, and a sleep that is longer: milliseconds. */
+/** One lease, and a sleep that is longer, in milliseconds. */
 const LEASE = 5000
 const SLEEP = 8000
 /** Longer than a test may take. */
@@ -17,7 +17,7 @@ async function redis(clock?: FakeClock) {
   return server
 }
 
-/** A box on a machine that sleeps, and one on another. The clock of their server goes on meanwhile. */
+/** A box on a machine that sleeps, and one on another. The clock of their server continues meanwhile. */
 async function two() {
   const clock = new FakeClock()
   const { url } = await redis(clock)

@@ -140,7 +140,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await ended).toEqual([0, null])
   })
 
-  test('shows what was done when Ctrl-C ends the run, and goes on with one that resumes it', async () => {
+  test('shows what was done when Ctrl-C ends the run, and continues with one that resumes it', async () => {
     symlinkSync(bundled, join(folder, 'caltrain'))
     const { run, url } = await watched('--gtfs', 'caltrain', '--days', '300')
     const page = await pageAt(url)

@@ -28,7 +28,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(status).toBe(1)
   })
 
-  test('goes on where Ctrl-C interrupted it', async () => {
+  test('continues where Ctrl-C interrupted it', async () => {
     const argv = ['--processes', '2', '--days', '2', '--speed', '20000']
     const first = await trains(argv, { interrupt: 4000 })
     expect(first.status).toBe(130)

@@ -152,7 +152,7 @@ export class Client implements AsyncDisposable {
     else this.#answers.push(line)
   }
 
-  /** Why it can't go on; undefined while it can. */
+  /** Why it can't continue; undefined while it can. */
   get failure(): string | undefined {
     return this.#answers.find(answer => answer.startsWith('failed'))
   }

@@ -16,10 +16,10 @@ export interface Place {
 /** What every name begins with, because redis-semaphore puts it there. */
 const PREFIX = 'mutex:'
 
-/** Longer than any stall of a loaded machine: milliseconds. */
+/** Longer than any stall of a loaded machine, in milliseconds. */
 const LONG_LEASE = 60_000
 const SHORT_LEASE = 300
-/** How long to wait for what must come, and for what must not: milliseconds. */
+/** How long to wait for what must come, and for what must not, in milliseconds. */
 const PATIENT = 30_000
 const IMPATIENT = 100
 
@@ -57,7 +57,7 @@ async function start(
   )
 }
 
-/** Tests of Signalbox and another kind of client that want the same lock one after the other. */
+/** Tests of Signalbox and another kind of client that want the same lock one after another. */
 export function meetings(place: () => Place, kind: Kind): void {
   test('each side excludes the other while it holds, and the other gets in afterwards', async () => {
     const [ours, theirs] = (await start(place(), randomUUID(), [signalbox], [kind])) as [Client, Client]

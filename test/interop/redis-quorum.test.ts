@@ -4,7 +4,7 @@ import { startRedisServers, type RedisServer } from '../support/servers/redis.js
 import { redlock, redsync, signalbox } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
-/** A contest that has not come to its end by then fails: milliseconds. */
+/** A contest that has not come to its end by then fails, in milliseconds. */
 const LIMIT = 100_000
 
 let servers: RedisServer[]

@@ -7,11 +7,11 @@ export interface Part {
   readonly url: string
   /** What the client is to call the lock. */
   readonly name: string
-  /** How long a lock outlives silence: milliseconds. */
+  /** How long a lock outlives silence, in milliseconds. */
   readonly lease: number
   /** Whether leases are renewed, by a client that can. */
   readonly renew: boolean
-  /** After how long a client that polls tries again: milliseconds. */
+  /** After how long a client that polls tries again, in milliseconds. */
   readonly retry: number
   /** How long a round stays inside, and the maximum time that it stays away, in milliseconds. */
   readonly hold: number
@@ -32,14 +32,14 @@ export interface RoundsLock {
 const PATIENCE = 5000
 
 /**
- * Carries out what comes line by line on standard input, and answers on standard output: `acquire MILLISECONDS` with
+ * Executes what comes line by line on standard input, and answers on standard output: `acquire MILLISECONDS` with
  * `held` or `busy`; `release` with `released` or `lost`; `rounds` with a line `inside FROM TO` for each round, in
  * nanoseconds of the monotonic clock, until `stop`, which ends it with `stopped`. Anything that fails is answered with
  * `failed` and the reason. The end of the input ends the program.
  */
 export async function answer(part: Part, lock: RoundsLock): Promise<void> {
   const state = { going: false }
-  const carryOut = async (line: string): Promise<void> => {
+  const execute = async (line: string): Promise<void> => {
     const [command, amount] = line.split(' ')
     if (command === 'acquire') say((await lock.acquire(Number(amount))) ? 'held' : 'busy')
     else if (command === 'release') say((await lock.release()) ? 'released' : 'lost')
@@ -51,7 +51,7 @@ export async function answer(part: Part, lock: RoundsLock): Promise<void> {
   }
   say('ready')
   for await (const line of createInterface({ input: process.stdin })) {
-    carryOut(line).catch((error: unknown) => say(`failed ${String(error).replaceAll('\n', ' ')}`))
+    execute(line).catch((error: unknown) => say(`failed ${String(error).replaceAll('\n', ' ')}`))
   }
   process.exit()
 }

@@ -8,7 +8,7 @@ import { limits } from '../../packages/conformance/src/limits.js'
 import { lockParts } from '../contract/lock-parts.js'
 import { contractPartsBut } from '../contract/suite.js'
 
-/** How long each way to the server takes: milliseconds. */
+/** How long each way to the server takes, in milliseconds. */
 const WAY = 20
 
 /** Redis over a link with a round trip of 40 ms; its weaknesses are shown next to the server. */
@@ -43,8 +43,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
     'its lease of 30 ms has expired before the answer is there',
   'a second downgrade does nothing, and a lost grant cannot be downgraded':
     'its lease of 30 ms has expired before the answer is there',
-  'a release wakes only the first waiter':
-    'its preparation outlasts the time after which waiters check in',
+  'a release wakes only the first waiter': 'its preparation outlasts the time after which waiters check in',
   'a release wakes all readers at the head, and not the writer behind them':
     'its preparation outlasts the time after which waiters check in',
   'released permits wake as many waiters as they are enough for':

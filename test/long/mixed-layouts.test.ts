@@ -82,8 +82,8 @@ function changes(visits: readonly Interval[]): number {
 }
 
 /**
- * Replaces the processes of the older release one after the other, each when both releases have met at the lock
- * often enough.
+ * Replaces the processes of the older release one after another, each when both releases have met at the lock often
+ * enough.
  */
 async function rollingDeploy(keyOf: (release: string) => string): Promise<Interval[]> {
   const visits: Interval[] = []

@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL('../../build/test/simulation/seeds.process
 const SCHEDULES = 100_000
 /** So many are run by one process. */
 const PORTION = 5000
-/** These have only what time of the processors is left over: milliseconds. */
+/** These have only what time of the processors is left over, in milliseconds. */
 const TIME_LIMIT = 8_000_000
 
 test('100,000 schedules break no promise', { timeout: TIME_LIMIT }, async () => {

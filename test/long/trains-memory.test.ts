@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
-/** For a million messages: milliseconds. */
+/** For a million messages, in milliseconds. */
 const LONGEST_RUN = 10 * 60_000
 
 test('a million messages take no more memory than half of them', { timeout: 2 * LONGEST_RUN }, async () => {

@@ -1,7 +1,7 @@
 import type { Claim } from '../../src/engine/claim.js'
 
 interface Planned {
-  /** When it begins: milliseconds. */
+  /** When it begins, in milliseconds. */
   readonly at: number
   /** The place of the process that does it or that it happens to. */
   readonly place: number

@@ -17,7 +17,7 @@ const guarantees: Guarantees = {
   weaknesses: [],
 }
 
-/** What becomes of what a process sends in one step: it travels together. */
+/** What happens to what a process sends in one step: it travels together. */
 interface Trip {
   readonly step: number
   readonly fate: 'arrives' | 'request lost' | 'reply lost' | 'refused'
@@ -85,11 +85,11 @@ export class Connection implements Engine, Peer {
     if (this.#left) return Promise.reject(this.#unavailable('the connection is closed'))
     if (this.#direct) {
       if (!server.knows(this.#session)) return Promise.reject(this.#unavailable('the session has ended'))
-      return server.carryOut(this.#session, operation).outcome
+      return server.execute(this.#session, operation).outcome
     }
     return this.#request(
       operation.type,
-      () => (server.knows(this.#session) ? server.carryOut(this.#session, operation) : undefined),
+      () => (server.knows(this.#session) ? server.execute(this.#session, operation) : undefined),
       answer => {
         if (!answer) throw this.#unavailable('the session has ended')
         for (const key of answer.reserved) this.#listener!.reserved(key)
@@ -145,7 +145,7 @@ export class Connection implements Engine, Peer {
   }
 
   /** Sends something, carries it out at the far end, and settles with what `received` makes of the answer. */
-  #request<A, R>(what: string, carryOut: () => A, received: (answer: A) => R): Promise<R> {
+  #request<A, R>(what: string, execute: () => A, received: (answer: A) => R): Promise<R> {
     const { timeline, history } = this.#around
     const trip = this.#together()
     if (trip.fate !== 'arrives') history.note(this.name, `${what}: ${trip.fate}`)
@@ -175,7 +175,7 @@ export class Connection implements Engine, Peer {
         this.#lastThere,
         () => {
           if (this.severed) return
-          const answer = carryOut()
+          const answer = execute()
           if (trip.fate === 'reply lost' || this.#cut) return
           this.#deliver(this.#arrivalBack(trip.back), () =>
             settle(() => {

@@ -25,7 +25,7 @@ const TINY = 1e-6
 /** What may be handed on locally while others may wait: maximum turns, and maximum milliseconds. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
-/** The part of a lease within which a renewal has to come back, and what timers may add: milliseconds. */
+/** The part of a lease within which a renewal has to come back, and what timers may add, in milliseconds. */
 const RENEWABLE = 1 / 2
 const SLACK = 5
 

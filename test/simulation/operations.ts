@@ -96,7 +96,7 @@ function repeat({ server, table }: World, { seed }: RepeatAction): void {
     const { id, session, claims, number } = holder
     const type = random.pick(['release', 'renew'] as const)
     if (server.knows(session))
-      server.carryOut(session, {
+      server.execute(session, {
         type,
         request: lockRequest(id, claims),
         number: number - 1,
@@ -113,6 +113,6 @@ function repeat({ server, table }: World, { seed }: RepeatAction): void {
   )
   if (again.length > 0) {
     const { session, operation } = random.pick(again)
-    server.carryOut(session, operation)
+    server.execute(session, operation)
   }
 }

@@ -96,7 +96,7 @@ export class SimulatedProcess {
     })
   }
 
-  /** Goes on: what should have run meanwhile runs now, one by one. */
+  /** Continues: what should have run meanwhile runs now, one by one. */
   thaw(timersFirst: boolean): void {
     if (this.#frozenUntil === undefined || !this.alive) return
     this.#frozenUntil = undefined

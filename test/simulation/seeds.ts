@@ -27,7 +27,7 @@ export async function runSeeds(first: number, end: number): Promise<readonly str
 }
 
 /**
- * Schedules whose boxes follow tasks come last: once that has been done in a process, the runtime goes on watching all
+ * Schedules whose boxes follow tasks come last: once that has been done in a process, the runtime keeps watching all
  * promises, which makes everything slower.
  */
 function ordered(first: number, end: number): number[] {

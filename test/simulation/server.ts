@@ -68,8 +68,8 @@ const deaf: Listener = {
 const REMEMBERED = 50
 
 /**
- * The engine's far end: the lock table and store of the memory engine. Each operation is carried out in one step and
- * shown to the checks with the hints that it causes.
+ * The engine's far end: the lock table and store of the memory engine. Each operation is executed in one step and shown
+ * to the checks with the hints that it causes.
  */
 export class Server {
   readonly #space: MemorySpace
@@ -83,7 +83,7 @@ export class Server {
   /** Looks at the server without a session of its own. */
   readonly #observer: MemoryEngine
   readonly #sessions = new Map<string, Known>()
-  /** The hints of the operations under way; of several where one is carried out within another. */
+  /** The hints of the operations under way; of several where one is executed within another. */
   readonly #hints: Hint[][] = []
   readonly recent: Applied[] = []
 
@@ -125,20 +125,20 @@ export class Server {
     if (!known) return
     // A session that leaves gets no more hints.
     this.#sessions.delete(session)
-    this.#carryOut(session, known, { type: 'revoke', session })
+    this.#execute(session, known, { type: 'revoke', session })
     known.engine.leave()
   }
 
   /** Executes an operation and notifies the sessions that it concerns. */
-  carryOut<O extends Operation>(session: string, operation: O): Answer<O> {
-    return this.#carryOut(session, this.#sessions.get(session)!, operation)
+  execute<O extends Operation>(session: string, operation: O): Answer<O> {
+    return this.#execute(session, this.#sessions.get(session)!, operation)
   }
 
   knows(session: string): boolean {
     return this.#sessions.has(session)
   }
 
-  #carryOut<O extends Operation>(session: string, { engine, peer }: Known, operation: O): Answer<O> {
+  #execute<O extends Operation>(session: string, { engine, peer }: Known, operation: O): Answer<O> {
     const hints: Hint[] = []
     this.#hints.push(hints)
     const outcome = engine.submit(operation)

@@ -7,7 +7,7 @@ import { drawSchedule, GROUPED, KEYS, SINGLE } from './schedule.js'
 import type { Sources } from './sources.js'
 import { World } from './world.js'
 
-/** What became of one schedule. */
+/** The outcome of one schedule. */
 export interface Result {
   readonly seed: number
   readonly violation: Violation | undefined

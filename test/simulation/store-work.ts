@@ -15,7 +15,7 @@ const EXPECTED = new Set([
 ])
 /** How often a change is tried whose outcome is not known. */
 const TRIES = 10
-/** How long to wait before the next try: milliseconds. */
+/** How long to wait before the next try, in milliseconds. */
 const PAUSE = 50
 
 /** What a transaction's function throws on purpose. */

@@ -76,7 +76,7 @@ export class Timeline {
   }
 }
 
-/** Settles when every promise that can go on has done so. */
+/** Settles when every promise that can continue has done so. */
 function settled(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }

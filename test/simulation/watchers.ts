@@ -29,7 +29,7 @@ export class Watchers {
     process.deliver(() => void this.#follow(watcher, store, key))
   }
 
-  /** After a while without changes and faults everybody has seen what is there. */
+  /** After a while without changes and faults everyone has seen what is there. */
   check(versionOf: (key: string) => number): void {
     for (const { process, key, version, ended } of this.#all) {
       if (ended || !process.open) continue

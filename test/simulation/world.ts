@@ -18,7 +18,7 @@ import { Watchers } from './watchers.js'
 /** Clocks of different machines can't be compared. */
 const SERVER_OFFSET = 1_048_576
 const PROCESS_OFFSET = 65_536
-/** How long a process that could not join waits until it tries again: milliseconds. */
+/** How long a process that could not join waits until it tries again, in milliseconds. */
 const JOIN_PAUSE = 100
 
 /** Work that has begun and has to come to its end, unless its process crashes. */

@@ -8,7 +8,7 @@ import { builtProgram } from '../support/built-program.js'
 import { runProgram } from '../support/run-program.js'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
-/** What takes longer is killed: milliseconds. */
+/** What takes longer is killed, in milliseconds. */
 const timeLimit = 50_000
 
 test('the train tracker ends as a serial run although workers are killed', async () => {
@@ -20,7 +20,7 @@ test('the train tracker ends as a serial run although workers are killed', async
   expect(status).toBe(0)
 })
 
-test('the mutex demo shows the tasks one after the other, and a write of an old holder refused', async () => {
+test('the mutex demo shows the tasks one after another, and a write of an old holder refused', async () => {
   const argv = [builtProgram('../dist/apps/mutex/main.js'), '--engine', 'memory:']
   const { stdout } = await runProgram(process.execPath, argv, { cwd: reapedFolder('smoke'), timeLimit })
   const locked = stdout.slice(stdout.indexOf('locked part start'), stdout.indexOf('locked part finish'))

@@ -12,7 +12,7 @@ interface ChaosEnd {
   readonly history: History
   /** What `--picture picture.svg` drew. */
   readonly picture: string | undefined
-  /** Broken promises other than that everything goes on in time, which a busy machine breaks by itself. */
+  /** Broken promises other than that everything continues in time, which a busy machine breaks by itself. */
   readonly findings: readonly string[]
 }
 

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** The memory in use after a collection: bytes. */
+/** The memory in use after a collection, in bytes. */
 export async function memoryInUse(): Promise<NodeJS.MemoryUsage> {
   // Settled promises and finished timers let go of theirs only in later turns.
   for (let round = 0; round < 3; round++) {

@@ -58,7 +58,7 @@ export class World {
   readonly #claims = new Map<string, readonly Claim[]>()
   /** The last number of each request, as the original has it. */
   readonly granted = new Map<string, number>()
-  /** An enqueue that was carried out just now. */
+  /** An enqueue that was executed just now. */
   repeatable: Operation | undefined
   readonly requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
   readonly #state = new MemoryState(1000, new VirtualClock())

@@ -226,7 +226,7 @@ describe('the virtual clock', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('it advances by a number of milliseconds, not back and not for ever', () => {
+  test('it advances by a number of milliseconds, not back and not forever', () => {
     const clock = new VirtualClock(100)
     for (const duration of [NaN, -1, Infinity, '5' as never]) {
       expect(() => clock.advance(duration)).toThrow(InvalidArgumentError)

@@ -16,7 +16,7 @@ function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {
 
 const milliseconds = expect.any(Number) as number
 
-test('a limiter publishes permits, refusals and pauses before its caller goes on', async () => {
+test('a limiter publishes permits, refusals and pauses before its caller continues', async () => {
   await using box = await open('memory:')
   const events = heard('permitted', 'refused', 'paused')
   const limiter = box.limiter('api', { limit: 1, per: '1m' })

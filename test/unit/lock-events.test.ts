@@ -128,8 +128,8 @@ describe.concurrent('the diagnostics channels of locks', () => {
     const told = (): number[] => ends.map(({ length }) => length)
     const released = await box.mutex('key').acquire()
     let answer: (() => void) | undefined
-    engine.intercept = async (operation, carryOut) => {
-      const outcome = await carryOut()
+    engine.intercept = async (operation, execute) => {
+      const outcome = await execute()
       if (operation.type === 'release') await new Promise<void>(resolve => (answer = resolve))
       return outcome
     }
@@ -159,8 +159,8 @@ describe.concurrent('the diagnostics channels of locks', () => {
     const grant = await box.mutex('key').acquire({ lease: 5000 })
     const controller = new AbortController()
     const waiting = box.mutex('key').acquire({ lease: 6000, signal: controller.signal })
-    engine.intercept = async (operation, carryOut) => {
-      const outcome = await carryOut()
+    engine.intercept = async (operation, execute) => {
+      const outcome = await execute()
       if (operation.type === 'extendOrYield') controller.abort()
       return outcome
     }

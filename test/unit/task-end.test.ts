@@ -29,7 +29,7 @@ interface Fault {
   readonly fails: readonly ('release' | 'renew')[]
 }
 
-/** The lease of a grant that is not to be lost: milliseconds. */
+/** The lease of a grant that is not to be lost, in milliseconds. */
 const KEPT = 60_000
 
 const FAULTS: readonly Fault[] = [
@@ -142,11 +142,11 @@ describe.concurrent('an error says whether the task ran', () => {
   test('a task succeeds when its lease ends only during the release', async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
     const other = await boxes.open()
-    engine.intercept = async (operation, carryOut) => {
+    engine.intercept = async (operation, execute) => {
       if (operation.type === 'renew') throw new UnavailableError(CUT)
-      if (operation.type !== 'release') return carryOut()
+      if (operation.type !== 'release') return execute()
       const next = await other.mutex('key').acquire()
-      const released = await carryOut()
+      const released = await execute()
       await next.release()
       return released
     }

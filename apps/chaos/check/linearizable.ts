@@ -137,7 +137,9 @@ function entriesOf<S>(operation: Operation<S>, index: number): Entry<S>[] {
   return [call, end]
 }
 
-/** Links the entries in their order into a ring; gives what stands before the first and, as an end, after the last. */
+/**
+ * Links the entries in their order into a ring; returns what stands before the first and, as an end, after the last.
+ */
 function linked<S>(entries: readonly Entry<S>[]): Entry<S> {
   const head = { isCall: false } as Entry<S>
   let last = head

@@ -3,7 +3,7 @@ import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
 
-/** How long clients had to wait for faults of one kind: milliseconds. */
+/** How long clients had to wait for faults of one kind, in milliseconds. */
 export interface Recovery {
   /** The fault, and what was measured where that is not the same for all of its kind. */
   readonly kind: string
@@ -38,7 +38,7 @@ export function recoveries({ faults, limits }: History): Recovery[] {
   })
 }
 
-/** What was seen after the faults: whether the client goes on, and others with what it held. */
+/** What was seen after the faults: whether the client continues, and others with what it held. */
 function measured(faults: readonly Fault[]): Measured[] {
   return seenThrough(faults).flatMap((fault): Measured[] => {
     const { kind, client, at, until, key, recovery: time = Infinity, others = Infinity } = fault
@@ -71,7 +71,7 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
 }
 
 /**
- * Whether locks were granted at all, and everything went on in time after each fault (P9). What the harness measured
+ * Whether locks were granted at all, and everything continued in time after each fault (P9). What the harness measured
  * must be what a request waited: from the fault, or from when it or another one for the same was made, to its grant.
  */
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {

@@ -2,7 +2,7 @@ import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
 
-/** What became of the increments of one kind of register. */
+/** The outcome of the increments of one kind of register. */
 export interface UpdateFigures {
   readonly accepted: number
   readonly refused: number

@@ -35,7 +35,7 @@ export class Transferring {
     const [from, to] = random.some(ACCOUNTS, 2) as [string, string]
     const amount = 1 + random.below(MOST_MONEY)
     const transfer = { who: this.#who, id: `${this.#who} ${this.#link.nextCall()}`, from, to, amount }
-    // Messages come twice, at once or one after the other.
+    // Messages come twice, at once or one after another.
     const twice = random.below(5) === 0
     await Promise.all(Array.from({ length: twice ? 2 : 1 }, () => this.deliver(transfer)))
   }

@@ -25,7 +25,7 @@ export interface Locks {
     leaving: () => void,
   ): Promise<LockEnd>
   /**
-   * The labels of the requests in the queue of a key; none while the engine is out of reach. Absent where the library
+   * The labels of the requests in the queue of a key; none while the engine is unreachable. Absent where the library
    * shows no queue.
    */
   waiters?(key: string): Promise<readonly string[]>

@@ -2,8 +2,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from './free-port.js'
 
 /**
- * What becomes of what passes through: it goes on after {@link Proxy.delay}; it is held until it may pass again; or it
- * is lost, and with it all that comes after on the same connection, because a stream has no holes.
+ * What happens to what passes through: it continues after {@link Proxy.delay}; it is held until it may pass again; or
+ * it is lost, and with it all that comes after on the same connection, because a stream has no holes.
  */
 export type Fate = 'pass' | 'hold' | 'lose'
 
@@ -22,9 +22,9 @@ export class Proxy {
   readonly targetHost: string
   /** Where new connections lead to; undefined: they are refused. */
   target: number | undefined
-  /** How long each way takes: milliseconds. */
+  /** How long each way takes, in milliseconds. */
   delay = 0
-  /** Up to this comes on top for each request, at random: milliseconds. */
+  /** Up to this comes on top for each request, at random, in milliseconds. */
   requestJitter = 0
   /** The same for replies. */
   replyJitter = 0
@@ -53,7 +53,7 @@ export class Proxy {
     return proxy
   }
 
-  /** What becomes of what clients say. */
+  /** What happens to what clients send. */
   set requests(fate: Fate) {
     this.#requests = fate
     for (const pipe of this.#pipes) pipe.release()
@@ -63,7 +63,7 @@ export class Proxy {
     return this.#requests
   }
 
-  /** What becomes of what the server says. */
+  /** What happens to what the server sends. */
   set replies(fate: Fate) {
     this.#replies = fate
     for (const pipe of this.#pipes) pipe.release()
@@ -169,7 +169,7 @@ const MOST_SAID = 100_000
 
 /** What disturbs one direction besides its fate. */
 interface Disturbance {
-  /** Until the next packet may pass: milliseconds. */
+  /** Until the next packet may pass, in milliseconds. */
   delay(): number
   isMuted?(): boolean
 }

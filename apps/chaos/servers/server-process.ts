@@ -142,7 +142,7 @@ export abstract class ServerProcess {
     process.kill(this.pid, 'SIGSTOP')
   }
 
-  /** Lets it go on after {@link pause}. */
+  /** Lets it continue after {@link pause}. */
   resume(): void {
     if (this.isRunning) process.kill(this.pid, 'SIGCONT')
   }

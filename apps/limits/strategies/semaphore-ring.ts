@@ -4,7 +4,7 @@ import type { Strategy } from './strategy.js'
 import { every, nextSecond, secondOf } from './waiting.js'
 
 const CELLS = 60
-/** How often the cells are restored: seconds. */
+/** How often the cells are restored, in seconds. */
 const RESTORED = 5
 /** Cells so near to now, in seconds, are left alone. */
 const SAFE_ZONE = 5

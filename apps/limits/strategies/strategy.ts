@@ -30,7 +30,7 @@ export interface World {
   readonly engine: string
   /** Of what is counted there: no other run has the same. */
   readonly name: string
-  /** By how much the way from a permit to the service may vary: milliseconds. */
+  /** By how much the way from a permit to the service may vary, in milliseconds. */
   readonly jitter: number
   readonly clock: Clock
   /** The same if it is virtual; else undefined. */

@@ -9,8 +9,8 @@ const MICRO = 1000
 
 /**
  * A token bucket: permits come evenly spaced, and those of an idle second are saved. Each caller reserves the next one
- * and sleeps until then. After an idle second it lets a second's worth through at once, and goes on with the even ones
- * beside it.
+ * and sleeps until then. After an idle second it lets a second's worth through at once, and continues with the even
+ * ones beside it.
  */
 export const tokenBucket: Strategy = {
   name: 'token bucket',

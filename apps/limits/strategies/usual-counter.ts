@@ -7,8 +7,8 @@ const COUNT = FIRST + 1
 
 /**
  * One counter as it is usually written: a caller that sees a new second swaps it in and then sets the counter to zero,
- * and a caller above the limit sleeps to the next second and goes on. Between the swap and the zero callers are counted
- * for nothing, and callers that have slept are not counted at all.
+ * and a caller above the limit sleeps to the next second and continues. Between the swap and the zero callers are
+ * counted for nothing, and callers that have slept are not counted at all.
  */
 export const usualCounter: Strategy = {
   name: 'counter, usual',

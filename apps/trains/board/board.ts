@@ -23,7 +23,7 @@ import { Scene } from './scene.js'
 const FRAME_EVERY = 100
 /** How often pages receive a network that grows, in milliseconds. They redraw it each time. */
 const DIAGRAM_EVERY = 1000
-/** How often the locks are looked at while there is a page: milliseconds. */
+/** How often the locks are looked at while there is a page, in milliseconds. */
 const LOCKS_EVERY = 250
 /** How often the locations are sorted again, in milliseconds. */
 const SORTED_EVERY = 500
@@ -181,7 +181,7 @@ export class Board {
     }
   }
 
-  /** Notes what has become of workers since the frame before. */
+  /** Notes the outcome of workers since the frame before. */
   #note(workers: readonly WorkerState[]): void {
     const events = workers.flatMap(({ worker, kills, replaced }, index) => {
       const before = this.#workers[index] ?? { kills: 0, replaced: 0 }
@@ -200,7 +200,7 @@ export class Board {
   }
 
   async #lookAtLocks(): Promise<void> {
-    // An engine that is slow or out of reach is not asked again before it has answered.
+    // An engine that is slow or unreachable is not asked again before it has answered.
     if (this.#server.pages === 0 || this.#isLooking) return
     this.#isLooking = true
     // A page shows the last state while the engine can't be asked.

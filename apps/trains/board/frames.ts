@@ -59,7 +59,7 @@ export interface NowFrame {
   readonly underWay: number
   readonly busiest: readonly BusyPlace[]
   readonly workers: readonly WorkerState[]
-  /** What has become of workers, newest first. */
+  /** The outcome of workers, newest first. */
   readonly events: readonly string[]
   readonly locked: readonly LockedStation[]
 }

@@ -33,7 +33,7 @@ const HEADERS = {
  * of that time.
  */
 const MOST_BEHIND = 4 << 20
-/** So long pages are given at the end to read what was sent to them: milliseconds. */
+/** So long pages are given at the end to read what was sent to them, in milliseconds. */
 const PATIENCE = 2000
 
 /** Serves the page on this machine, and sends frames to all that show it. */

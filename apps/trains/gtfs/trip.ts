@@ -60,7 +60,7 @@ function withEnds(stops: readonly StopTime[], { repaired }: TripListener): reado
   })
 }
 
-/** How long a trip takes for one stop between two timepoints: seconds. */
+/** How long a trip takes for one stop between two timepoints, in seconds. */
 function pace(stops: readonly StopTime[], from: number, to: number): number {
   return (stops[to]!.arrival! - stops[from]!.departure!) / (to - from)
 }

@@ -37,7 +37,7 @@ export interface FindingsSummary {
 
 /** What is reported about the input while it is read. */
 export interface FindingsListener {
-  /** The line can't be used: what it says is lost, and reading goes on. */
+  /** The line can't be used: what it says is lost, and reading continues. */
   rejected(finding: Finding): void
   /** The line is used all the same, and how. */
   repaired(finding: Finding): void

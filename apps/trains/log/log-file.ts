@@ -4,7 +4,7 @@ import type { LineSink } from './log.js'
 /** How many characters are collected before they are written. */
 const FULL = 64 * 1024
 
-/** How long a line is kept back at most: milliseconds. A process that is killed loses as much of its log. */
+/** How long a line is kept back at most, in milliseconds. A process that is killed loses as much of its log. */
 const KEPT_BACK = 100
 
 /**

@@ -12,7 +12,7 @@ export interface Transaction {
   delete(key: string): void
 }
 
-/** What became of a message: `event` and `details` go to the log, and events are counted in the report. */
+/** The outcome of a message: `event` and `details` go to the log, and events are counted in the report. */
 export interface Outcome {
   readonly event: string
   readonly details: Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 /** Durations of one bucket differ by at most a twentieth. */
 const GROWTH = 1.05
 
-/** Everything up to this is one bucket: milliseconds. */
+/** Everything up to this is one bucket, in milliseconds. */
 const SMALLEST = 0.01
 
 /** The number of the bucket that a duration in milliseconds falls into. */

@@ -3,7 +3,7 @@ interface Sample {
   readonly done: number
 }
 
-/** How long samples count: milliseconds. */
+/** How long samples count, in milliseconds. */
 const REMEMBERED = 5000
 
 /** Measures how fast something goes at present: over the last five seconds. */

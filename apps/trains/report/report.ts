@@ -40,7 +40,7 @@ export interface Report extends FindingsSummary {
   readonly differences: readonly Difference[]
   readonly locations: Readonly<Record<string, LocationCounts>>
   readonly perWorker: readonly WorkerTotals[]
-  /** The most memory that the supervisor used: bytes. It does not grow with the number of messages. */
+  /** The most memory that the supervisor used, in bytes. It does not grow with the number of messages. */
   readonly peakMemory: number
 }
 
@@ -55,9 +55,9 @@ export const EXIT = {
   deadLetters: 3,
   /** The result is right, but lines of the input were rejected, and `--strict` was given. */
   rejected: 5,
-  /** The run broke off: the engine can't be used, or workers died again and again. `--resume` can go on. */
+  /** The run broke off: the engine can't be used, or workers died again and again. `--resume` can continue. */
   brokeOff: 4,
-  /** Ended by Ctrl-C. `--resume` can go on. */
+  /** Ended by Ctrl-C. `--resume` can continue. */
   interrupted: 130,
 } as const
 

@@ -11,8 +11,8 @@ export type Districts = ReadonlyMap<string, number>
 
 /**
  * Shares the places out so that all workers have the same to do and trains seldom go from one district to another:
- * places that trains pass one after the other stay together. Undefined where that is not possible, because there are
- * few places, or one has too much to do.
+ * places that trains pass one after another stay together. Undefined where that is not possible, because there are few
+ * places, or one has too much to do.
  */
 export function districtsOf(traffic: Traffic, workers: number): Districts | undefined {
   const left = new Map(traffic.busiest(MOST_PLACES))

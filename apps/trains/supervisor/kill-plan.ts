@@ -23,7 +23,7 @@ export function planKills(kills: number, messages: number | undefined): readonly
   }))
 }
 
-/** A kill that was carried out. */
+/** A kill that was executed. */
 export interface Kill {
   /** The worker's number, counted from 1. */
   readonly worker: number

@@ -1,7 +1,7 @@
 import type { Kill, PlannedKill } from './kill-plan.js'
 import type { Slot } from './slot.js'
 
-/** Kills workers as planned, one after the other in turn, each while it has messages in flight. */
+/** Kills workers as planned, one after another in turn, each while it has messages in flight. */
 export class Kills {
   readonly #planned: PlannedKill[]
   readonly #done: Kill[] = []
@@ -11,7 +11,7 @@ export class Kills {
     this.#planned = [...planned]
   }
 
-  /** The kills that were carried out. */
+  /** The kills that were executed. */
   get done(): readonly Kill[] {
     return this.#done
   }

@@ -24,7 +24,7 @@ export class Slot {
   draining = false
   /** The kill that this worker was chosen for. */
   doomed: PlannedKill | undefined
-  /** The kill that was carried out, until its process is gone. */
+  /** The kill that was executed, until its process is gone. */
   killed: Kill | undefined
   /** Messages that are done, of all processes that were this worker. */
   done = 0
@@ -32,7 +32,7 @@ export class Slot {
   replaced = 0
   /** The most memory that its last process used: bytes; undefined until that has done all its work. */
   peakMemory: number | undefined
-  /** Why a process of it could not go on, as it said last. */
+  /** Why a process of it could not continue, as it said last. */
   lastFailure: string | undefined
   /** Processes that have died by themselves since the last acknowledgement. */
   deathsInARow = 0

@@ -22,7 +22,7 @@ export interface Limits {
 export interface Settlement {
   /** The event of its outcome, `already applied`, or `dead-lettered`. */
   readonly event: string
-  /** How long it waited until its locks were held, in the try that succeeded: milliseconds. */
+  /** How long it waited until its locks were held, in the try that succeeded, in milliseconds. */
   readonly lockWait: number
   /** Why it could not be applied, where it could not. */
   readonly failure?: string
@@ -34,7 +34,7 @@ export const ALREADY_APPLIED = 'already applied'
 /** The event of a message that is given up. */
 const DEAD_LETTERED = 'dead-lettered'
 
-/** How long the engine is left alone after it failed, times the number of the attempt: milliseconds. */
+/** How long the engine is left alone after it failed, times the number of the attempt, in milliseconds. */
 const ENGINE_PAUSE = 100
 
 /**
@@ -48,7 +48,7 @@ type Attempt =
   | { readonly settlements: readonly Settlement[] }
   | { readonly settlements?: undefined; readonly failed: unknown; readonly final: boolean }
 
-/** Applies messages to the store, as often as its limits allow, and logs what became of it. */
+/** Applies messages to the store, as often as its limits allow, and logs the outcome of it. */
 export class MessageProcessor {
   readonly #store: Pick<RunStore, 'transaction'>
   readonly #registry: MessageRegistry

@@ -27,7 +27,7 @@ export class MessageWorker {
   /**
    * @param processor applies messages; what it throws ends the worker.
    * @param send sends to the supervisor.
-   * @param fail is called when the worker can't go on.
+   * @param fail is called when the worker can't continue.
    */
   constructor(
     processor: Processor,

@@ -36,7 +36,7 @@ export function box(fixture: EngineFixture): void {
     test('a ping ends when its lock is released, or with the reason why it is not', async boxes => {
       const [box, engine] = await boxes.withFaults()
       const outage = new UnavailableError('an outage')
-      engine.intercept = ({ type }, carryOut) => (type === 'release' ? pause(100).then(carryOut) : carryOut())
+      engine.intercept = ({ type }, execute) => (type === 'release' ? pause(100).then(execute) : execute())
       await box.ping()
       assert.deepEqual(await locks(box), [])
       engine.fail(['release'], outage)

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
-/** A line or the end is waited for no longer: milliseconds. A process starts slowly on a busy machine. */
+/** A line or the end is waited for no longer, in milliseconds. A process starts slowly on a busy machine. */
 const MOST = 40_000
 
 /** A child process. Disposing kills it. */

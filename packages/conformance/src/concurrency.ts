@@ -234,8 +234,8 @@ export function concurrency(fixture: EngineFixture): void {
       const waiting = of('open', 'b').acquire()
       await until('it waits', async () => (await of('open', 'b').explain()).place === 1)
       engine.interceptReserve = () => Promise.reject(failure)
-      engine.intercept = (operation, carryOut) =>
-        operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
+      engine.intercept = (operation, execute) =>
+        operation.type === 'inspect' ? execute() : Promise.reject(failure)
       await assert.rejects(of('error').tryAcquire(), error => error === failure)
       await assert.rejects(of('error').acquire(), error => error === failure)
       assert.equal(of('error').outage, failure)

@@ -135,7 +135,7 @@ export function deadHolders(fixture: EngineFixture): void {
         .acquire()
         .catch(() => undefined)
       await queued(one, 'd', 1)
-      // Else work that the engine does after a grant could come after the revocation.
+      // Otherwise work that the engine does after a grant could come after the revocation.
       await boxes.place.settled?.()
       await engine.freeze()
       const waiting = other.mutex('b').acquire()

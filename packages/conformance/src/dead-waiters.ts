@@ -82,12 +82,12 @@ export function deadWaiters(fixture: EngineFixture): void {
       const forgotten: LockRequest[] = []
       let refused = 0
       // As a server that has lost its newest data answers, and one that takes no writes.
-      engine.intercept = async (operation, carryOut) => {
+      engine.intercept = async (operation, execute) => {
         if (operation.type === 'poll') {
           forgotten.push(operation.request)
           return { state: 'gone' }
         }
-        if (operation.type !== 'enqueue') return carryOut()
+        if (operation.type !== 'enqueue') return execute()
         refused++
         throw new UnavailableError('takes no writes')
       }

@@ -108,9 +108,9 @@ export function deadline(fixture: EngineFixture): void {
 
     test('the deadline counts from before the request was sent', async boxes => {
       const [box, engine] = await boxes.withFaults()
-      engine.intercept = async (_, carryOut) => {
+      engine.intercept = async (_, execute) => {
         await pause(100)
-        const outcome = await carryOut()
+        const outcome = await execute()
         await pause(100)
         return outcome
       }
@@ -124,8 +124,8 @@ export function deadline(fixture: EngineFixture): void {
       const [box, engine] = await boxes.withFaults()
       const held = await other.mutex('key').acquire()
       let isQueued = false
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'enqueue') isQueued = true
         if (operation.type === 'poll') await pause(200)
         return outcome
@@ -141,8 +141,8 @@ export function deadline(fixture: EngineFixture): void {
     test('a grant that arrives after its own deadline is released', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'enqueue') await pause(150)
         return outcome
       }
@@ -155,8 +155,8 @@ export function deadline(fixture: EngineFixture): void {
     test('after a late answer the caller keeps waiting and gets a timely one', async boxes => {
       const [box, engine] = await boxes.withFaults()
       let late = true
-      engine.intercept = async (_, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (_, execute) => {
+        const outcome = await execute()
         if (late) await pause(2400)
         late = false
         return outcome
@@ -170,8 +170,8 @@ export function deadline(fixture: EngineFixture): void {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: LAPSING })
-      engine.intercept = (operation, carryOut) =>
-        operation.type === 'renew' ? new Promise(() => undefined) : carryOut()
+      engine.intercept = (operation, execute) =>
+        operation.type === 'renew' ? new Promise(() => undefined) : execute()
       const took = await timed(() => until('the grant is lost', () => grant.expiresIn() === 0))
       assert.below(took, 3000)
       assert.throws(() => grant.assertHeld(), LostError)
@@ -184,9 +184,9 @@ export function deadline(fixture: EngineFixture): void {
       const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: RENEWED })
       let failures = 1
-      engine.intercept = async (operation, carryOut) => {
+      engine.intercept = async (operation, execute) => {
         if (operation.type === 'renew' && failures-- > 0) throw new Error('the line is cut')
-        return carryOut()
+        return execute()
       }
       await pause(RENEWED + 1000)
       assert.below(failures, 0)

@@ -6,7 +6,7 @@ import { describe } from './checks.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 
-/** How long after its last naming a limit has ended, with room for slow answers: milliseconds. */
+/** How long after its last naming a limit has ended, with room for slow answers, in milliseconds. */
 const ENDED = 5500
 /** Counts all that happens within a check. */
 const HOUR = 3_600_000

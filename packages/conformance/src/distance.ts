@@ -6,10 +6,10 @@ import type { EngineFixture } from './fixture.js'
 import { halfShare, HotKey } from './hot-key.js'
 import { assertServed, longestStall, pause, queued } from './time.js'
 
-/** Round trips to the servers: milliseconds. */
+/** Round trips to the servers, in milliseconds. */
 const ROUND_TRIPS = [40, 150, 400]
 
-/** A lease that a far holder keeps: milliseconds. */
+/** A lease that a far holder keeps, in milliseconds. */
 const LEASE = 10_000
 
 /** P1, P3, P4: a box far from the servers has the same rights as the near ones. */

@@ -9,8 +9,8 @@ import { rising } from './section.js'
 import { assertServed, pause, queued, soFar, NOTIFIED_BY_RENEWAL, until } from './time.js'
 
 /**
- * The lease of a leader that is to be lost: milliseconds. A campaign takes three steps of the engine, and a process of
- * several on a loaded machine stands still for up to a second.
+ * The lease of a leader that is to be lost, in milliseconds. A campaign takes three steps of the engine, and a process
+ * of several on a loaded machine stands still for up to a second.
  */
 const TERM = 3000
 

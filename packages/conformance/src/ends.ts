@@ -22,7 +22,7 @@ import { Random } from './random.js'
 import { pause } from './time.js'
 
 const CALLS = 40
-/** The time within which calls begin, and their longest wait: milliseconds. */
+/** The time within which calls begin, and their longest wait, in milliseconds. */
 const TIME = 200
 
 type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
@@ -69,7 +69,7 @@ const transact: Call = (box, random) => {
   return box.store('s', group).transaction(['a'], task, waitOf(random))
 }
 
-/** How long a call waits: until a time or a signal, not at all, or for ever. */
+/** How long a call waits: until a time or a signal, not at all, or forever. */
 function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
   switch (random.below(4)) {
     case 0:
@@ -93,8 +93,8 @@ export function ends(fixture: EngineFixture): void {
       const random = new Random(CALLS)
       const rival = await boxes.open()
       const held = await rival.mutex('a', 's/a').acquire()
-      engine.intercept = (_, carryOut) => nowAndThen(random, carryOut)
-      engine.interceptReserve = (_, carryOut) => nowAndThen(random, carryOut)
+      engine.intercept = (_, execute) => nowAndThen(random, execute)
+      engine.interceptReserve = (_, execute) => nowAndThen(random, execute)
       const calls = Array.from({ length: CALLS }, async () => {
         await pause(random.below(TIME))
         await call(box, random)
@@ -180,15 +180,15 @@ export function ends(fixture: EngineFixture): void {
   })
 }
 
-/** Carries an operation out, or fails like an engine that is out of reach. */
-function nowAndThen<T>(random: Random, carryOut: () => Promise<T>): Promise<T> {
+/** Carries an operation out, or fails like an engine that is unreachable. */
+function nowAndThen<T>(random: Random, execute: () => Promise<T>): Promise<T> {
   switch (random.below(10)) {
     case 0:
       return Promise.reject(new UnavailableError('the line is cut'))
     case 1:
-      return carryOut().then(() => Promise.reject(new IndeterminateError('the answer was lost')))
+      return execute().then(() => Promise.reject(new IndeterminateError('the answer was lost')))
     default:
-      return carryOut()
+      return execute()
   }
 }
 

@@ -100,7 +100,7 @@ export function errors(fixture: EngineFixture): void {
       assert.has(await timedOut(one), { holder })
     })
 
-    test("aborted, with the reason of the signal as its cause", async boxes => {
+    test('aborted, with the reason of the signal as its cause', async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('key').acquire()
       await one.mutex('s/k').acquire()
@@ -161,8 +161,8 @@ export function errors(fixture: EngineFixture): void {
     test('a grant whose answer was lost is released', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'enqueue') throw new IndeterminateError('the answer was lost')
         return outcome
       }

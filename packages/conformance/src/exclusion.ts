@@ -237,8 +237,8 @@ export function exclusion(fixture: EngineFixture): void {
       const other = await boxes.open()
       const lease = 20_000
       const renewed: Promise<boolean>[] = []
-      engine.intercept = (operation, carryOut) => {
-        const answer = carryOut()
+      engine.intercept = (operation, execute) => {
+        const answer = execute()
         if (operation.type === 'downgrade') {
           const { request, number } = operation
           const claims = request.claims.map(({ key }) => ({ key, mode: 'shared' as const }))

@@ -14,8 +14,8 @@ import type { Guarantees } from 'signalbox'
 /** An outcome of whichever operation it was. */
 export type AnyOutcome = Outcomes[keyof Outcomes]
 
-/** Answers an operation in place of the engine. Each call of `carryOut` has the engine carry it out. */
-export type Intercept = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
+/** Answers an operation in place of the engine. Each call of `execute` has the engine carry it out. */
+export type Intercept = (operation: Operation, execute: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
 
 /** A hint on its way to the box. */
 export interface Hint {
@@ -29,7 +29,7 @@ export class FaultInjectingEngine implements Engine {
   /** All operations of the box, in order. */
   readonly operations: Operation[] = []
   /** Disturbs operations; by default nothing does. */
-  intercept: Intercept = (_, carryOut) => carryOut()
+  intercept: Intercept = (_, execute) => execute()
   /** Whether a hint reaches the box. */
   delivers: (hint: Hint) => boolean = () => true
   readonly guarantees: Guarantees
@@ -37,10 +37,10 @@ export class FaultInjectingEngine implements Engine {
   /** Like an engine outside this thread. */
   readonly reportsContention = false
   /** Disturbs reservations; by default nothing does. */
-  interceptReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
+  interceptReserve: (request: Reserve, execute: () => Promise<Reservation>) => Promise<Reservation> = (
     _,
-    carryOut,
-  ) => carryOut()
+    execute,
+  ) => execute()
   readonly reserve?: (request: Reserve) => Promise<Reservation>
   readonly limiters?: NonNullable<Engine['limiters']>
   /** Answers in place of the engine's wall clock. */
@@ -73,8 +73,8 @@ export class FaultInjectingEngine implements Engine {
 
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     this.operations.push(operation)
-    const carryOut = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
-    const outcome = this.intercept(operation, carryOut)
+    const execute = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
+    const outcome = this.intercept(operation, execute)
     this.#underWay.add(outcome)
     try {
       return (await outcome) as OutcomeOf<O>
@@ -96,15 +96,15 @@ export class FaultInjectingEngine implements Engine {
     return this.operations.filter(operation => operation.type === type).length
   }
 
-  /** Carries out operations and reservations undisturbed again. */
+  /** Executes operations and reservations undisturbed again. */
   restore(): void {
-    this.intercept = (_, carryOut) => carryOut()
-    this.interceptReserve = (_, carryOut) => carryOut()
+    this.intercept = (_, execute) => execute()
+    this.interceptReserve = (_, execute) => execute()
   }
 
-  /** Rejects operations of these types with the error, and carries out all others. */
+  /** Rejects operations of these types with the error, and executes all others. */
   fail(types: readonly Operation['type'][], error: Error): void {
-    this.intercept = ({ type }, carryOut) => (types.includes(type) ? Promise.reject(error) : carryOut())
+    this.intercept = ({ type }, execute) => (types.includes(type) ? Promise.reject(error) : execute())
   }
 
   /**

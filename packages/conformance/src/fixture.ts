@@ -80,7 +80,7 @@ export interface Place {
   settled?(): Promise<void>
   /** Number of records that the engine keeps: rows, keys, nodes. Left out where nothing can count them. */
   size?(): Awaitable<number>
-  /** How long the engine keeps a record that has expired: milliseconds. Default: 0 */
+  /** How long the engine keeps a record that has expired, in milliseconds. Default: 0 */
   readonly keeps?: number
   /** Makes the record of the value of this store key unreadable. Left out where nothing but the engine can write it. */
   spoil?(store: string, key: string): Awaitable<void>

@@ -23,7 +23,8 @@ export function givingUp(fixture: EngineFixture): void {
         // A stall of this process makes a wait no shorter, so it counts for the first bound and not for the second.
         const ended = asked.catch(() => performance.now() - start)
         const ending = timed(() => assert.rejects(asked, TimedOutError))
-        // Else a slow engine could enter the request only after it was looked for. The holder's own box waits locally.
+        // Otherwise a slow engine could enter the request only after it was looked for. The holder's own box waits
+        // locally.
         if (box === other) await queued(box, 'key', 1)
         assert.below(await ending, 3000)
         assert.atLeast((await ended) as number, 499)

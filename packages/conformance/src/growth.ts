@@ -7,17 +7,17 @@ import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 import type { Box } from 'signalbox'
 
-/** How long ids and limits of the checks last: milliseconds. */
+/** How long ids and limits of the checks last, in milliseconds. */
 const LASTING = 1000
-/** How long each round uses new keys: milliseconds. */
+/** How long each round uses new keys, in milliseconds. */
 const ROUND = 10_000
-/** After how long a box has freed the memory of keys and limiters that are not used any more: milliseconds. */
+/** After how long a box has freed the memory of keys and limiters that are not used any more, in milliseconds. */
 const FREED = 25_000
-/** Maximum growth of the heap by what has nothing to do with keys, such as compiled code: bytes. */
+/** Maximum growth of the heap by what has nothing to do with keys, such as compiled code, in bytes. */
 const SLACK = 4_000_000
 /** Number of calls at the same time. */
 const TOGETHER = 32
-/** Number of boxes that are opened and closed between two counts, one after the other. */
+/** Number of boxes that are opened and closed between two counts, one after another. */
 const LIVES = 32
 
 /** P12: nothing grows with each key or id that was ever used. */
@@ -94,7 +94,7 @@ async function use(fixture: EngineFixture, box: Box, key: string): Promise<void>
   if (hasLimits(fixture)) await box.limiter(key, { limit: 2, per: LASTING }).tryAcquire()
 }
 
-/** The memory in use after garbage was collected: bytes. */
+/** The memory in use after garbage was collected, in bytes. */
 async function heapUsed(): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -111,8 +111,8 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
       const [box, engine] = await boxes.withFaults()
       const store = box.store('s', options)
       let losses = 0
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'commit' && losses-- > 0) throw new IndeterminateError('the answer was lost')
         return outcome
       }

@@ -5,7 +5,7 @@ import type { EngineFixture } from './fixture.js'
 import { HotKey } from './hot-key.js'
 import { queued, timed, until } from './time.js'
 
-/** By when a box has noticed that its connections are dead, and works again over others: milliseconds. */
+/** By when a box has noticed that its connections are dead, and works again over others, in milliseconds. */
 const RECOVERED = 30_000
 /** The lease of what a box held meanwhile. */
 const LEASE = 10_000

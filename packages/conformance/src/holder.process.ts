@@ -9,6 +9,6 @@ const options = { lease: lease as Duration }
 await box.mutex('held').acquire(options)
 const waiting = box.mutex('waited').acquire(options)
 console.log('holding')
-// Keeps the process alive once it has both; not for ever, in case its parent does not kill it.
+// Keeps the process alive once it has both; not forever, in case its parent does not kill it.
 setTimeout(() => undefined, 60_000)
 await waiting

@@ -34,7 +34,7 @@ export class HotKey {
     return [...this.#turns]
   }
 
-  /** How many turns each box gets within this time, from when each has had one: milliseconds. */
+  /** How many turns each box gets within this time, from when each has had one, in milliseconds. */
   async shares(time: number): Promise<readonly number[]> {
     await until('each has had a turn', () => this.#isOver || this.#turns.every(count => count > 0))
     const before = this.turns
@@ -42,7 +42,7 @@ export class HotKey {
     return this.turns.map((count, index) => count - before[index]!)
   }
 
-  /** Lets them take turns for this long, or until one fails: milliseconds. */
+  /** Lets them take turns for this long, or until one fails, in milliseconds. */
   async during(time: number): Promise<void> {
     const end = performance.now() + time
     while (performance.now() < end && !this.#isOver) await pause(50)

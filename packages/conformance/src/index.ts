@@ -82,7 +82,7 @@ export function conformance(fixture: EngineFixture): Check[] {
   })
 }
 
-/** How long an adverse check takes at most: milliseconds. */
+/** How long an adverse check takes at most, in milliseconds. */
 const ADVERSE_PATIENCE = 240_000
 
 /**

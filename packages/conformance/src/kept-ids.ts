@@ -5,7 +5,7 @@ import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 
-/** The shortest that an id is kept: milliseconds. */
+/** The shortest that an id is kept, in milliseconds. */
 const SHORT = 1000
 const LONG = 86_400_000
 

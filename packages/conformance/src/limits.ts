@@ -51,11 +51,11 @@ class Arrivals {
   }
 }
 
-/** Allows for the thread to lose its processor between a permit and the note of it: milliseconds. */
+/** Allows for the thread to lose its processor between a permit and the note of it, in milliseconds. */
 const JITTER = 100
 /**
- * A limit ends when the processes that name it stand still for longer than this: milliseconds. Then it no longer holds
- * for others.
+ * A limit ends when the processes that name it stand still for longer than this, in milliseconds. Then it no longer
+ * holds for others.
  */
 const STANDSTILL = 2000
 
@@ -235,8 +235,8 @@ export function limits(fixture: EngineFixture): void {
       const [box, engine] = await boxes.withFaults()
       const reserved: number[] = []
       const returned: number[] = []
-      engine.interceptReserve = async (request, carryOut) => {
-        const answer = await carryOut()
+      engine.interceptReserve = async (request, execute) => {
+        const answer = await execute()
         reserved.push(...answer.reserved.units.filter(({ n }) => n > 0).map(({ at }) => at))
         returned.push(...request.returns.map(({ at }) => at))
         return answer
@@ -279,8 +279,8 @@ export function limits(fixture: EngineFixture): void {
       const others = await boxes.several(2)
       const [box, engine] = await boxes.withFaults()
       const contenders: number[] = []
-      engine.interceptReserve = async (request, carryOut) => {
-        const answer = await carryOut()
+      engine.interceptReserve = async (request, execute) => {
+        const answer = await execute()
         // The first request of a process only measures the time to the engine.
         if (request.units.length > 0) contenders.push(answer.reserved.contenders)
         return answer
@@ -384,8 +384,8 @@ export function limits(fixture: EngineFixture): void {
       // The box measures the time to the engine first.
       await box.limiter('another', { limit: 1, per: '2s' }).acquire()
       const waits: number[] = []
-      engine.interceptReserve = async (request, carryOut) => {
-        const answer = await carryOut()
+      engine.interceptReserve = async (request, execute) => {
+        const answer = await execute()
         const { now, units, hold } = answer.reserved
         const lead = Math.max(request.hold - hold, 0)
         for (const { n, at } of units) if (n > 0) waits.push(at - lead - now)
@@ -491,9 +491,9 @@ export function limits(fixture: EngineFixture): void {
     test('invalid input is refused before anything is sent', async boxes => {
       const [box, engine] = await boxes.withFaults()
       let asked = 0
-      engine.interceptReserve = (_, carryOut) => {
+      engine.interceptReserve = (_, execute) => {
         asked++
-        return carryOut()
+        return execute()
       }
       const wrong: readonly object[] = [
         { limit: 0, per: 1000 },

@@ -6,7 +6,7 @@ import { assert } from './assert.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { queued, timed, until } from './time.js'
 
-/** Sooner than a watcher or a waiter would look by itself: milliseconds. */
+/** Sooner than a watcher or a waiter would look by itself, in milliseconds. */
 const AT_ONCE = LOOK_EVERY / 2
 
 /** P5: hints of a process that ends arrive at once, and a lost connection or a failed read loses none. */
@@ -52,14 +52,14 @@ export function lostHints(fixture: EngineFixture): void {
       },
     )
 
-    test.runIf(watches)('a watcher and an observer go on after their reads failed', async boxes => {
+    test.runIf(watches)('a watcher and an observer continue after their reads failed', async boxes => {
       const one = await boxes.open()
       const [other, engine] = await boxes.withFaults()
       const entries = await given(boxes, signal => other.store('s').watch('key', signal))
       const leaders = await given(boxes, signal => other.election('e').observe(signal))
       let failed = 0
-      engine.intercept = ({ type }, carryOut) => {
-        if (type !== 'read' && type !== 'inspect') return carryOut()
+      engine.intercept = ({ type }, execute) => {
+        if (type !== 'read' && type !== 'inspect') return execute()
         failed++
         return Promise.reject(new UnavailableError('out of reach'))
       }

@@ -111,7 +111,7 @@ export function quiet(fixture: EngineFixture): void {
         await box.mutex(`key ${index}`).run(() => undefined)
         await (await box.semaphore(`permits ${index}`, { max: 2 }).tryAcquire())!.release()
       }
-      // All at once, because one after the other takes long on an engine with a slow disk.
+      // All at once, because one after another takes long on an engine with a slow disk.
       await Promise.all(Array.from({ length: 300 }, (_, index) => use(index)))
       assert.deepEqual(await locks(box), [])
     })

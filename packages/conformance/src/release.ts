@@ -77,9 +77,9 @@ export function release(fixture: EngineFixture): void {
       const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire({ lease: 3300 })
       let sent: (() => Promise<unknown>) | undefined
-      engine.intercept = (operation, carryOut) => {
-        if (operation.type !== 'renew') return carryOut()
-        sent ??= carryOut
+      engine.intercept = (operation, execute) => {
+        if (operation.type !== 'renew') return execute()
+        sent ??= execute
         return new Promise(() => undefined)
       }
       await until('a renewal is under way', () => sent !== undefined)
@@ -97,8 +97,8 @@ export function release(fixture: EngineFixture): void {
       const grant = await box.mutex('key').acquire()
       const asked = other.mutex('key').acquire()
       await queued(other, 'key', 1)
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'release' && engine.count('release') === 1) {
           throw new IndeterminateError('the answer was lost')
         }
@@ -117,11 +117,11 @@ export function release(fixture: EngineFixture): void {
       const other = await boxes.open()
       const [box, engine] = await boxes.withFaults()
       const grant = await box.mutex('key').acquire()
-      engine.intercept = async (operation, carryOut) => {
+      engine.intercept = async (operation, execute) => {
         if (operation.type === 'release' && engine.count('release') === 1) {
           throw new IndeterminateError('it may have been applied')
         }
-        return carryOut()
+        return execute()
       }
       await assert.rejects(grant.release(), IndeterminateError)
       await (await other.mutex('key').acquire({ wait: 10_000 })).release()
@@ -197,9 +197,9 @@ export function release(fixture: EngineFixture): void {
       const [box, engine] = await boxes.withFaults()
       const first = await box.mutex('key').acquire()
       const waiting = box.mutex('key').acquire()
-      engine.intercept = async (operation, carryOut) => {
+      engine.intercept = async (operation, execute) => {
         if (operation.type === 'forceRelease') await first.release()
-        return carryOut()
+        return execute()
       }
       assert.equal(await box.forceRelease('key', first.token), false)
       engine.restore()

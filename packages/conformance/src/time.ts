@@ -2,7 +2,7 @@ import { CLAIM_WINDOW } from 'signalbox/engine'
 import type { Box, Grant, InspectOptions, LockReport } from 'signalbox'
 import { assert } from './assert.js'
 
-/** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
+/** The lease of a holder that may learn of a loss only by its next renewal, after a third of this, in milliseconds. */
 export const NOTIFIED_BY_RENEWAL = 4500
 
 /** The lease of a grant that is to be lost: milliseconds, longer than a busy engine takes to answer. */
@@ -35,7 +35,7 @@ export async function until(
   }
 }
 
-/** How much of a time counts in which this process stands still: milliseconds. */
+/** How much of a time counts in which this process stands still, in milliseconds. */
 const LONGEST_STALL = 100
 
 /**

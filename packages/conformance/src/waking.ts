@@ -195,8 +195,8 @@ export function waking(fixture: EngineFixture): void {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [box, engine] = await boxes.withFaults()
-      engine.intercept = async (operation, carryOut) => {
-        const outcome = await carryOut()
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
         if (operation.type === 'enqueue') await pause(150)
         return outcome
       }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable } from '../contract.js'
 
-/** The pause before a further attempt grows from the first to the second of these: milliseconds. */
+/** The pause before a further attempt grows from the first to the second of these, in milliseconds. */
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2000
 

@@ -42,7 +42,7 @@ export interface Hint {
 /** What a transaction is for. */
 export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' | 'limiters' }
 
-/** When something is decided: milliseconds. */
+/** When something is decided, in milliseconds. */
 export interface Moment {
   /** By the clock that all processes share. */
   readonly now: number

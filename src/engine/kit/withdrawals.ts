@@ -1,7 +1,7 @@
 import type { LockRequest } from '../contract.js'
 
 /**
- * The enqueues of a box that have not been carried out yet. One that is withdrawn before a transaction has reached it
+ * The enqueues of a box that have not been executed yet. One that is withdrawn before a transaction has reached it
  * costs no transaction at all. Most are, where many callers wait for a moment only and the engine is busy.
  */
 export class Withdrawals {
@@ -20,7 +20,7 @@ export class Withdrawals {
     return true
   }
 
-  /** A transaction has come to the enqueue; true when it has been withdrawn and must not be carried out. */
+  /** A transaction has come to the enqueue; true when it has been withdrawn and must not be executed. */
   reached(request: LockRequest): boolean {
     if (this.#withdrawn.get(request)) return true
     this.#withdrawn.delete(request)

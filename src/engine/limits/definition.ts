@@ -61,7 +61,7 @@ export function ruleOf(id: string): Rule {
   return rule
 }
 
-/** @param guard by how much the window is longer: milliseconds. @param grains how finely it is kept. */
+/** @param guard by how much the window is longer, in milliseconds. @param grains how finely it is kept. */
 export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, grains?: Grains): Window {
   switch (kind) {
     case 'sliding':

@@ -14,7 +14,8 @@ export interface Reserve {
   /** In the order in which they are to be served. */
   readonly units: readonly Unit[]
   /**
-   * How far ahead anything is reserved: milliseconds. Nothing is reserved from the first unit on that would be later.
+   * How far ahead anything is reserved, in milliseconds. Nothing is reserved from the first unit on that would be
+   * later.
    */
   readonly horizon: number
   /**
@@ -23,7 +24,9 @@ export interface Reserve {
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
-  /** For how long from now on no process gets a permit: milliseconds. 0 ends a pause; undefined leaves it as it is. */
+  /**
+   * For how long from now on no process gets a permit, in milliseconds. 0 ends a pause; undefined leaves it as it is.
+   */
   readonly pause: number | undefined
   /** What to explain besides; undefined for nothing. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
@@ -34,7 +37,7 @@ export interface Unit {
   readonly n: number
   /** So many further permits are welcome, as far as the same instant has them. */
   readonly more: number
-  /** How far ahead an instant is of use: milliseconds. */
+  /** How far ahead an instant is of use, in milliseconds. */
   readonly within: number
 }
 
@@ -60,7 +63,7 @@ export interface Reserved {
    * it could be used. Permits can be used before their instant, for as long as the requested hold exceeds `hold`.
    */
   readonly units: readonly InstantPermits[]
-  /** For how long from its instant each permit can be used: milliseconds. */
+  /** For how long from its instant each permit can be used, in milliseconds. */
   readonly hold: number
   /** Until when nothing is given; before `now` when there is no pause. */
   readonly pausedUntil: number
@@ -124,18 +127,18 @@ interface WindowRecord {
   readonly state: unknown
 }
 
-/** How far ahead any process can reserve permits: milliseconds. */
+/** How far ahead any process can reserve permits, in milliseconds. */
 export const FARTHEST = 10_000
-/** By how much the engine's clock can seem to go back without having been set: milliseconds. */
+/** By how much the engine's clock can seem to go back without having been set, in milliseconds. */
 const UNEASE = 1000
 /**
- * How long a limit that no process names any more stays in force: milliseconds. A waiting process, for which nothing
+ * How long a limit that no process names any more stays in force, in milliseconds. A waiting process, for which nothing
  * could be reserved, asks again within half of that.
  */
 const IN_FORCE = 5000
 /** So many sessions are noted that name one limit. */
 const MOST_NAMERS = 16
-/** Shorter than the time between two decisions: milliseconds. */
+/** Shorter than the time between two decisions, in milliseconds. */
 const LEAST_STEP = 0.0005
 /** Maximum number of returned instants that are kept for other processes. */
 const MOST_FREE = 1000
@@ -204,7 +207,7 @@ class ReservationDecision {
   readonly #offset: number
   /** The limits in force. */
   readonly #live: readonly Live[]
-  /** Those that are not, and whose counts go on. */
+  /** Those that are not, and whose counts continue. */
   readonly #past: Live[]
   /** How many of the limits in force are the process's own. */
   readonly #own: number
@@ -213,7 +216,7 @@ class ReservationDecision {
   readonly #session: string
   /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
-  /** For how long a permit can be used from its instant on: milliseconds. */
+  /** For how long a permit can be used from its instant on, in milliseconds. */
   readonly #hold: number
   /**
    * And for how long before it: by how much the hold of the request is longer than the limits by themselves allow for.

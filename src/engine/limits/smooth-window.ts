@@ -5,7 +5,7 @@ import type { Window } from './window.js'
 /** Added to the interval so that `limit` intervals are never a rounding error shorter than the window. */
 const ROUNDING = 1 + 2 ** -50
 
-/** How far apart evenly spaced permits are: milliseconds. @param memory how long a permit stays away. */
+/** How far apart evenly spaced permits are, in milliseconds. @param memory how long a permit stays away. */
 export function intervalOf(limit: number, memory: number): number {
   return (memory / limit) * ROUNDING
 }

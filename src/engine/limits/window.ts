@@ -42,7 +42,7 @@ export interface Window<State = unknown> {
    * @param now when that is decided.
    */
   note(state: State, n: number, at: number, now: number): void
-  /** Goes on with a state that counted the same permits under another limit. For rules with more than a count. */
+  /** Continues with a state that counted the same permits under another limit. For rules with more than a count. */
   takeOver?(state: State): void
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void

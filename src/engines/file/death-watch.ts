@@ -4,7 +4,7 @@ import type { Mailbox } from './mailbox.js'
 
 /** Up to this number of sessions stay watched although no request of this box waits behind them. */
 const MOST_WATCHED = 8
-/** When a request that has sessions before it which are not watched looks again which those are: milliseconds. */
+/** When a request that has sessions before it which are not watched looks again which those are, in milliseconds. */
 const LOOK_AGAIN = 5000
 
 /** What a {@link DeathWatch} needs of the engine. */
@@ -54,7 +54,7 @@ export class DeathWatch {
     }
   }
 
-  /** Takes note of what became of an own request. */
+  /** Takes note of the outcome of an own request. */
   note(operation: Operation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':

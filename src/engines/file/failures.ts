@@ -2,7 +2,7 @@ import { IndeterminateError, SignalboxError, UnavailableError } from '../../erro
 import { DATABASE } from './folder.js'
 import { UnclearCommitError } from './transactions.js'
 
-/** How long an operation waits for the database: milliseconds. */
+/** How long an operation waits for the database, in milliseconds. */
 export const PATIENCE = 10_000
 
 /** What fails when a commit was not written to the disk. */

@@ -69,7 +69,7 @@ export class FileAccess {
     )
   }
 
-  /** Takes away the access that others have to a file of this user: earlier versions made files for everybody. */
+  /** Takes away the access that others have to a file of this user: earlier versions made files for everyone. */
   limitExisting(path: string): void {
     const file = lstatSync(path, { throwIfNoEntry: false })
     if (file?.uid !== process.geteuid?.()) return

@@ -22,7 +22,7 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
-/** How often the files are looked at although nothing is asked: milliseconds. */
+/** How often the files are looked at although nothing is asked, in milliseconds. */
 const LOOK = 1000
 
 /** What is open while the session lasts. */

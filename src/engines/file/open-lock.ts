@@ -15,7 +15,7 @@ const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
  * on this file while it is open, which shows that it lives when its socket file is gone.
  *
  * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters
- * notes in it which files it uses. A later one must not use others, which would be there if somebody had deleted the
+ * notes in it which files it uses. A later one must not use others, which would be there if someone had deleted the
  * files while boxes are open: those boxes would not see what it does, and could delete its log when they close.
  *
  * The lock that SQLite keeps on the database of the boxes is not enough: a process loses it when it closes any other

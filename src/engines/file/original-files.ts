@@ -13,7 +13,7 @@ export interface Original {
 }
 
 /**
- * Files that are in use and must stay where they are. A process that has a file open can go on using it after it was
+ * Files that are in use and must stay where they are. A process that has a file open can keep using it after it was
  * deleted or moved. A process that opens the path after that makes a new file, and the two do not know each other.
  */
 export class OriginalFiles {

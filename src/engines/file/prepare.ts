@@ -152,7 +152,7 @@ function addressesIn(connection: Connection): string[] {
     .map(row => row[0] as string)
 }
 
-/** Throws away what is left of holders and waiters, and goes on with numbers above all that may have been used. */
+/** Throws away what is left of holders and waiters, and continues with numbers above all that may have been used. */
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > '';

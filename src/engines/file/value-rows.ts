@@ -4,7 +4,7 @@ import { Sweep } from './sweep.js'
 
 /** So many ids are looked at together, to find those that can be deleted. */
 const STRETCH = 512
-/** Ids that come together are kept until the same time: milliseconds. */
+/** Ids that come together are kept until the same time, in milliseconds. */
 const PRECISION = 1000
 
 /** The values of the store and the recorded ids. What an operation changes is written by `flush`. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection } from './driver.js'
 import type { WaiterBoard } from './waiter-board.js'
 
-/** How long a process may make one transaction after the other before those that wait go first: milliseconds. */
+/** How long a process may make one transaction after the other before those that wait go first, in milliseconds. */
 const TURN = 1
 /** How long the next in line looks again every SLICE, blocking, before it changes to timers of a millisecond. */
 const EAGER = 10

@@ -89,7 +89,7 @@ export class CallErrors {
     })
   }
 
-  /** An operation was carried out, but too few replicas have it. */
+  /** An operation was executed, but too few replicas have it. */
   unsafe(operation: ScriptOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
     return new IndeterminateError(`${this.#engine} applied the change to ${String(key)}, but ${why}`, {

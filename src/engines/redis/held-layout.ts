@@ -5,7 +5,7 @@ import type { RedisOptions } from './redis-options.js'
 
 /** What a held key looks like, and all that depends on it. */
 export interface HeldLayout {
-  /** Carries out calls. */
+  /** Executes calls. */
   readonly script: Script
   /** The type of a held key: as commands call it, and in words. */
   readonly type: 'string' | 'hash'

@@ -26,7 +26,7 @@ export class HeldText {
   private constructor(
     readonly id: string,
     readonly number: number,
-    /** When it entered the queue, by the server's wall clock: milliseconds. */
+    /** When it entered the queue, by the server's wall clock, in milliseconds. */
     readonly since: number,
     readonly details: string,
   ) {}

@@ -31,7 +31,7 @@ export function linkTo(
   }
 }
 
-/** Makes links over a given client: its connections for commands, and further ones like them for messages. */
+/** Makes links over a existing client: its connections for commands, and further ones like them for messages. */
 export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, timeouts }

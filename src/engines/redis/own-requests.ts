@@ -17,14 +17,14 @@ import type { Group, Names } from './names.js'
  * lost.
  */
 const ALONE_FOR = 20
-/** How long a request outlives its lease in this process's memory: milliseconds. */
+/** How long a request outlives its lease in this process's memory, in milliseconds. */
 const REMEMBERED = 5000
 /** So many requests at least come between two looks for those that can be forgotten. */
 const LEAST_SWEPT = 1024
-/** The pause after an answer was lost until all waiters look: milliseconds. */
+/** The pause after an answer was lost until all waiters look, in milliseconds. */
 const LOST_PAUSE = 100
 
-/** While a subscription is under way, waiters look this often, so that none misses its reservation: milliseconds. */
+/** While a subscription is under way, waiters look this often, so that none misses its reservation, in milliseconds. */
 const LOOK_UNHEARD = CLAIM_WINDOW / 2
 
 /** What is known of a request of this session. */
@@ -95,7 +95,7 @@ export class OwnRequests {
     }
   }
 
-  /** An operation was carried out. @returns the outcome for its caller. */
+  /** An operation was executed. @returns the outcome for its caller. */
   settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':

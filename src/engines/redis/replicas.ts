@@ -1,7 +1,7 @@
 import type { Reply } from './clients/connection.js'
 import type { Answered, ServerCommands } from './clients/redis-link.js'
 
-/** How long replicas may take to have what they must: milliseconds. */
+/** How long replicas may take to have what they must, in milliseconds. */
 const PATIENCE = 1000
 
 /** Why what was done may be lost with the server. */
@@ -42,8 +42,8 @@ export class Replicas {
 }
 
 /**
- * What is asked of one server: one question at a time. The server carries out nothing else that comes over the
- * connection until it has answered, so all calls that have to ask meanwhile share the next question.
+ * What is asked of one server: one question at a time. The server executes nothing else that comes over the connection
+ * until it has answered, so all calls that have to ask meanwhile share the next question.
  */
 class Questions {
   readonly #server: ServerCommands

@@ -13,7 +13,7 @@ import type { Replicas } from './replicas.js'
 
 /**
  * Maximum number of operations in one call; the others of a tick follow in the next. So the server is kept from others
- * for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
+ * for a moment only, and works on one call while this process continues with what another has brought: with all in one,
  * each of the two would wait for the other.
  */
 const MOST_OPERATIONS = 16
@@ -31,7 +31,7 @@ export interface ScriptCallsParts {
 
 /** What a call reports besides its answers. */
 export interface CallListener {
-  /** An operation was carried out. @returns the outcome for its caller. */
+  /** An operation was executed. @returns the outcome for its caller. */
   settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown
   /** There is a message for a request of this session. */
   hint(text: string): void
@@ -55,7 +55,7 @@ interface Queue {
   inFlight: number
 }
 
-/** Carries out operations by the script, those of one tick and one group in one call. */
+/** Executes operations by the script, those of one tick and one group in one call. */
 export class ScriptCalls {
   readonly #parts: ScriptCallsParts
   #caller: Caller | undefined
@@ -72,7 +72,7 @@ export class ScriptCalls {
     this.#caller = caller
   }
 
-  /** Carries out an operation, whose keys are all in the group. Rejects as the contract says. */
+  /** Executes an operation, whose keys are all in the group. Rejects as the contract says. */
   send(group: Group, operation: ScriptOperation, ballot?: Ballot): Promise<unknown> {
     const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
     return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))

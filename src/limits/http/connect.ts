@@ -48,7 +48,7 @@ export function limitRequests<Request extends IncomingMessage>(
   }
 }
 
-/** Whether the request may go on; else it is answered. */
+/** Whether the request may continue; otherwise it is answered. */
 function admitted(verdict: Verdict, response: ServerResponse): boolean {
   for (const field of verdict.fields) {
     if (isAdded(field)) response.appendHeader(...field)

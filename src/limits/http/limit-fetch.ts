@@ -85,7 +85,7 @@ export function limitFetch<Fetch extends typeof fetch>(
     const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
     let permit = await acquired(limiter, signal, wait)
     for (let tries = 1; ; tries++) {
-      // The limiter has given the permit, and the caller gave up before it could go on.
+      // The limiter has given the permit, and the caller gave up before it could continue.
       if (signal?.aborted) {
         await permit.refund()
         throw signal.reason

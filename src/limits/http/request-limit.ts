@@ -10,7 +10,7 @@ export interface RequestLimiter {
   decide(): RequestDecision | Promise<RequestDecision>
 }
 
-/** Whether a request may go on, and what that leaves of the limits: both of the same moment. */
+/** Whether a request may continue, and what that leaves of the limits: both of the same moment. */
 export interface RequestDecision {
   readonly permit: RequestPermit | undefined
   /** What the next request would meet; undefined while that is not known. */
@@ -59,7 +59,7 @@ const REFUSED = 429
 
 /** The problem type of the IETF's draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
-/** The least `Retry-After` of a refusal: seconds. */
+/** The least `Retry-After` of a refusal, in seconds. */
 const LEAST_RETRY = 1
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */

@@ -74,7 +74,7 @@ export class Keys {
   }
 }
 
-/** The limiter of one key. It holds only the key, so it can be kept for ever while the count is forgotten. */
+/** The limiter of one key. It holds only the key, so it can be kept forever while the count is forgotten. */
 class KeyLimiter extends WaitingLimiter {
   readonly #keys: Keys
   readonly #key: string

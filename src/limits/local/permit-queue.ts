@@ -30,9 +30,9 @@ export interface Source {
   give(waiter: PermitWaiter, late: number): Permit | undefined
 }
 
-/** By how much a timer can be late without shifting what is evenly spaced: milliseconds. */
+/** By how much a timer can be late without shifting what is evenly spaced, in milliseconds. */
 const LATENESS = 5
-/** How long the wall clock is trusted to run like the other one: milliseconds. */
+/** How long the wall clock is trusted to run like the other one, in milliseconds. */
 const LONGEST_NAP = 60_000
 
 /**

@@ -9,7 +9,7 @@ export class SteadyClock {
   #latest = -Infinity
 
   /**
-   * @param tolerance by how much a reading may be too early: milliseconds.
+   * @param tolerance by how much a reading may be too early, in milliseconds.
    * @param onSetBack is called whenever a reading shows that the clock was set back.
    */
   constructor(clock: { now(): number }, tolerance: number, onSetBack: () => void) {

@@ -53,7 +53,7 @@ export interface BoxTerms {
   readonly windows: readonly WindowDefinition[]
   /** The most permits that can be given together. */
   readonly most: number
-  /** How far ahead permits are reserved: milliseconds. */
+  /** How far ahead permits are reserved, in milliseconds. */
   readonly horizon: number
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
   readonly hold: number

@@ -21,7 +21,7 @@ import { NOW, type BoxPermits } from './box-permits.js'
 import { limiterId } from './limiter-id.js'
 import { ReservationClient } from './reservation-client.js'
 
-/** Whether a caller may go on now, and what that leaves: both from the same answer of the engine. */
+/** Whether a caller may continue now, and what that leaves: both from the same answer of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
   /** As of any limiter; undefined where this process decided alone, because the engine can't be asked. */
   readonly explanation: Explanation | undefined
@@ -45,9 +45,9 @@ export interface KeyedBoxLimiter {
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
    * served; processes take turns. With a `concurrency` the caller waits for a permit of that first, and `wait` is for
-   * both together. That permit is leased: a process that does not renew it for 30 seconds loses it, although
-   * the call may go on. Rejects with TimedOutError when `wait` is over, or as soon as the engine says that it can't be
-   * met (BusyError for a wait of 0), BusyError when too many callers wait, AbortedError, and as `tryAcquire` does.
+   * both together. That permit is leased: a process that does not renew it for 30 seconds loses it, although the call
+   * may continue. Rejects with TimedOutError when `wait` is over, or as soon as the engine says that it can't be met
+   * (BusyError for a wait of 0), BusyError when too many callers wait, AbortedError, and as `tryAcquire` does.
    */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
@@ -90,7 +90,7 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   key(key: string): KeyedBoxLimiter
   /**
    * Changes a limit for this box, for all keys, until the limiter is closed. Permits that were already given count.
-   * Waiters go on waiting, but one that wants more permits than the limit is now is rejected with an
+   * Waiters keep waiting, but one that wants more permits than the limit is now is rejected with an
    * InvalidArgumentError. As long as other processes name another limit, both hold. A greater limit holds as soon as
    * all processes that named the old one name it, or five seconds after the last of them has named the old one.
    * @param per which of the limits, where there are several.
@@ -99,8 +99,8 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   setLimit(limit: number, per?: Duration): void
   /**
    * Gives no more permits in this box. Waiters here are rejected with a ClosedError, unless `drain` lets them have
-   * their turn first; other processes go on. A permit in use counts for a `concurrency` until it is released. Resolves
-   * when no waiter is left here.
+   * their turn first; other processes continue. A permit in use counts for a `concurrency` until it is released.
+   * Resolves when no waiter is left here.
    * @throws InvalidArgumentError
    */
   close(options?: LimiterCloseOptions): Promise<void>
@@ -174,7 +174,7 @@ export class BoxLimiters {
   /**
    * Ends one limiter and those of its keys.
    * @param closed the error for later callers.
-   * @param patience how long waiters may go on: milliseconds.
+   * @param patience how long waiters may continue, in milliseconds.
    */
   async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)
@@ -266,7 +266,7 @@ interface Shared {
 }
 
 /**
- * The limiter of one key. It holds only name and options, so it can be kept for ever while its counts are forgotten.
+ * The limiter of one key. It holds only name and options, so it can be kept forever while its counts are forgotten.
  */
 class OfKey implements KeyedBoxLimiter {
   readonly #shared: Shared

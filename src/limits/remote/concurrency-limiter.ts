@@ -247,7 +247,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#letGo()
   }
 
-  /** Lets waiters go on without a slot while the engine can't give any. */
+  /** Lets waiters continue without a slot while the engine can't give any. */
   #letGo(): void {
     if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
   }

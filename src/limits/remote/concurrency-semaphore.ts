@@ -95,7 +95,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
 
   /** Gives back a slot. */
   release(): void {
-    // A slot that the engine has given up counts no more; the others go on counting. So a lost one is given back first.
+    // A slot that the engine has given up counts no more; the others keep counting. So a lost one is given back first.
     const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
     this.#giveBack(this.#inUse.splice(lost, 1)[0]!)
   }

@@ -4,7 +4,7 @@
 const WHILE = 2000
 /** The hold is longer than the measure by this factor, because the next answer may take a little longer. */
 const MARGIN = 1.15
-/** The permits of an engine that is farther away are over when they come: milliseconds. */
+/** The permits of an engine that is farther away are over when they come, in milliseconds. */
 const MOST = 2000
 
 /**

@@ -47,8 +47,8 @@ export class PollSchedule {
   }
 
   /**
-   * How far ahead to reserve: milliseconds. A process that has waited for longer reaches further ahead than others, so
-   * it comes before them.
+   * How far ahead to reserve, in milliseconds. A process that has waited for longer reaches further ahead than others,
+   * so it comes before them.
    */
   horizon({ horizon }: BoxTerms, now: number): number {
     return this.#beyondSince === undefined ? horizon : horizon + Math.min(now - this.#beyondSince, horizon)

@@ -69,7 +69,7 @@ export class ReservationCalls {
     return Math.floor(most / this.#contenders + Math.random())
   }
 
-  /** @param horizon how far ahead to reserve: milliseconds. */
+  /** @param horizon how far ahead to reserve, in milliseconds. */
   ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<Reservation> {
     const { units = [], returns = [], pause, explain } = wanted
     const { session } = this.#source

@@ -351,7 +351,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     }
   }
 
-  /** Has a waiter go on without the engine, for what is left of its wait. */
+  /** Has a waiter continue without the engine, for what is left of its wait. */
   #goWithout(waiter: PermitWaiter): void {
     const now = this.#calls.answeredAt
     const { priority } = waiter.rank!

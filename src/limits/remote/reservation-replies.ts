@@ -60,7 +60,7 @@ export class ReservationReplies {
   settle(reserved: Reserved, decided: Decided, { terms, hold, units, waiters, isOutdated }: Asked): void {
     // The first units are of waiters that have a permit already.
     const earlier = reserved.units.length - units.length
-    // How many permits earlier waiters go on waiting for, by size: waiters of one size are served in order.
+    // How many permits earlier waiters keep waiting for, by size: waiters of one size are served in order.
     const behind = new Map<number, number>()
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits

@@ -41,7 +41,7 @@ export function stretchOf(
   }
 }
 
-/** How long before their instants permits can be used that were asked for with a hold: milliseconds. */
+/** How long before their instants permits can be used that were asked for with a hold, in milliseconds. */
 function leadOf({ hold }: Reserved, asked: number): number {
   return Math.max(asked - hold, 0)
 }

@@ -9,7 +9,7 @@ import type { Times } from '../local/times.js'
 const BEGUN = 0
 const ENDS = 1
 
-/** A shorter wait could be lost in rounding: milliseconds. */
+/** A shorter wait could be lost in rounding, in milliseconds. */
 const SHORTEST_WAIT = 0.001
 
 /** A period as the threads have begun it. */

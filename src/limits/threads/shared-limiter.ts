@@ -68,7 +68,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
 
   /**
    * Ends the part of this thread. Waiters here are rejected with a ClosedError, unless `drain` lets them have their
-   * turn first. Other threads go on.
+   * turn first. Other threads continue.
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {

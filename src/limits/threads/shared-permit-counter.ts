@@ -11,7 +11,7 @@ import { MOST_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
-/** How long a thread may leave permits lying before other threads go on without it: milliseconds. */
+/** How long a thread may leave permits lying before other threads continue without it, in milliseconds. */
 const PATIENCE = 150
 /** Time after which such permits are looked for, in milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70

@@ -147,8 +147,8 @@ export class SharedRing {
     const lap = this.#lapOf(grant)
     while (true) {
       const before = Atomics.load(this.#slots, slot)
-      // Read after the whole word. Laps only go on: if this half is of the lap before, the whole was of that lap, too,
-      // or is overwritten already, which the exchange finds out.
+      // Read after the whole word. Laps only increase: if this half is of the lap before, the whole was of that lap,
+      // too, or is overwritten already, which the exchange finds out.
       const high = Atomics.load(this.#halves, 2 * slot + HIGH)
       if (high >>> HIGH_NUMBER_BITS !== ((lap - 1) & (TAGS - 1))) return false
       // A time that a refund moves meanwhile is of the lap before, too.

@@ -6,7 +6,7 @@ export class SharedSliding extends SharedWindow {
   /** Milliseconds, the guard against jitter included. */
   readonly #memory: number
 
-  /** @param memory how long a permit stays away: milliseconds. */
+  /** @param memory how long a permit stays away, in milliseconds. */
   constructor(limit: number, memory: number, reader: RingReader) {
     super(limit, reader)
     this.#memory = memory

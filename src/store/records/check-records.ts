@@ -15,9 +15,9 @@ interface Clients {
   readonly other: Records
 }
 
-/** How long what the checks leave is kept: milliseconds. */
+/** How long what the checks leave is kept, in milliseconds. */
 const KEPT = 60_000
-/** How long a record is kept that the next call finds on a busy machine, too: milliseconds. */
+/** How long a record is kept that the next call finds on a busy machine, too, in milliseconds. */
 const BRIEFLY = 500
 const WRITERS = 16
 const LONGEST_KEY = 1024

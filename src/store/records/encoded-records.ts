@@ -10,7 +10,7 @@ export interface Sighting {
   readonly version: unknown
 }
 
-/** What became of a compare-and-set. */
+/** The outcome of a compare-and-set. */
 export type Swap =
   | { readonly state: 'written'; readonly now: Sighting }
   | { readonly state: 'refused' }
@@ -22,7 +22,7 @@ export class EncodedRecords {
   readonly #records: Records
   readonly now: () => number
 
-  /** @param now the wall clock: milliseconds. */
+  /** @param now the wall clock, in milliseconds. */
   constructor(records: Records, now: () => number) {
     this.#records = records
     this.now = now

@@ -10,7 +10,7 @@ export interface KeyRecord {
   readonly token: bigint
   /** The ids of changes that were committed, with the wall-clock time until which each is kept. */
   readonly ids: ReadonlyMap<string, number>
-  /** What became of the last attempts that were decided in this record, the newest first. */
+  /** The outcome of the last attempts that were decided in this record, the newest first. */
   readonly decided: readonly string[]
   /** The wall-clock time until which a record without value is kept, unless one of its ids is kept for longer. */
   readonly until: number
@@ -39,7 +39,7 @@ export interface Primary extends Stamped {
   readonly state: 'pending' | 'aborted' | 'committed'
   /** The other keys. */
   readonly others: readonly string[]
-  /** What becomes of the other keys; empty until it is committed. */
+  /** The outcome of the other keys; empty until it is committed. */
   readonly changes: ReadonlyMap<string, Change>
 }
 

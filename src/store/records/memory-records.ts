@@ -7,7 +7,7 @@ export function memoryRecords(): Records<number> {
 
 class MemoryRecords implements Records<number> {
   readonly #records = new Map<string, FoundRecord<number>>()
-  /** Until when records are kept, unless for ever: times of `performance.now()`, in the order of their writing. */
+  /** Until when records are kept, unless forever: times of `performance.now()`, in the order of their writing. */
   readonly #passing = new Map<string, number>()
   #version = 0
 

@@ -9,7 +9,7 @@ import { EncodedRecords, type Sighting } from './encoded-records.js'
 
 /** What the protocol takes from outside, so that a test can give it. */
 export interface Surroundings {
-  /** The wall clock: milliseconds. */
+  /** The wall clock, in milliseconds. */
   readonly now: () => number
   /** A text that no attempt ever had. */
   readonly newAttempt: () => string

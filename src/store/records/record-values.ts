@@ -41,8 +41,8 @@ export class RecordValues implements Values {
 
   async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
     this.#assertOpen()
-    const carryOut = (): Promise<CommitOutcome> => this.#transactions.write(write, version, retention)
-    return version === undefined ? this.#writes.run(write.key, carryOut) : carryOut()
+    const execute = (): Promise<CommitOutcome> => this.#transactions.write(write, version, retention)
+    return version === undefined ? this.#writes.run(write.key, execute) : execute()
   }
 
   async hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues> {

@@ -12,7 +12,7 @@ import {
 import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 
 /**
- * The kind of caller that looks at a record. It decides what becomes of a transaction that is neither committed nor
+ * The kind of caller that looks at a record. It decides the outcome of a transaction that is neither committed nor
  * aborted. A reader leaves it alone and sees what was before it. A writer aborts it. A holder, named by its token,
  * aborts it if its token is smaller.
  */

@@ -46,9 +46,8 @@ export function sameValues(one: ReadonlyMap<string, number>, other: ReadonlyMap<
 }
 
 /**
- * Whether the actions can have happened one after the other, each whole: all that are said to be committed, none that
- * was refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token
- * first.
+ * Whether the actions can have happened one after another, each whole: all that are said to be committed, none that was
+ * refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token first.
  */
 export function canHaveHappened(begin: State, end: State, told: readonly Told[]): boolean {
   const left = told.filter(({ outcome }) => outcome !== 'refused')

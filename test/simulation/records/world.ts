@@ -1,6 +1,6 @@
 import type { FoundRecord, Records } from '../../../src/store/records/records.js'
 
-/** A remote call that waits to be carried out. */
+/** A remote call that waits to be executed. */
 interface Call {
   readonly process: number
   readonly key: string
@@ -28,7 +28,7 @@ export type Ending =
   { readonly state: 'done'; readonly result: unknown } | { readonly state: 'failed'; readonly error: unknown }
 
 /**
- * Processes around one store, which stand still at each remote call until it is chosen to be carried out. The store
+ * Processes around one store, which stand still at each remote call until it is chosen to be executed. The store
  * compares whole texts, as the least capable that is allowed: a text that comes back is a version that comes back.
  */
 export class World {
@@ -60,7 +60,7 @@ export class World {
     }
   }
 
-  /** Lets every process go on until it waits for a call or has ended. */
+  /** Lets every process continue until it waits for a call or has ended. */
   settle(): Promise<void> {
     return new Promise(resolve => setImmediate(resolve))
   }
@@ -70,7 +70,7 @@ export class World {
     return this.#calls.length === 0
   }
 
-  /** Equal for worlds that can go on in the same ways. */
+  /** Equal for worlds that can continue in the same ways. */
   key(faults: number): string {
     const texts = [...this.texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, text]) => `${key}=${text}`)
     const parts = [...texts, ...this.#calls.map(title).sort(), '~', ...this.#underWay.map(title).sort()]
@@ -85,7 +85,7 @@ export class World {
   }
 
   /**
-   * All that can happen next, calls that are answered first. What a process asks for at the same time is carried out in
+   * All that can happen next, calls that are answered first. What a process asks for at the same time is executed in
    * the order in which it asked; a crash or a lost connection leaves the rest on its way.
    */
   choices(faults: 'crashes' | 'all'): Choice[] {
@@ -94,7 +94,7 @@ export class World {
     )
     calls.sort((one, other) => one.process - other.process)
     return [
-      ...calls.map(call => this.#choice(`do ${title(call)}`, () => this.#carryOut(call, true))),
+      ...calls.map(call => this.#choice(`do ${title(call)}`, () => this.#execute(call, true))),
       ...this.#underWay.map(call => this.#choice(`late ${title(call)}`, () => this.#arrive(call))),
       ...calls.map(({ process }) => this.#fault(`crash p${process}`, () => this.#crash(process))),
       ...calls.flatMap(call => (faults === 'all' ? this.#faultsOf(call) : [])),
@@ -106,7 +106,7 @@ export class World {
     if (!call.write) return [unsent]
     return [
       unsent,
-      this.#fault(`unanswered ${title(call)}`, () => this.#carryOut(call, false)),
+      this.#fault(`unanswered ${title(call)}`, () => this.#execute(call, false)),
       this.#fault(`delay ${title(call)}`, () => {
         this.#fail(call)
         this.#underWay.push(call)
@@ -122,7 +122,7 @@ export class World {
     return { name, isFault: true, happen }
   }
 
-  #carryOut(call: Call, isAnswered: boolean): void {
+  #execute(call: Call, isAnswered: boolean): void {
     const reply = this.#apply(call)
     if (!isAnswered) return this.#fail(call)
     this.#remember(call, JSON.stringify(reply) ?? 'nothing')

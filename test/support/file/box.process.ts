@@ -48,7 +48,7 @@ function held(name: string): WriteGrant {
 
 /** The commands for a box in a process or thread of its own. */
 const verbs = {
-  /** Goes on as another user, for good. What a user without rights may not read must be loaded before. */
+  /** Continues as another user, for good. What a user without rights may not read must be loaded before. */
   async become(user: number): Promise<void> {
     await loadSqlite()
     await import('../../../src/engines/file/open.js')
@@ -172,7 +172,7 @@ const verbs = {
   async close(): Promise<void> {
     await opened().close()
   },
-  /** Starts a process that does nothing until it is killed; gives its id. It ends by itself after a minute. */
+  /** Starts a process that does nothing until it is killed; returns its id. It ends by itself after a minute. */
   fork(): number {
     const program = 'setTimeout(() => process.exit(), 60_000); process.on("disconnect", () => undefined)'
     return fork('-e', [program], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] }).pid!

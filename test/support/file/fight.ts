@@ -19,7 +19,7 @@ export interface FightOptions {
   readonly threads: number
   /** How often each contender takes its keys. */
   readonly rounds: number
-  /** How long locks outlive a contender where its death is not noticed: milliseconds. */
+  /** How long locks outlive a contender where its death is not noticed, in milliseconds. */
   readonly lease: number
   /** So many rounds of all together lie between two kills: a slow machine must not kill more than it does. */
   readonly killEvery: number
@@ -43,8 +43,8 @@ interface Contender {
 }
 
 /**
- * Contenders in processes and threads fight for keys, and now and then one is killed and replaced, which goes on where
- * the dead one was. Ends when all have been through all their rounds.
+ * Contenders in processes and threads fight for keys, and now and then one is killed and replaced, which continues
+ * where the dead one was. Ends when all have been through all their rounds.
  */
 export async function fight(options: FightOptions): Promise<FightResult> {
   const journal = new Journal(options.journal)

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
 
-/** What a writer says of itself, so that it is known even when the writer is killed: milliseconds. */
+/** What a writer says of itself, so that it is known even when the writer is killed, in milliseconds. */
 export interface Mark {
   /** Since when it waits for the database: clock time, 0 while it does not. */
   since: number

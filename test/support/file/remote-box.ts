@@ -155,7 +155,7 @@ export class RemoteBox {
     this.#child.kill('SIGSTOP')
   }
 
-  /** Lets a stopped process go on. */
+  /** Lets a stopped process continue. */
   thaw(): void {
     this.#child.kill('SIGCONT')
   }

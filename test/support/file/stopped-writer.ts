@@ -27,7 +27,7 @@ export class StoppedWriter {
 
   /** Lets it end its transaction, also when it has not stopped yet. */
   goOn(): void {
-    // A signal to go on that comes before the one to stop has no effect, so it is sent until there is one.
+    // A signal to continue that comes before the one to stop has no effect, so it is sent until there is one.
     const again = setInterval(() => this.#child.kill('SIGCONT'), 20)
     void this.#end.then(() => clearInterval(again))
   }

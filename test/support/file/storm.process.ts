@@ -6,7 +6,7 @@
 import { systemClock } from '../../../src/clock.js'
 import { open, TimedOutError } from '../../../src/index.js'
 
-/** What became of the tasks. */
+/** The outcome of the tasks. */
 export interface StormReport {
   /** How often a task had the key, and how often it gave up. */
   readonly served: number

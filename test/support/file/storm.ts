@@ -14,12 +14,12 @@ export interface StormOptions {
   readonly processes: number
   /** In each process. */
   readonly tasks: number
-  /** How long each task waits at a time: milliseconds. */
+  /** How long each task waits at a time, in milliseconds. */
   readonly wait: number
   readonly duration: number
 }
 
-/** What became of processes full of tasks that all wanted one key for a moment. Times in milliseconds. */
+/** The outcome of processes full of tasks that all wanted one key for a moment. Times in milliseconds. */
 export interface StormResult extends StormReport {
   /** The longest wait of another box for another key, and how often it had that key. */
   readonly longestWait: number

@@ -22,7 +22,7 @@ export interface CallOptions {
   readonly options: BoxLimiterOptions & { readonly limit: number; readonly per: number }
   readonly processes: number
   readonly tasks: number
-  /** From when all processes call: milliseconds. */
+  /** From when all processes call, in milliseconds. */
   readonly duration: number
   readonly stops: Stops
 }
@@ -89,7 +89,7 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
   }
 }
 
-/** The processes are stopped one after the other. @param end of it all: clock time. */
+/** The processes are stopped one after another. @param end of it all: clock time. */
 async function stopAgainAndAgain(
   child: ChildProcess,
   { processes, stopped, between }: Stops,
@@ -125,7 +125,7 @@ export function mostWithin(times: readonly number[], length: number): number {
   return most
 }
 
-/** By how much the way to the service took longer for some calls than for others: milliseconds. */
+/** By how much the way to the service took longer for some calls than for others, in milliseconds. */
 export function jitterOf({ arrivals }: Seen): number {
   const ways = arrivals.map(({ at, sentAt }) => at - sentAt)
   return Math.max(...ways) - Math.min(...ways)

@@ -11,7 +11,7 @@ import type { SharerTask, SharerTimes } from './threads.js'
  * wall clock, which all threads read alike.
  */
 const { handle, stalls, refunds, seed } = workerData as SharerTask
-/** The last reading of the clock: when a caller goes on, it is the one with which its permit was given. */
+/** The last reading of the clock: when a caller continues, it is the one with which its permit was given. */
 let lastRead = 0
 const { now } = sharedClock
 sharedClock.now = () => (lastRead = now())

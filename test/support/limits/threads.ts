@@ -29,9 +29,9 @@ export interface SharerTimes {
 export interface ShareOptions {
   readonly limits: SharedLimiterOptions
   readonly threads: number
-  /** How long all of them take permits: milliseconds. */
+  /** How long all of them take permits, in milliseconds. */
   readonly duration: number
-  /** How long the first thread stands still again and again: milliseconds. */
+  /** How long the first thread stands still again and again, in milliseconds. */
   readonly stalls?: number
   readonly refunds?: boolean
 }

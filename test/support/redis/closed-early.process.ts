@@ -61,7 +61,7 @@ async function closeBehind(
   await closeAfter(opened.box, after)
 }
 
-/** The connections that are there go on; new ones lead to a server that never answers. */
+/** The connections that are there continue; new ones lead to a server that never answers. */
 function ofNewConnections(network: Proxy): void {
   network.target = port
 }

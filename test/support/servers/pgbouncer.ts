@@ -26,7 +26,7 @@ export class PgBouncer extends ServerProcess {
       'unix_socket_dir =',
       'auth_type = any',
       `pool_mode = ${mode}`,
-      // A server that was down is tried again soon: seconds.
+      // A server that was down is tried again soon, in seconds.
       'server_login_retry = 0.1',
       // A connection keeps what it has compiled of the schema of each test, and a new schema is checked against that.
       'server_lifetime = 2',

@@ -22,7 +22,7 @@ export function faultless(days: number): Partial<Report> {
   }
 }
 
-/** A run that takes longer is killed, unless a test gives it another limit: milliseconds. */
+/** A run that takes longer is killed, unless a test gives it another limit, in milliseconds. */
 export const TIME_LIMIT = 120_000
 
 interface Ended {

@@ -90,7 +90,7 @@ test.each([
   ])
 })
 
-test('a subject that can not start is broken, and the others go on', async () => {
+test('a subject that can not start is broken, and the others continue', async () => {
   const absent: Subject = { name: 'absent', start: () => Promise.reject(new Error('there is no java')) }
   const samples = await run(absent, subject('b'))
   expect(samples[0]!.samples.map(({ broken }) => broken)).toEqual(['it failed: there is no java'])

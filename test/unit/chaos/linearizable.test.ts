@@ -60,7 +60,7 @@ test('a long history of many at once is decided', () => {
   expect(linearizable(1, operations)).toBe('no')
 })
 
-/** Tries all orders, one after the other. */
+/** Tries all orders, one after another. */
 function someOrder(state: number, left: readonly Operation<number>[]): boolean {
   const must = left.filter(({ until }) => until !== undefined)
   if (must.length === 0) return true

@@ -422,7 +422,7 @@ describe('an answer that comes late', () => {
     expect(() => next.value!.assertHeld()).toThrow(LostError)
   })
 
-  test('a caller with another lease keeps its place while the engine is out of reach', async () => {
+  test('a caller with another lease keeps its place while the engine is unreachable', async () => {
     const { clock, engine, acquire } = await start()
     acquire({ wait: 50, lease: 60_000 })
     const { operation, answer } = engine.take('enqueue')
@@ -818,7 +818,7 @@ describe('turns', () => {
     return { clock, engine, acquire, waiting, id: operation.next.id }
   }
 
-  test('a grant without other waiters goes on, and hints are read every 16 turns or 5 ms', async () => {
+  test('a grant without other waiters continues, and hints are read every 16 turns or 5 ms', async () => {
     const { clock, engine, waiting, id } = await alone(40)
     for (let turn = 0; turn < 20; turn++) {
       const released = new Outcome(waiting[turn]!.value!.release())
@@ -856,7 +856,7 @@ describe('turns', () => {
     expect(waiting[1]!.settled).toBe(false)
   })
 
-  test('a grant without other waiters goes on as far as its number has room for turns', async () => {
+  test('a grant without other waiters continues as far as its number has room for turns', async () => {
     const { engine, waiting } = await alone(1025)
     for (let turn = 0; turn < 1023; turn++) await waiting[turn]!.value!.release()
     expect(waiting[1023]!.value!.token).toBe(10n * 1024n - 1n)
@@ -1047,7 +1047,7 @@ describe('turns', () => {
 })
 
 describe('a grant that is lost', () => {
-  test('its queue goes on at once, without waiting for its user', async () => {
+  test('its queue continues at once, without waiting for its user', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7, { lease: 1000, renew: false })
     const waiting = acquire()
@@ -1065,7 +1065,7 @@ describe('a grant that is lost', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('its queue goes on when the engine says that it was taken away', async () => {
+  test('its queue continues when the engine says that it was taken away', async () => {
     const { engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()

@@ -47,7 +47,7 @@ describe.concurrent('deadlocks of nested locks', () => {
     expect(await read.run(() => read.run(() => 'inside'))).toBe('inside')
   })
 
-  test('of two tasks that wait for each other, one gets a DeadlockError and the other goes on', async ({
+  test('of two tasks that wait for each other, one gets a DeadlockError and the other continues', async ({
     boxes,
   }) => {
     const box = await boxes.open()

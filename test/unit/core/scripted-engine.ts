@@ -30,7 +30,7 @@ export class ScriptedEngine implements Engine {
   /** All that was ever asked, in order. */
   readonly asked: Operation[] = []
   readonly #open: Question<Operation['type']>[] = []
-  /** Whether what is asked still waits to be carried out. */
+  /** Whether what is asked still waits to be executed. */
   congested = false
 
   join(_: SessionInfo, listener: Listener): void {

@@ -20,7 +20,7 @@ async function start(...keys: string[]) {
     }),
   )
   onTestFinished(() => expect(engine.open).toBe(0))
-  /** Goes on until the next look begins, and gives the keys that it reads. */
+  /** Continues until the next look begins, and gives the keys that it reads. */
   const looks = (): readonly string[] => {
     clock.advance(clock.nextAt()! - clock.now())
     return asked(engine)
@@ -83,7 +83,7 @@ test('a look that fails is repeated', async () => {
   expect(told.get('a')).toEqual([1])
 })
 
-test('a thousand keys are read in parts, one after the other', async () => {
+test('a thousand keys are read in parts, one after another', async () => {
   const keys = Array.from({ length: 1000 }, (_, index) => `k${index}`)
   const { engine, told, looks } = await start(...keys)
   const read = [...looks()]

@@ -8,11 +8,11 @@ import { LockTable, type Effect, type Request } from '../../../src/engine/lock-t
 import { NaiveTable } from './naive-table.js'
 
 const KEYS = ['a', 'b', 'c', 'd'] as const
-/** A failure is made smaller for no longer than this: milliseconds. */
+/** A failure is made smaller for no longer than this, in milliseconds. */
 const MOST_TIME = 20_000
 const SESSIONS = ['s0', 's1', 's2'] as const
 
-/** One step: time goes on, then something is asked of the request that `which` points at. */
+/** One step: time continues, then something is asked of the request that `which` points at. */
 interface Step {
   readonly after: number
   readonly type: LockOperation['type']

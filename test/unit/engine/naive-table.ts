@@ -54,7 +54,7 @@ export class NaiveTable {
   }
 
   /**
-   * Carries out an operation.
+   * Executes an operation.
    *
    * @param remnants ids of expired requests that the real table has not dropped yet
    */

@@ -47,7 +47,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       type: fc.constant('acquire' as const),
       n: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 4 })),
       count: fc.integer({ min: 1, max: 12 }),
-      // What a caller does before the next one goes on: milliseconds.
+      // What a caller does before the next one continues, in milliseconds.
       work: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 90 })),
     }),
   },

@@ -14,7 +14,7 @@ import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
 
-/** A process that can be stopped: then no timer runs and no answer comes until it goes on. */
+/** A process that can be stopped: then no timer runs and no answer comes until it continues. */
 class Process implements Clock {
   stoppedUntil = -Infinity
   readonly limiter: BoxLimiter

@@ -64,7 +64,7 @@ describe('concurrency of a box', () => {
     expect(await shares(other)).toBe(1)
     second.release()
     await pass(clock, 1)
-    // The one that is left is of the first call, which goes on.
+    // The one that is left is of the first call, which continues.
     expect(await shares(other)).toBe(1)
     first.release()
     await pass(clock, 1)
@@ -113,9 +113,9 @@ describe('concurrency of a box', () => {
     const { clock, join } = scene()
     const [box, engine] = await join()
     const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
-    engine.intercept = async (_, carryOut) => {
+    engine.intercept = async (_, execute) => {
       await new Promise<void>(resolve => clock.after(10, resolve))
-      return carryOut()
+      return execute()
     }
     const tried = limiter.tryAcquire()
     await pass(clock, 5)
@@ -192,11 +192,11 @@ describe('concurrency of a box', () => {
       for (let index = 0; index < 3; index++) {
         const [box, engine] = await join()
         boxes.push(box)
-        engine.intercept = async (operation, carryOut) => {
+        engine.intercept = async (operation, execute) => {
           const way = (): Promise<void> =>
             new Promise(resolve => clock.after([0, 0.5, 3, 20][random.below(4)]!, resolve))
           await way()
-          const outcome = await carryOut()
+          const outcome = await execute()
           await way()
           if (operation.type === 'enqueue' && random.below(20) === 0) throw new IndeterminateError('lost')
           return outcome

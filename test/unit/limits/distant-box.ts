@@ -13,7 +13,7 @@ let boxes = 0
 
 /** A process that is so far away from its engine, and has time for timers and answers only now and then. */
 export class DistantBox implements Clock {
-  /** The way of question and answer together: milliseconds. */
+  /** The way of question and answer together, in milliseconds. */
   roundTrip: number
   freeAt: FreeAt = time => time
   /** How often it has asked. */
@@ -60,7 +60,7 @@ export class DistantBox implements Clock {
   async #ask(request: Reserve): Promise<Reservation> {
     this.asked++
     const earliest = this.now()
-    // What is on its way goes on while the process has no time.
+    // What is on its way continues while the process has no time.
     await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2, resolve))
     const reserved = this.#server.decide(request)
     await new Promise<void>(resolve => this.after(this.roundTrip / 2, resolve))

@@ -96,7 +96,7 @@ describe('acquire', () => {
     expect(notes).toEqual(['a 0', 'b 1000', 'c 1000'])
   })
 
-  test('a permit is counted when its caller goes on, not when the line was looked at', async () => {
+  test('a permit is counted when its caller continues, not when the line was looked at', async () => {
     const { clock, limit } = scene({ limit: 3, per: '1s' })
     const at: number[] = []
     // Each caller works for a while before the next one gets its own.
@@ -289,7 +289,7 @@ describe('a wait', () => {
     expect(limit.tryAcquire()).toBeDefined()
   })
 
-  test('that ends lets the next one go on at once, if it can', async () => {
+  test('that ends lets the next one continue at once, if it can', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     limit.tryAcquire(2)
     const controller = new AbortController()
@@ -747,7 +747,7 @@ describe('a clock that was set back', () => {
     expect(limit.tryAcquire()).toBeUndefined()
   })
 
-  test('by little, lets go on as if it stood still', () => {
+  test('by little, lets continue as if it stood still', () => {
     const { clock, limit } = scene({ limit: 2, per: '1s' })
     limit.tryAcquire()
     clock.freeze(-200)

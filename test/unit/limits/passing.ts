@@ -1,11 +1,11 @@
 import type { VirtualClock } from '../../../src/clock.js'
 
-/** Lets everybody go on who can go on without time passing. */
+/** Lets everyone continue who can continue without time passing. */
 export function settled(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** Lets time pass; a task that falls due meanwhile goes on at its time. */
+/** Lets time pass; a task that falls due meanwhile continues at its time. */
 export async function pass(clock: VirtualClock, duration: number): Promise<void> {
   const end = clock.now() + duration
   await settled()

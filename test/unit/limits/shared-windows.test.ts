@@ -171,7 +171,7 @@ describe('threads that share windows of all kinds', () => {
     expect(given).toBeGreaterThan(500)
   })
 
-  test('lose next to nothing of what is given back, with any steps of others in between', () => {
+  test('lose almost nothing of what is given back, with any steps of others in between', () => {
     let refunds = 0
     let lost = 0
     let interrupt = (): void => undefined
@@ -493,7 +493,7 @@ describe('even spacing that threads share', () => {
     expect(one.tryAcquire()).toBeDefined()
   })
 
-  test('goes on soon when a thread was ended before it wrote what it had claimed', () => {
+  test('continues soon when a thread was ended before it wrote what it had claimed', () => {
     const { clock, handle, thread } = scene({ limit: 4, per: '1m', window: 'smooth' })
     const one = thread()
     expect(new SharedRing(handle.ring).claim(0, 2)).toBe(true)
@@ -573,7 +573,7 @@ class Interrupted implements Clock {
   }
 }
 
-/** Threads on one place of which others go on, and time passes, whenever one is between two steps. */
+/** Threads on one place of which others continue, and time passes, whenever one is between two steps. */
 class Crowd {
   readonly #clock: VirtualClock
   readonly #random: Random
@@ -595,7 +595,7 @@ class Crowd {
     if (idle.length > 0) this.#life.act(idle[this.#random.below(idle.length)]!)
   }
 
-  /** To be called between two steps: the others seldom go on there. */
+  /** To be called between two steps: the others seldom continue there. */
   sometimes(): void {
     if (this.#random.below(20) === 0) this.#between()
   }

@@ -84,7 +84,7 @@ test('eight boxes of which five are stopped half of the time use four fifths of 
   expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
 })
 
-test('eight boxes that all go on have equal parts of the limit, and ask twice for each permit', async () => {
+test('eight boxes that all continue have equal parts of the limit, and ask twice for each permit', async () => {
   const all = scene(EIGHT)
   await pass(all.clock, 5000)
   const asked = () => all.boxes.reduce((sum, box) => sum + box.asked, 0)
@@ -97,7 +97,7 @@ test('eight boxes that all go on have equal parts of the limit, and ask twice fo
   expect(all.count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
 })
 
-test('more boxes than the limit has permits have their turn one after the other', async () => {
+test('more boxes than the limit has permits have their turn one after another', async () => {
   const all = scene(
     Array.from({ length: 50 }, () => 3),
     4,
@@ -129,7 +129,7 @@ test('a far box with many callers has what those with few leave', async () => {
   expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.79 * 20 * 200)
 })
 
-test('a box that was stopped once goes on at full speed', async () => {
+test('a box that was stopped once continues at full speed', async () => {
   const { clock, boxes, count } = scene([60])
   await pass(clock, 5000)
   const end = clock.now() + 1500

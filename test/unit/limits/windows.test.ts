@@ -298,7 +298,7 @@ describe('an even spacing', () => {
     )
   })
 
-  test('single permits are evenly spaced for ever', () => {
+  test('single permits are evenly spaced forever', () => {
     const window = new SmoothWindow(3, 1000, 0)
     const state = window.empty()
     const count = new NaiveCount()

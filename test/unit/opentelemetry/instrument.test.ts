@@ -89,7 +89,7 @@ async function ofLocks(box: Box): Promise<void> {
   })
 }
 
-/** A release that fails, and a request while the engine is out of reach. */
+/** A release that fails, and a request while the engine is unreachable. */
 async function ofAnOutage(): Promise<void> {
   const engine = new FaultInjectingEngine(openMemory('memory:'))
   await using box = await open({ engine })

@@ -338,7 +338,7 @@ describe('a spoiled feed', () => {
 })
 
 describe('an invalid feed', () => {
-  test('bad lines are rejected with their numbers and reasons, and the rest goes on', async () => {
+  test('bad lines are rejected with their numbers and reasons, and the rest continues', async () => {
     const { messages, rejections, repairs } = await fixture('broken')
     expect(messages.map(line)).toEqual([
       '6:00 t1#1 create A',

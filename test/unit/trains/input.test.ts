@@ -82,7 +82,7 @@ describe('messages as lines of JSON', () => {
     return { messages, kinds, rejected: rejected.map(({ line, reason }) => `${line}: ${reason}`) }
   }
 
-  test('bad lines are rejected with number and reason, and the rest goes on', async () => {
+  test('bad lines are rejected with number and reason, and the rest continues', async () => {
     const { messages, kinds, rejected } = await read(
       [
         '{"id":"1","type":"create","train":"T","location":"A"}',

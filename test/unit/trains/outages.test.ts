@@ -18,7 +18,7 @@ function start(patience: number) {
   return { outages: new Outages(patience, log, clock), time, events }
 }
 
-/** A task that fails with the errors, one after the other, and then is done. */
+/** A task that fails with the errors, one after another, and then is done. */
 function failing(...errors: Error[]): () => Promise<string> {
   return async () => {
     const error = errors.shift()
@@ -30,7 +30,7 @@ function failing(...errors: Error[]): () => Promise<string> {
 const down = new UnavailableError('down')
 const unclear = new IndeterminateError('unclear')
 
-test('an engine that is out of reach is waited for', async () => {
+test('an engine that is unreachable is waited for', async () => {
   const { outages, events } = start(30_000)
   expect(await outages.sitOut(failing(down, unclear, down))).toBe('done')
   expect(events).toEqual(['engine unreachable', 'engine is back'])

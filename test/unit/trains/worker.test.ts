@@ -346,7 +346,7 @@ describe('a worker', () => {
     expect(sent[1]).toMatchObject({ kind: 'settled', sequences: [10, 11, 12] })
   })
 
-  test('that can not go on reports it', async () => {
+  test('that can not continue reports it', async () => {
     const { it, failures } = worker(() => Promise.reject(new ClosedError('closed')))
     it.work([10], messages.slice(0, 1))
     await it.drain()

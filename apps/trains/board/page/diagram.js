@@ -6,11 +6,11 @@
  */
 
 const SVG = 'http://www.w3.org/2000/svg'
-/** Room around the stations, for their names and for those that wait: pixels. */
+/** Room around the stations, for their names and for those that wait, in pixels. */
 const ROOM = { left: 30, right: 130, top: 110, bottom: 110 }
-/** No diagram is higher: pixels. */
+/** No diagram is higher, in pixels. */
 const HIGHEST = 680
-/** Names as near to another one as this are shown only when the station is chosen: pixels. */
+/** Names as near to another one as this are shown only when the station is chosen, in pixels. */
 const NEAR = 15
 const RADIUS = 6
 const UNSEEN = { x: -1000, y: -1000 }
@@ -81,7 +81,7 @@ export class Diagram {
   }
 
   /**
-   * Where a station is: pixels. One that is not drawn yet can't be seen.
+   * Where a station is, in pixels. One that is not drawn yet can't be seen.
    * @param {number} station
    * @returns {Point}
    */

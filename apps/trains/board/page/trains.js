@@ -5,11 +5,11 @@
  * @typedef {{ at: number, ahead: number[], hop: Hop | undefined, isEast: boolean, isGone: boolean, fades: number }} Train
  */
 
-/** A train takes this long for all that is ahead of it, and between these for one hop: milliseconds. */
+/** A train takes this long for all that is ahead of it, and between these for one hop, in milliseconds. */
 const CATCH_UP = 2400
 const LEAST = 80
 const MOST = 800
-/** How long a train that is gone can still be seen: milliseconds. */
+/** How long a train that is gone can still be seen, in milliseconds. */
 const FADE = 400
 /** More trains are not drawn: a page that was hidden may have missed the end of many. */
 const MOST_DRAWN = 400
@@ -17,7 +17,7 @@ const RADIUS = 4
 /** Distance of a train from its track, in pixels. */
 const BESIDE = 5
 
-/** Draws trains on the network as they go on. */
+/** Draws trains on the network as they move. */
 export class Trains {
   #canvas
   #diagram
@@ -119,7 +119,7 @@ export class Trains {
   }
 
   /**
-   * Where a train is drawn: pixels.
+   * Where a train is drawn, in pixels.
    * @param {Train} train
    * @param {number} now
    */

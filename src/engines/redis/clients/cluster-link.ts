@@ -10,7 +10,7 @@ import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 
 /** So often a command follows a redirection before it fails. */
 const MOST_REDIRECTIONS = 16
-/** Until a command whose keys are on their way to another node is tried again: milliseconds. */
+/** Until a command whose keys are on their way to another node is tried again, in milliseconds. */
 const TRY_AGAIN = 20
 
 /** A link to the masters of a cluster. Commands follow their slots from node to node, live migrations included. */

@@ -18,7 +18,7 @@ export interface ClusterAccess {
   seeds(): Promise<readonly string[]>
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
-  /** A given client that is connected to a node; undefined when there is none. */
+  /** A existing client that is connected to a node; undefined when there is none. */
   server(node: string): ExistingServer | undefined
   /** Makes a connection to a node. */
   connect(node: string): Connect
@@ -40,7 +40,7 @@ interface Node {
 }
 
 /**
- * What sends commands to each node of a cluster. A node to which a given client has no connection gets one of ours:
+ * What sends commands to each node of a cluster. A node to which a existing client has no connection gets one of ours:
  * some clients find a new master only after long, or never.
  */
 export class ClusterNodes {

@@ -57,7 +57,7 @@ export interface Connection {
 
 /** What a try to connect is bound by. */
 export interface Attempt {
-  /** For reaching the server: milliseconds. */
+  /** For reaching the server, in milliseconds. */
   readonly timeLimit: number
   /** Aborted when the connection is not needed any more: then all that was begun is ended. */
   readonly signal: AbortSignal
@@ -69,7 +69,7 @@ export type Connect = (listener: ConnectionListener, attempt: Attempt) => Promis
 /** A client package, as what makes connections. */
 export type ClientPackage = (address: Address, login: Login) => Connect
 
-/** How long a link waits: milliseconds. */
+/** How long a link waits, in milliseconds. */
 export interface Timeouts {
   /** Time limit for a new connection. */
   readonly connect: number

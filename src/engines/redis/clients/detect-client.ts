@@ -13,7 +13,7 @@ import {
   type NodeRedisServer,
 } from './existing-node-redis.js'
 
-/** A given client, by what it is connected to. */
+/** A existing client, by what it is connected to. */
 export type Existing =
   | { readonly kind: 'server'; readonly client: ExistingServer }
   | { readonly kind: 'cluster'; readonly client: ExistingCluster }

@@ -6,18 +6,18 @@ import type { Connect, Reply } from './connection.js'
  */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
-/** What a given client of one server and one of a cluster have in common. */
+/** What a existing client of one server and one of a cluster have in common. */
 interface ExistingClient {
   /** For messages: the address without passwords. */
   readonly name: string
-  /** What the client puts before every key of its own accord, but not before those that are sent through here. */
+  /** What the client puts before every key on its own, but not before those that are sent through here. */
   readonly keyPrefix: string
   readonly status: ClientStatus
   /** Connects a client that is idle. */
   wake(): void
 }
 
-/** A given client that is connected to one server. */
+/** A existing client that is connected to one server. */
 export interface ExistingServer extends ExistingClient {
   /** Rises with each connection of the client; 0 before the first one is ready. */
   readonly epoch: number
@@ -27,7 +27,7 @@ export interface ExistingServer extends ExistingClient {
   connect(node?: string): Connect
 }
 
-/** A given client that is connected to the masters of a cluster. Nodes are named by `host:port`. */
+/** A existing client that is connected to the masters of a cluster. Nodes are named by `host:port`. */
 export interface ExistingCluster extends ExistingClient {
   /** The masters that the client knows, as they are reached from here. */
   nodes(): readonly string[]

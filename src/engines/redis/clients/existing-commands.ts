@@ -8,10 +8,10 @@ import { InFlight } from './in-flight.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
-/** How often a client that is being connected is looked at: milliseconds. */
+/** How often a client that is being connected is looked at, in milliseconds. */
 const LOOK = 10
 
-/** What commands over a given client are made of. */
+/** What commands over a existing client are made of. */
 export interface ExistingCommandsParts {
   readonly name: string
   readonly client: ExistingServer

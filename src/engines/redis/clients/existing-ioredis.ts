@@ -63,7 +63,7 @@ export class ExistingIoredis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: IoredisServer
-  /** The client without what it would do to commands of its own accord: prefixes and pipelines. */
+  /** The client without what it would do to commands on its own: prefixes and pipelines. */
   readonly #bare: IoredisServer
 
   constructor(client: IoredisServer) {

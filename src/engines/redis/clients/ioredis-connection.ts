@@ -55,7 +55,7 @@ export function ioredisPackage(Redis: IoredisClass): ClientPackage {
   }
 }
 
-/** Rejects when the password is wrong or the database unknown, after which ioredis would go on. */
+/** Rejects when the password is wrong or the database unknown, after which ioredis would continue. */
 async function logIn(connection: Connection, { username, password, database }: Login): Promise<void> {
   const steps: string[][] = []
   if (password !== undefined)
@@ -74,7 +74,7 @@ export async function connectIoredis(
   let isReady = false
   client.on('error', (error: unknown) => {
     failure ??= error
-    // After its connection stands it reports only what it can't go on after.
+    // After its connection stands it reports only what it can't continue after.
     if (isReady) end(client)
   })
   client.on('end', () => {

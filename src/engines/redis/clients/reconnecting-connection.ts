@@ -30,8 +30,8 @@ export async function assertReady(connection: Connection): Promise<void> {
 }
 
 /**
- * Connections to one server, one after the other: when one is lost the next is made. No command is ever kept for later
- * or sent twice. What isn't in use keeps no process alive.
+ * Connections to one server, one after another: when one is lost the next is made. No command is ever kept for later or
+ * sent twice. What isn't in use keeps no process alive.
  */
 export class ReconnectingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts

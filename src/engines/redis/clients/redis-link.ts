@@ -47,10 +47,10 @@ export interface RedisLink {
   connect(): Promise<void>
   /**
    * Sends a command. Commands with the same route that are sent within one tick arrive in that order.
-   * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere.
-   * Rejects with RedisReplyError when the server answered with an error, with UnavailableError when the command was
-   * certainly not sent, and with IndeterminateError when it may have been carried out. It always settles: an answer
-   * that does not come within the time-out of the link rejects with IndeterminateError.
+   * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere. Rejects with
+   * RedisReplyError when the server answered with an error, with UnavailableError when the command was certainly not
+   * sent, and with IndeterminateError when it may have been executed. It always settles: an answer that does not come
+   * within the time-out of the link rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
   /** Sends a command as {@link command} does, and returns which server has answered. */

@@ -121,7 +121,7 @@ function operations.poll()
       extend(claims, lease)
     end
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
-    -- What is reserved is saved with what becomes of it.
+    -- What is reserved is saved with the outcome of it.
     if request.phase ~= 'reserved' then save(request) end
     if request.phase == 'held' then return held(request.number, what, id, claims) end
     -- Served before the keys are looked at: a request that is dropped as expired may hold its key for a moment yet.

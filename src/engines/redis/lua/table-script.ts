@@ -6,7 +6,7 @@ import { withConstants } from './script.js'
 /** What stands for these names in the files. */
 const CONSTANTS = {
   CLAIM_WINDOW,
-  /** How often the first waiter behind a foreign holder looks: milliseconds. */
+  /** How often the first waiter behind a foreign holder looks, in milliseconds. */
   FOREIGN_LOOK: 20,
   /** The place of all holders in a queue, before all waiters. */
   FRONT: "'0000000000000000'",
@@ -18,7 +18,7 @@ const CONSTANTS = {
 
 /**
  * The lock table and the store's commit as a Redis script: the port of `engine/lock-table.ts` and `engine/commit.ts`,
- * held equal to them by a differential test. One call carries out a list of operations at one moment of the server's
+ * held equal to them by a differential test. One call executes a list of operations at one moment of the server's
  * clock.
  *
  * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
@@ -62,7 +62,7 @@ export interface ScriptParts {
   readonly heldKeys: string
   /** Sets `stamp`, the digits of the time in microseconds. */
   readonly clock: string
-  /** Carries out what it can before the table is made; may be nothing. */
+  /** Executes what it can before the table is made; may be nothing. */
   readonly fastPath: string
 }
 

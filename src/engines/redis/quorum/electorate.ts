@@ -25,7 +25,7 @@ export interface Answers<Answer> {
   readonly pending: number
   /** Whether the pending ones are late. */
   readonly isLate: boolean
-  /** Whether the pending ones count as out of reach. */
+  /** Whether the pending ones count as unreachable. */
   readonly isOver: boolean
 }
 
@@ -68,7 +68,7 @@ export class Electorate {
     this.#after(LATE_AFTER, task)
   }
 
-  /** Runs a task when servers that are late now, and have not answered, count as out of reach. */
+  /** Runs a task when servers that are late now, and have not answered, count as unreachable. */
   whenOutOfReach(task: () => void): void {
     this.#after(OUT_OF_REACH_AFTER, task)
   }

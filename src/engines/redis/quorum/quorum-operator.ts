@@ -78,7 +78,7 @@ export class QuorumOperator {
   }
 
   /**
-   * The answers of all servers that do not count as out of reach, if these are a majority. Without the answer of a
+   * The answers of all servers that do not count as unreachable, if these are a majority. Without the answer of a
    * server that is merely late, the vote that a waiter has for a moment looks like a grant.
    */
   readonly #allInReach = <Answer>({

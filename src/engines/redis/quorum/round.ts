@@ -150,7 +150,7 @@ export class Round {
     })
   }
 
-  /** Counts servers that have not answered as out of reach. */
+  /** Counts servers that have not answered as unreachable. */
   #leaveOut(isMeant: (vote: Vote) => boolean): void {
     if (this.#isOver) return
     for (const [vote, answer] of this.#answers) {

@@ -4,7 +4,7 @@ import { votesNeeded } from './tally.js'
 import { Vote, type Candidacy } from './vote.js'
 import type { Voter } from './voter.js'
 
-/** When a server could not be asked, and only its vote is missing, it is asked again so soon: milliseconds. */
+/** When a server could not be asked, and only its vote is missing, it is asked again so soon, in milliseconds. */
 const MISSING_LOOK = 500
 /** Leases of one holder that end on the servers within this time, in milliseconds, need one look only. */
 const TOGETHER = 50

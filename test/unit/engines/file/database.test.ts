@@ -139,7 +139,7 @@ describe('files that are not there any more', () => {
   })
 })
 
-test('the log is copied back before it grows for ever', async () => {
+test('the log is copied back before it grows forever', async () => {
   const database = await withTable()
   const { connection } = database
   await database.run(() => connection.exec('create table big (x integer primary key, y text)'))

@@ -32,7 +32,7 @@ function left(): number {
   return connection.prepare('select count(*) from kept').get()![0] as number
 }
 
-test('a process goes on where another stopped, and from the end to the beginning', () => {
+test('a process continues where another stopped, and from the end to the beginning', () => {
   fill(10 * STRETCH)
   const sweepOnce = (): void => new Sweep(connection, 'kept', ['name'], STRETCH).written(STRETCH / 2, NOW)
   const after: number[] = []

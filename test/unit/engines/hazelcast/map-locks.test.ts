@@ -15,9 +15,9 @@ class MemberLock {
     this.#between = between
   }
 
-  isLocked = (): Promise<boolean> => this.#carryOut(() => this.owner !== undefined)
-  tryLock = (): Promise<boolean> => this.#carryOut(() => this.lock('ours'))
-  unlock = (): Promise<void> => this.#carryOut(() => this.unlockFor('ours'))
+  isLocked = (): Promise<boolean> => this.#execute(() => this.owner !== undefined)
+  tryLock = (): Promise<boolean> => this.#execute(() => this.lock('ours'))
+  unlock = (): Promise<void> => this.#execute(() => this.unlockFor('ours'))
 
   lock(who: 'ours' | 'foreign'): boolean {
     this.owner ??= who
@@ -32,7 +32,7 @@ class MemberLock {
     if (--this.count === 0) this.owner = undefined
   }
 
-  async #carryOut<T>(call: () => T): Promise<T> {
+  async #execute<T>(call: () => T): Promise<T> {
     this.#between(this.#calls++, this)
     return call()
   }

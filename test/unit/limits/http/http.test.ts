@@ -25,7 +25,7 @@ afterEach(() => {
   }
 })
 
-/** A server on a free port; gives its address. */
+/** A server on a free port; returns its address. */
 async function listening(handler: RequestListener): Promise<string> {
   const server = createServer(handler)
   servers.push(server)
@@ -99,7 +99,7 @@ describe('limitFetch', () => {
     const early = new AbortController()
     early.abort(reason)
     await expect(limited(url, { signal: early.signal })).rejects.toBe(reason)
-    // Aborted after the permit was given and before the caller could go on.
+    // Aborted after the permit was given and before the caller could continue.
     const late = new AbortController()
     const call = limited(url, { signal: late.signal })
     queueMicrotask(() => queueMicrotask(() => late.abort(reason)))
@@ -237,7 +237,7 @@ function told(answer: Response): unknown {
 
 const policy = ['default', { q: 2, w: 3600 }]
 
-/** Starts a server whose requests are limited to two an hour for each user; gives its address. */
+/** Starts a server whose requests are limited to two an hour for each user; returns its address. */
 const frameworks: Record<string, () => Promise<string>> = {
   'node:http': async () => {
     const limited = limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf })

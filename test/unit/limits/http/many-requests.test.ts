@@ -34,9 +34,9 @@ async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedR
   const engine = new FaultInjectingEngine(
     new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock),
   )
-  engine.interceptReserve = async (_, carryOut) => {
+  engine.interceptReserve = async (_, execute) => {
     await pause(10)
-    const answer = await carryOut()
+    const answer = await execute()
     await pause(10)
     return answer
   }
@@ -75,7 +75,7 @@ async function addressOf(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Starts a server whose requests are limited; gives its address. */
+/** Starts a server whose requests are limited; returns its address. */
 const frameworks: Record<string, Start> = {
   'node:http': async own => {
     const limited = limitRequests(own)

@@ -14,7 +14,7 @@ import { QuorumEngine } from '../../../../../src/engines/redis/quorum/quorum-eng
 import type { VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
 import { UnavailableError } from '../../../../../src/errors.js'
 
-/** An operation that a server was asked to carry out, until it is answered. */
+/** An operation that a server was asked to execute, until it is answered. */
 interface Question {
   readonly operation: Operation & { readonly request: LockRequest }
   readonly ballot: Ballot | undefined
@@ -141,7 +141,7 @@ describe('a request over three servers', () => {
     expect(await entered).toEqual(held(least))
   })
 
-  test('two silent servers count as out of reach after a second', async () => {
+  test('two silent servers count as unreachable after a second', async () => {
     const entered = enqueue('r', 0)
     await servers[0].next('enqueue').answer(held(1))
     let isOpen = true
