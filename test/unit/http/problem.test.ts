@@ -82,7 +82,7 @@ test.each(
 test('a task that ended although its grant was lost was done', () => {
   const { status, headers, document } = problemOf(lostBeforeEnd(new LostError('lost'), 'paid'))!
   expect([status, headers['Retry-After'], document.taskBegan]).toEqual([500, undefined, true])
-  expect(document.detail).toBe('It was done, but it was no longer the only one at work.')
+  expect(document.detail).toBe('The work was done, but its lock had been lost.')
 })
 
 test('a document says whether the work was begun', () => {
