@@ -78,8 +78,8 @@ export class Database {
     try {
       const connection = await opened(sqlite, path, clock)
       parts.unshift(connection)
-      const turnstile = Turnstile.open(path, clock)
-      parts.unshift(turnstile)
+      const board = WaiterBoard.open(path, clock)
+      parts.unshift(board)
       const log = WriteAheadLog.open(path)
       parts.unshift(log)
       const needed = [path, `${path}-wal`, `${path}-shm`, marksOf(path), ...others]
@@ -141,7 +141,7 @@ export class Database {
     this.#closed = true
     await this.#copying
     await this.#transactions.close()
-    closeAll([this.#log, this.#turnstile, this.#copier, this.connection])
+    closeAll([this.#log, this.#board, this.#copier, this.connection])
   }
 
   #look(): void {

@@ -130,7 +130,7 @@ export class FileEngine extends StateEngine {
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
       this.#opened = undefined
-      await end(mailbox, mayBeKnown, sqlite, database, door)
+      await end(mailbox, mayBeKnown, sqlite, database, openLock)
       throw error
     }
   }
@@ -185,7 +185,7 @@ export class FileEngine extends StateEngine {
     const { sqlite, database, openLock, mailbox, deaths } = this.#opened
     this.#look?.cancel()
     deaths.stop()
-    await end(mailbox, !this.#hasLeft, sqlite, database, door)
+    await end(mailbox, !this.#hasLeft, sqlite, database, openLock)
   }
 }
 
@@ -213,17 +213,17 @@ async function end(
   isKnown: boolean,
   sqlite: Sqlite,
   database: Database,
-  door: Door,
+  openLock: OpenLock,
 ): Promise<void> {
   try {
     await (isKnown ? mailbox?.abandon() : mailbox?.close())
   } finally {
-    await close(sqlite, database, door)
+    await close(sqlite, database, openLock)
   }
 }
 
-/** The door first: SQLite may delete the log with the last box, and who then enters must not look for it. */
-async function close(sqlite: Sqlite, database: Database, door: Door): Promise<void> {
+/** The open lock first: SQLite may delete the log with the last box, and who then enters must not look for it. */
+async function close(sqlite: Sqlite, database: Database, openLock: OpenLock): Promise<void> {
   // libsql writes to a file some time after closing it. New files must not be used before that.
   if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
   await database.close().catch(() => undefined)

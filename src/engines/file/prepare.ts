@@ -48,7 +48,7 @@ export async function openDatabase(
     try {
       await database?.close()
     } finally {
-      door.leave()
+      openLock.leave()
     }
     throw error
   }

@@ -9,7 +9,7 @@ import { loadSqlite, SqliteError, type Connection } from '../../../../src/engine
 import { explained } from '../../../../src/engines/file/failures.js'
 import { FileAccess } from '../../../../src/engines/file/file-access.js'
 import { Transactions } from '../../../../src/engines/file/transactions.js'
-import { marksOf, Turnstile } from '../../../../src/engines/file/turnstile.js'
+import { marksOf, WaiterBoard } from '../../../../src/engines/file/waiter-board.js'
 import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
 const originals = { ...fs }
@@ -84,10 +84,10 @@ describe('an I/O error', () => {
   })
 
   test('in the marks of waiters is ignored, because they are hints', async () => {
-    const turnstile = Turnstile.open(path, systemClock)
+    const board = WaiterBoard.open(path, systemClock)
     fail('readSync')
-    expect(turnstile.elders(systemClock.now())).toBe(0)
-    turnstile.close()
+    expect(board.elders(systemClock.now())).toBe(0)
+    board.close()
   })
 
   test('while a file is made leaves no other file behind', () => {
@@ -124,11 +124,11 @@ describe('a transaction fails', () => {
       close: () => undefined,
     }
     fs.writeFileSync(marksOf(path), '')
-    const turnstile = Turnstile.open(path, systemClock)
-    const lock = new WriteLock(connection, turnstile, systemClock, 1000)
+    const board = WaiterBoard.open(path, systemClock)
+    const lock = new WriteLock(connection, board, systemClock, 1000)
     const transactions = new Transactions(connection, lock, systemClock, () => undefined)
     const error: unknown = await transactions.run(() => failAt('work')).catch((cause: unknown) => cause)
     expect(explained('file:some', 'commit', error)).toMatchObject({ code })
-    turnstile.close()
+    board.close()
   })
 })
