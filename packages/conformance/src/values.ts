@@ -107,7 +107,7 @@ export function values(fixture: EngineFixture): void {
       assert.equal((await all[0]!.store('s').get('sum'))!.value, 36)
     })
 
-    test("all of many concurrent writes of one key are applied, also with those of another box", async boxes => {
+    test('all of many concurrent writes of one key are applied, also with those of another box', async boxes => {
       const all = await boxes.several(2)
       const [one] = all.map(box => box.store('s'))
       const numbers = Array.from({ length: 200 }, (_, index) => index)
