@@ -375,7 +375,9 @@ describe('a role that may create in schemas of the search path of a box runs not
     const { rows } = await client.query<{ name: string }>(
       `select relname as name from pg_class where relnamespace = 'signalbox'::regnamespace and relkind = 'r'`,
     )
-    for (const { name } of rows) await client.query(`create temporary table ${name} (nothing int)`)
+    const types = ['bool', 'float8', 'int4', 'int8', 'text', 'uuid'].map(name => ({ name }))
+    for (const { name } of [...rows, ...types])
+      await client.query(`create temporary table ${name} (nothing int)`)
     const grant = await box.mutex('key').acquire()
     await client.query('begin')
     await grant.fence(client)

@@ -40,7 +40,7 @@ test('a schema of layout 1 is left as it is while one of its boxes holds a lock'
   await expect(open(server.url)).rejects.toMatchObject({
     code: 'UNAVAILABLE',
     message: expect.stringContaining(
-      'an older version of Signalbox holds locks in the schema signalbox',
+      'an older version of Signalbox holds locks in the table signalbox.state',
     ) as string,
   })
   expect(await server.query('select signalbox.version()')).toEqual([{ version: 1 }])

@@ -120,7 +120,10 @@ export async function postgresFacts(sql: SqlClient, schema: string): Promise<Pos
 async function clockOf(sql: SqlClient): Promise<ClockFacts> {
   const begun = systemClock.now()
   const before = Date.now()
-  const time = await sql.query('select (extract(epoch from pg_catalog.clock_timestamp()))::text', [])
+  const time = await sql.query(
+    'select (extract(epoch from pg_catalog.clock_timestamp()))::pg_catalog.text',
+    [],
+  )
   const uncertainty = systemClock.now() - begun
   return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
 }
@@ -146,7 +149,7 @@ async function hearsItself(sql: SqlClient): Promise<boolean> {
   )
   const timer = systemClock.after(HEARD_WITHIN, () => answer(false), true)
   try {
-    await sql.query("select pg_catalog.pg_notify($1::text, 'test')::text", [channel])
+    await sql.query("select pg_catalog.pg_notify($1::pg_catalog.text, 'test')::pg_catalog.text", [channel])
     return await heard
   } finally {
     timer.cancel()

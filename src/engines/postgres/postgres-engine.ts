@@ -199,7 +199,6 @@ export class PostgresEngine implements Engine {
   }
 
   async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
-    if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
     const { query } = callersTransaction(this.name, transaction)
     // The fence has bound its locks.
     const unguarded: Commit = { ...commit, guard: undefined, release: false }
@@ -207,8 +206,10 @@ export class PostgresEngine implements Engine {
       const rows = commit.writes
         .filter(({ value }) => value !== undefined)
         .map(({ key }) => rowName('value', key))
-      // Rows that are made by a transaction that goes on would keep all others waiting that look for them.
-      if (rows.length > 0) await this.#sql.query(this.#statements.makeRows, [arrayText(rows)])
+      // Rows that are made by a transaction that goes on would keep all others waiting that look for them. One with a
+      // snapshot sees them if the fence is its first statement.
+      if (rows.length > 0) await this.#sql.query(this.#statements.prepareValues, [arrayText(rows)])
+      if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
       const { answers, told } = await this.#calls.decide([worded(unguarded)], query, {
         isWithin: true,
         waits: true,

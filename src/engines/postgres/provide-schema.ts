@@ -59,7 +59,7 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
  */
 export function withSafePath<T>(sql: StatementRunner, work: (query: Query) => Promise<T>): Promise<T> {
   return sql.transaction(async query => {
-    await query("select pg_catalog.set_config('search_path', $1::text, true)", [SAFE_PATH])
+    await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
     return work(query)
   })
 }

@@ -55,7 +55,7 @@ export class ServerChoice implements SqlClient {
       const place = (first + tried) % this.#clients.length
       const client = this.#clients[place]!
       try {
-        if ((await client.query('select pg_catalog.pg_is_in_recovery()::text', [])) !== 'false')
+        if ((await client.query('select pg_catalog.pg_is_in_recovery()::pg_catalog.text', [])) !== 'false')
           throw new SqlError('the server is a standby', undefined, false, undefined)
         this.#current = place
         return client

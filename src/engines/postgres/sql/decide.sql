@@ -28,7 +28,8 @@ create or replace function signalbox.decide(
 ) returns text
 language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
 -- One plan for all, by the indexes, whatever the tables had when it was made.
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_variable
 declare
@@ -145,7 +146,7 @@ begin
     reads := signalbox.read_many(many, value_of, value_roles, value_names, mark_of, marks);
     for i in 1 .. many loop
       if kinds[i] = 11 then done[i] := format('[%s]', reads[i]);
-      elsif kinds[i] in (1, 5) and done[i] ~ '^\d+$' and reads[i] <> '[],[]' then
+      elsif kinds[i] in (1, 5) and done[i] ~ '^[0-9]+$' and reads[i] <> '[],[]' then
         done[i] := format('["held",%s,[%s]]', done[i], reads[i]);
       end if;
     end loop;

@@ -77,7 +77,7 @@ begin
       select s.id from signalbox.data s
         where s.id = old.id and s.queue is null and s.version < (now - 60000) * 1000
           -- A limiter begins with the time up to which it has an effect.
-          and case when s.value ~ '^\d+(\.\d+)? ' then split_part(s.value, ' ', 1)::float8 < now else s.value is null end
+          and case when s.value ~ '^[0-9]+([.][0-9]+)? ' then split_part(s.value, ' ', 1)::float8 < now else s.value is null end
         for update skip locked
     );
     if found then delete from signalbox.keys k where k.name = old.name and k.id = old.id;

@@ -127,7 +127,8 @@ create or replace function signalbox.decide_one(
   number bigint, lease float8, life float8, hear float8, its_label text, swept float8[]
 ) returns text
 language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_variable
 declare

@@ -12,7 +12,7 @@ begin
       where (p ->> 4) = 'held'
         and (p ->> 5)::float8 > signalbox.clock()
   ) then
-    raise exception 'an older version of Signalbox holds locks in the schema signalbox: stop all its processes first';
+    raise exception 'an older version of Signalbox holds locks in the table signalbox.state: stop all its processes first';
   end if;
   create temp table signalbox_upgraded on commit drop as
     select n.name, s.id,
