@@ -10,16 +10,22 @@ export interface Output {
  * Runs a program to its end, without input.
  *
  * @param timeLimit in milliseconds; what runs longer is killed together with the processes it started
+ * @param environment variables in addition to those of this process
  * @throws Error with all that it printed, when it can't start, fails, or takes too long
  */
 export function runProgram(
   command: string,
   argv: readonly string[],
-  { cwd, timeLimit }: { cwd: string; timeLimit: number },
+  {
+    cwd,
+    timeLimit,
+    environment = {},
+  }: { cwd: string; timeLimit: number; environment?: Readonly<Record<string, string>> },
 ): Promise<Output> {
   return new Promise((resolve, reject) => {
     // A group of its own, so that a shell's children end with it.
-    const child = spawn(command, argv, { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const env = { ...process.env, ...environment }
+    const child = spawn(command, argv, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     const output = { stdout: '', stderr: '' }
     let late = false
     child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))

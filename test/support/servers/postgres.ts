@@ -158,8 +158,11 @@ async function startIn(folder: string, options: PostgresOptions): Promise<Postgr
   return server
 }
 
+/** The path of a program in the folder that `POSTGRESQL_PROGRAMS` names, or in that of an installed version. */
 function programPath(program: string): string {
-  const paths = postgresqlFolders().map(folder => join(folder, program))
+  const { POSTGRESQL_PROGRAMS: named } = process.env
+  const folders = named === undefined ? postgresqlFolders() : [named]
+  const paths = folders.map(folder => join(folder, program))
   return paths.find(path => existsSync(path)) ?? program
 }
 

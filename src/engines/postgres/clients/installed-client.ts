@@ -23,6 +23,11 @@ interface Server {
 
 /** For statements, renewals, limits, messages, and what waits for rows that other transactions hold. */
 const CONNECTIONS = 5
+/**
+ * Those that stay when they are idle: two for statements, and one for messages. A far box makes a new one in several
+ * round trips, and within that time a waiter can lose its turn.
+ */
+const KEPT_CONNECTIONS = 3
 /** An idle connection is tried after so many milliseconds. */
 const KEEP_ALIVE = 10_000
 
@@ -53,6 +58,7 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
         application_name: applicationName ?? usualName(),
         ...(options !== undefined && { options }),
         ssl: way,
+        min: KEPT_CONNECTIONS,
         max: CONNECTIONS,
         connectionTimeoutMillis: connectLimit(place.address),
         allowExitOnIdle: true,
