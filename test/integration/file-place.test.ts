@@ -44,7 +44,7 @@ describe('an unfit place is refused with a reason', () => {
 
   test('a file that is not a database', async () => {
     writeFileSync(join(folder, 'signalbox.db'), 'x'.repeat(5000))
-    await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is no SQLite database')
+    await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is not a SQLite database')
   })
 
   test('a database of another program', async () => {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 
 /** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
@@ -126,8 +127,17 @@ async function load(): Promise<NativeLibrary> {
 }
 
 function open(library: NativeLibrary, path: string): Connection {
-  const native = translated(() => new library.Database(path))
-  return new NativeConnection(native, library.name === 'libsql' ? forLibsql : forNode)
+  const isLibsql = library.name === 'libsql'
+  const native = translated(() => new library.Database(isLibsql ? withoutCiphers(path) : path))
+  return new NativeConnection(native, isLibsql ? forLibsql : forNode)
+}
+
+/**
+ * The name of a file for libsql, so that SQLite itself reads it. Otherwise libsql puts a layer for encrypted files
+ * between them, which ignores a read that fails: SQLite takes what is in memory for a page, and damages the database.
+ */
+function withoutCiphers(path: string): string {
+  return `file:${resolve(path).split('/').map(encodeURIComponent).join('/')}?vfs=unix`
 }
 
 /** Makes a native statement answer rows as arrays. */
@@ -180,7 +190,7 @@ class NativeConnection implements Connection {
 
   prepare(sql: string): Statement {
     const native = this.#opened()
-    const statement = new PreparedStatement(translated(() => this.#adapt(native.prepare(sql))))
+    const statement = new PreparedStatement(() => translated(() => this.#adapt(native.prepare(sql))))
     this.#statements.add(statement)
     return statement
   }
@@ -224,10 +234,12 @@ class NativeConnection implements Connection {
 }
 
 class PreparedStatement implements Statement {
+  #prepare: (() => Statement) | undefined
   #native: Statement | undefined
 
-  constructor(native: Statement) {
-    this.#native = native
+  constructor(prepare: () => Statement) {
+    this.#prepare = prepare
+    this.#native = prepare()
   }
 
   get(...values: readonly SqlValue[]): SqlRow | undefined {
@@ -243,14 +255,20 @@ class PreparedStatement implements Statement {
   }
 
   finalize(): void {
-    this.#native = undefined
+    this.#prepare = this.#native = undefined
   }
 
   #call<T>(values: readonly SqlValue[], call: (native: Statement) => T): T {
     check(values)
-    const native = this.#native
-    if (native === undefined) throw closed()
-    return translated(() => call(native))
+    if (this.#prepare === undefined) throw closed()
+    const native = (this.#native ??= this.#prepare())
+    try {
+      return call(native)
+    } catch (error) {
+      // In libsql a statement that failed ignores the values of its next call, and answers with the earlier ones.
+      this.#native = undefined
+      throw toSqliteError(error)
+    }
   }
 }
 

@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
   CANTOPEN:
     'the database can not be opened: the folder is missing or may not be written, or too many files are open',
   NOTADB: `${DATABASE} is not a SQLite database`,
-  CORRUPT: `${DATABASE} is damaged`,
+  CORRUPT: `${DATABASE} is damaged, or the disk can not read it`,
   EACCES: 'the folder may not be written',
   EROFS: 'the file system is read-only',
   ENOTDIR: 'the path is not a folder',

@@ -97,6 +97,12 @@ describe('an I/O error', () => {
   })
 })
 
+test.runIf(process.platform === 'linux')('a read that fails is not taken for an empty file', async () => {
+  const { open } = await loadSqlite()
+  // The system can't read its first page.
+  expect(() => open('/proc/self/mem')).toThrow(SqliteError)
+})
+
 /** Extended result codes: https://www.sqlite.org/rescode.html */
 const READ_FAILED = 266
 const WRITE_FAILED = 778
