@@ -210,8 +210,13 @@ export class Mailbox {
   }
 
   #isOld(name: string): boolean {
-    const file = lstatSync(this.#folder.filePath(name), { throwIfNoEntry: false })
-    return file !== undefined && file.isSocket() && Date.now() - file.mtimeMs > OLD
+    try {
+      const file = lstatSync(this.#folder.filePath(name))
+      return file.isSocket() && Date.now() - file.mtimeMs > OLD
+    } catch {
+      // It is gone, or the disk fails.
+      return false
+    }
   }
 
   #unlink(address: string): void {

@@ -9,13 +9,14 @@ import { loadSqlite, SqliteError, type Connection } from '../../../../src/engine
 import { explained } from '../../../../src/engines/file/failures.js'
 import { FileAccess } from '../../../../src/engines/file/file-access.js'
 import { Transactions } from '../../../../src/engines/file/transactions.js'
+import { Mailbox } from '../../../../src/engines/file/mailbox.js'
 import { marksOf, WaiterBoard } from '../../../../src/engines/file/waiter-board.js'
 import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
 const originals = { ...fs }
 
 /** Lets a function of `node:fs` fail as on a failing disk, for the calls that match. */
-function fail<Name extends 'readSync' | 'fstatSync' | 'closeSync' | 'fchmodSync'>(
+function fail<Name extends 'readSync' | 'fstatSync' | 'closeSync' | 'fchmodSync' | 'lstatSync'>(
   name: Name,
   isMeant: (...args: readonly unknown[]) => boolean = () => true,
 ): void {
@@ -43,8 +44,8 @@ afterEach(() => {
 })
 
 function restore(): void {
-  const { readSync, fstatSync, closeSync, fchmodSync } = originals
-  Object.assign(fs, { readSync, fstatSync, closeSync, fchmodSync })
+  const { readSync, fstatSync, closeSync, fchmodSync, lstatSync } = originals
+  Object.assign(fs, { readSync, fstatSync, closeSync, fchmodSync, lstatSync })
   syncBuiltinESMExports()
 }
 
@@ -88,6 +89,16 @@ describe('an I/O error', () => {
     fail('readSync')
     expect(board.elders(systemClock.now())).toBe(0)
     board.close()
+  })
+
+  test('while sockets of dead processes are looked for leaves them there', async () => {
+    const mailbox = await Mailbox.open(folder, () => undefined, systemClock)
+    const socket = `${'a'.repeat(24)}.box`
+    fs.writeFileSync(join(folder, socket), '')
+    fail('lstatSync')
+    await mailbox.removeOrphans([])
+    expect(fs.readdirSync(folder)).toContain(socket)
+    await mailbox.close()
   })
 
   test('while a file is made leaves no other file behind', () => {
