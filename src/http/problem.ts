@@ -40,7 +40,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   ABORTED: { status: 503, detail: 'The wait was aborted.' },
   UNAVAILABLE: { status: 503, detail: 'A service behind this one is out of reach.', retry: true },
   INDETERMINATE: { status: 504, detail: 'A service behind this one did not answer.' },
-  LOST: { status: 500, detail: 'It was no longer the only one at work.' },
+  LOST: { status: 500, detail: 'Its lock was lost while it worked.' },
   CONFLICT: { status: 409, detail: 'Another caller has changed it meanwhile.', retry: true },
   CLOSED: { status: 503, detail: 'This server is closing.', retry: true },
   DEADLOCK: { status: 500, detail: 'It would wait for itself.' },
