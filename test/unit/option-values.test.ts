@@ -118,7 +118,7 @@ const groups: Record<string, Row[]> = {
   oncePer: [
     ['key', (key, { box }) => box.oncePer(key, '1d', nothing), NAMES],
     // Any text without spaces around it names a slot.
-    ['slots', (slots, { box }) => box.oncePer(name(), slots, nothing), ['5', 'true', 'false']],
+    ['slots', (slots, { box }) => box.oncePer(name(), slots, nothing), ['5']],
     ['cron', (cron, { box }) => box.oncePer(name(), { cron }, nothing), NEVER],
     ['timeZone', (timeZone, { box }) => box.oncePer(name(), { cron: '0 3 * * *', timeZone }, nothing)],
     ...lockOptions((options, { box }) => box.oncePer(name(), '1d', nothing, options)),
