@@ -7,6 +7,7 @@ interface Handle {
 interface Connection {
   readonly socket?: Handle & { readonly destroyed?: boolean }
   isAlive?: () => boolean
+  getLastReadTimeMillis?: () => number
   close?: (reason: string, cause: Error | null) => void
 }
 
@@ -14,6 +15,15 @@ interface Connection {
 interface Task {
   readonly timeoutId?: Handle
   readonly intervalId?: Handle
+}
+
+/** A request that has no answer. */
+interface Invocation {
+  readonly sendConnection?: Connection
+  /** When the package gives it up: milliseconds since 1970. */
+  readonly deadline?: number
+  /** Whether it may be sent again. If so, the member answers it at once, unless it asks for a lock. */
+  readonly request?: { isRetryable?: () => boolean }
 }
 
 /** Parts of a client that the package does not document, so all may be absent. */
@@ -26,7 +36,11 @@ interface Inside {
     readonly reconnectToMembersTask?: Task
     readonly heartbeatManager?: { task?: Task }
   }
-  readonly invocationService?: { readonly cleanResourcesTask?: Task }
+  readonly invocationService?: {
+    readonly cleanResourcesTask?: Task
+    readonly pending?: ReadonlyMap<unknown, Invocation>
+    readonly invocationTimeoutMillis?: number
+  }
   readonly statistics?: { readonly statisticsSendTask?: Task }
   readonly listenerService?: {
     readonly registrations?: ReadonlyMap<
@@ -50,6 +64,30 @@ export function dropClosed(client: Client): void {
   for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])]) {
     if (connection.isAlive?.() === false) connectionManager?.onConnectionClose?.(connection)
     else if (connection.socket?.destroyed) connection.close?.('Its socket was closed.', null)
+  }
+}
+
+/** A connection that still delivers something this long after a request, but no answer to it, is half dead: ms. */
+const UNANSWERED = 3000
+
+/** By request that had no answer at the last check: its connection then. The package sends some again over another. */
+const overdue = new WeakMap<Invocation, Connection>()
+
+/**
+ * Closes the connections that lose requests although they deliver changes, so that the client reconnects. The package
+ * takes a connection for alive as long as it delivers anything. One that is silent is left to it. Called now and then:
+ * what is overdue twice is lost, and not just behind what a member that stood still has delivered first.
+ */
+export function closeHalfDead(client: Client): void {
+  const { pending, invocationTimeoutMillis } = (client as unknown as Inside).invocationService ?? {}
+  for (const invocation of [...(pending?.values() ?? [])]) {
+    const { sendConnection: connection, deadline, request } = invocation
+    // A request for a lock has no deadline, so it is never overdue.
+    const sent = (deadline ?? NaN) - (invocationTimeoutMillis ?? NaN)
+    if (!connection || request?.isRetryable?.() !== true) continue
+    if (!((connection.getLastReadTimeMillis?.() ?? NaN) - sent > UNANSWERED)) continue
+    if (overdue.get(invocation) === connection) connection.close?.('It loses requests.', null)
+    overdue.set(invocation, connection)
   }
 }
 

@@ -5,7 +5,7 @@ import { Reconnector } from '../../engine/kit/reconnector.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
-import { dropClosed, eventConnections, quieten } from './client-internals.js'
+import { closeHalfDead, dropClosed, eventConnections, quieten } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 import { madeBy, TABLE_KEY } from './table-record.js'
 
@@ -221,6 +221,7 @@ export class Link {
     this.#checking?.cancel()
     if (this.#clients.isClosed) return
     dropClosed(client)
+    closeHalfDead(client)
     quieten(client)
     const before = this.#eventConnections
     this.#eventConnections = eventConnections(client)

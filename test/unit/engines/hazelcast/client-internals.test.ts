@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { closeHalfDead } from '../../../../src/engines/hazelcast/client-internals.js'
+
+/** Until when the package waits for a reply: milliseconds. */
+const TIMEOUT = 120_000
+const SENT = 1_000_000
+
+/** The parts of a client that has sent one request, and how often its connection was closed. */
+function clientWith({ lastRead = SENT, isRetryable = true, deadline = SENT + TIMEOUT }) {
+  const closed: string[] = []
+  const sendConnection = { getLastReadTimeMillis: () => lastRead, close: (why: string) => closed.push(why) }
+  const invocation = { sendConnection, deadline, request: { isRetryable: () => isRetryable } }
+  const invocationService = { pending: new Map([[1, invocation]]), invocationTimeoutMillis: TIMEOUT }
+  return { client: { invocationService } as never, closed, pending: invocationService.pending }
+}
+
+test('a connection that delivers something long after a request, but no reply to it, is closed', () => {
+  const { client, closed } = clientWith({ lastRead: SENT + 3001 })
+  closeHalfDead(client)
+  expect(closed).toHaveLength(0)
+  closeHalfDead(client)
+  expect(closed).toHaveLength(1)
+})
+
+test('a connection stays open if the reply arrives after other things that a slow member has delivered', () => {
+  const { client, closed, pending } = clientWith({ lastRead: SENT + 5000 })
+  closeHalfDead(client)
+  pending.clear()
+  closeHalfDead(client)
+  expect(closed).toHaveLength(0)
+})
+
+test('the connection over which the package sends a request again gets time to deliver the reply', () => {
+  const old = clientWith({ lastRead: SENT + 5000 })
+  closeHalfDead(old.client)
+  closeHalfDead(old.client)
+  const next = clientWith({ lastRead: SENT + 7000 })
+  const again = Object.assign(old.pending.get(1)!, next.pending.get(1)!)
+  next.pending.set(1, again)
+  closeHalfDead(next.client)
+  expect(next.closed).toHaveLength(0)
+  closeHalfDead(next.client)
+  expect(next.closed).toHaveLength(1)
+})
+
+test.each([
+  ['is silent', { lastRead: SENT + 2000 }],
+  ['waits for a lock', { lastRead: SENT + 60_000, deadline: SENT + Number.MAX_SAFE_INTEGER }],
+  ['waits for a change', { lastRead: SENT + 60_000, isRetryable: false }],
+])('a connection that %s stays open', (_, request) => {
+  const { client, closed } = clientWith(request)
+  closeHalfDead(client)
+  closeHalfDead(client)
+  expect(closed).toHaveLength(0)
+})
+
+test('a client of a version without these parts is left alone', () => {
+  expect(() => closeHalfDead({} as never)).not.toThrow()
+})
