@@ -17,12 +17,12 @@ interface Task {
   readonly intervalId?: Handle
 }
 
-/** A request that has no answer. */
+/** A request without a reply. */
 interface Invocation {
   readonly sendConnection?: Connection
-  /** When the package gives it up: milliseconds since 1970. */
+  /** When the package gives it up, in milliseconds since 1970. */
   readonly deadline?: number
-  /** Whether it may be sent again. If so, the member answers it at once, unless it asks for a lock. */
+  /** Whether it may be sent again. If so, the member replies at once, unless it asks for a lock. */
   readonly request?: { isRetryable?: () => boolean }
 }
 
@@ -67,16 +67,16 @@ export function dropClosed(client: Client): void {
   }
 }
 
-/** A connection that still delivers something this long after a request, but no answer to it, is half dead: ms. */
+/** A connection that delivers something this long after a request, but no reply to it, is half dead. In milliseconds. */
 const UNANSWERED = 3000
 
-/** By request that had no answer at the last check: its connection then. The package sends some again over another. */
+/** The connection of each request that was overdue at the last check. The package sends some again over another. */
 const overdue = new WeakMap<Invocation, Connection>()
 
 /**
  * Closes the connections that lose requests although they deliver changes, so that the client reconnects. The package
- * takes a connection for alive as long as it delivers anything. One that is silent is left to it. Called now and then:
- * what is overdue twice is lost, and not just behind what a member that stood still has delivered first.
+ * takes a connection for alive as long as it delivers anything, and closes silent ones. Called every second: a request
+ * that is overdue twice is lost, and not just late because the member was stopped.
  */
 export function closeHalfDead(client: Client): void {
   const { pending, invocationTimeoutMillis } = (client as unknown as Inside).invocationService ?? {}

@@ -57,7 +57,8 @@ export class HazelcastEngine extends StateEngine {
     const link = () => this.#link.get()
     const tableMap = async () => (await link()).table
     const values = new Values(link, hazelcast, clock)
-    this.#table = new Table(by, tableMap, clock, change => this.#changed(change))
+    const tableLocks = new MapLocks(tableMap, hazelcast, clock)
+    this.#table = new Table(by, tableMap, tableLocks, clock, change => this.#changed(change))
     this.#sessions = new Sessions(tableMap, clock)
     this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, () =>
       this.#readAgain(),

@@ -50,7 +50,7 @@ export interface Linked {
   readonly client: Client
   /** Java programs and boxes lock the keys of this one. */
   readonly locks: IMap<string, unknown>
-  /** The sessions, and the table's record. Its keys are never locked: a write that waits for a lock would run late. */
+  /** The sessions, and the table's record, the only key that boxes lock. */
   readonly table: IMap<string, string>
   readonly values: IMap<string, HazelcastJsonValue>
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.js'
 import { answered, pause } from './call.js'
 import { UnclearError } from './failures.js'
 import { KnownEntries } from './known-entries.js'
+import type { MapLocks } from './map-locks.js'
 import { Sightings } from './sightings.js'
 import {
   decodeTable,
@@ -13,6 +14,11 @@ import {
   type Mark,
   type TableRecord,
 } from './table-record.js'
+
+/** How long a member waits for other boxes that have locked the record, in milliseconds. */
+const LOCK_WAIT = 3000
+/** The lease of that lock, in milliseconds. `MapLocks` asks for two seconds more. */
+const LOCK_LEASE = 0
 
 /** The record as it was read. */
 export interface Found {
@@ -36,6 +42,7 @@ export class Table {
   readonly entries = new KnownEntries()
   readonly #by: string
   readonly #map: () => Promise<IMap<string, string>>
+  readonly #locks: MapLocks
   readonly #clock: Clock
   readonly #changed: (change: TableChange) => void
   #known: Found | undefined
@@ -46,16 +53,19 @@ export class Table {
 
   /**
    * @param by the name under which this box changes the record.
+   * @param locks those of the map.
    * @param changed is called with each newer record.
    */
   constructor(
     by: string,
     map: () => Promise<IMap<string, string>>,
+    locks: MapLocks,
     clock: Clock,
     changed: (change: TableChange) => void,
   ) {
     this.#by = by
     this.#map = map
+    this.#locks = locks
     this.#clock = clock
     this.#changed = changed
   }
@@ -120,6 +130,21 @@ export class Table {
       // After the caller of this has gone on.
       if (late && late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
     }
+  }
+
+  /**
+   * Locks the record, in the order of arrival. Until it is unlocked, or the lease ends, changes of other boxes wait on
+   * the member. One of them that its box has given up meanwhile is like one that was long on its way: it is made only
+   * if the record is still the one that it belongs to. False: other boxes have locked the record for too long.
+   * @throws what the client throws
+   */
+  lock(): Promise<boolean> {
+    return this.#locks.tryLock(TABLE_KEY, LOCK_WAIT, LOCK_LEASE, true)
+  }
+
+  /** Unlocks the record. Does not wait for it: what can't be unlocked ends with its lease. */
+  unlock(): void {
+    this.#locks.unlock(TABLE_KEY).catch(() => undefined)
   }
 
   async #made(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {

@@ -15,6 +15,12 @@ import { newestStamp, type Values } from './values.js'
 /** How long an operation is tried: milliseconds. */
 const PATIENCE = 10_000
 
+/**
+ * After this many tries, and this many milliseconds, the record is locked for the next tries. A box that is far from
+ * the members would be overtaken by near ones each time.
+ */
+const LOCK_AFTER = { tries: 2, time: 50 }
+
 /** The entries of store keys; undefined for keys without one. */
 type Entries = ReadonlyMap<string, string | undefined>
 
@@ -40,6 +46,8 @@ interface Attempt {
   readonly until: number
   /** Whether a record was read after the last of the jobs had come. */
   isFresh: boolean
+  /** Whether no other box can change the record. */
+  isLocked: boolean
   /** Versions up to this one are used, although the record does not say so. */
   floor: number
 }
@@ -109,9 +117,22 @@ export class Transactions {
 
   /** Carries the jobs out over the newest record. While other boxes are faster, jobs that came meanwhile join them. */
   async #carryOut(jobs: Job[]): Promise<Answer[]> {
-    const attempt: Attempt = { jobs, until: jobs[0]!.since + PATIENCE, isFresh: false, floor: 0 }
-    for (;;) {
+    const until = jobs[0]!.since + PATIENCE
+    const attempt: Attempt = { jobs, until, isFresh: false, isLocked: false, floor: 0 }
+    try {
+      return await this.#tryUntilDone(attempt)
+    } finally {
+      if (attempt.isLocked) this.#table.unlock()
+    }
+  }
+
+  async #tryUntilDone(attempt: Attempt): Promise<Answer[]> {
+    const { jobs } = attempt
+    const began = this.#clock.now()
+    for (let tries = 0; ; tries++) {
       this.#checkPatience(attempt)
+      if (!attempt.isLocked && tries >= LOCK_AFTER.tries && this.#clock.now() - began >= LOCK_AFTER.time)
+        attempt.isLocked = await this.#table.lock()
       const found = this.#table.known ?? (await this.#table.read())
       const opened = await this.#open(found, attempt)
       if (!opened) continue

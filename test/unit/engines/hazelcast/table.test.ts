@@ -30,7 +30,7 @@ function tableOn(
   by: string,
   changed: (change: TableChange) => void = () => undefined,
 ): Table {
-  return new Table(by, async () => map as never, systemClock, changed)
+  return new Table(by, async () => map as never, undefined as never, systemClock, changed)
 }
 
 function next(record: TableRecord, mark: Mark): TableRecord {
