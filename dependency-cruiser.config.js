@@ -9,7 +9,7 @@ const base =
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|mutex-service)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|store/records|redlock|opentelemetry|mutex-service)/index\\.ts$',
 ]
 
 /**
@@ -87,6 +87,13 @@ export default {
       '^src/(redlock|opentelemetry|mutex-service)/',
       ...publicEntries,
     ),
+    {
+      name: 'zookeeper-client',
+      comment: 'The ZooKeeper client is of use without Signalbox.',
+      severity: 'error',
+      from: { path: '^packages/zookeeper/src/' },
+      to: { path: '^(src|apps|packages|test|bench|scripts)/', pathNot: '^packages/zookeeper/src/' },
+    },
     wall(
       'conformance',
       'The conformance kit uses what every user can.',
@@ -106,11 +113,24 @@ export default {
     },
     {
       name: 'library',
-      comment:
-        'The library knows neither its applications nor its tests, and imports packages by their names.',
+      comment: 'The library knows neither its applications nor its tests.',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: '^(apps|packages|test|bench|scripts)/' },
+      to: { path: '^(apps|test|bench|scripts)/' },
+    },
+    {
+      name: 'own-packages',
+      comment: 'Of our packages, the library uses the ZooKeeper client, by its name and in the engine alone.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/engines/zookeeper/' },
+      to: { path: '^packages/' },
+    },
+    {
+      name: 'client-package',
+      comment: 'The ZooKeeper engine imports the client package by its name.',
+      severity: 'error',
+      from: { path: '^src/engines/zookeeper/' },
+      to: { path: '^packages/', pathNot: '^packages/zookeeper/src/index\\.ts$' },
     },
     {
       name: 'applications',

@@ -6,7 +6,7 @@ type Settings = NonNullable<TestProjectInlineConfiguration['test']>
 const minute = 60_000
 const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-/** `signalbox` means the sources here, so a test never meets an old build. */
+/** `signalbox` and our other packages mean the sources here, so a test never meets an old build. */
 const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
@@ -14,6 +14,7 @@ const alias = [
   { find: /^signalbox\/mutex-service$/, replacement: source('./src/mutex-service/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
+  { find: /^signalbox-zookeeper$/, replacement: source('./packages/zookeeper/src/index.ts') },
 ]
 
 const programs = ['./test/support/built.ts']

@@ -20,6 +20,12 @@ const outputs = [
     sources: 'packages/conformance/src',
     project: 'packages/conformance/tsconfig.json',
   },
+  {
+    target: 'dist',
+    folder: 'packages/zookeeper/dist',
+    sources: 'packages/zookeeper/src',
+    project: 'packages/zookeeper/tsconfig.json',
+  },
   { target: 'tools', folder: 'build', sources: '.', project: 'tsconfig.tools.json' },
 ]
 
@@ -30,6 +36,7 @@ const outputs = [
 const packages = new Map([
   ['package', '.'],
   ['conformance-package', 'packages/conformance'],
+  ['zookeeper-package', 'packages/zookeeper'],
 ])
 
 /** What can be built. */

@@ -44,6 +44,7 @@ const packages = {
       'quiet.process': 'quiet.process',
     },
   },
+  'packages/zookeeper': { sources: 'src', programs: {} },
 }
 const { sources, programs } = /** @type {typeof packages[string]} */ (packages[folder])
 

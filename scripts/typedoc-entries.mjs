@@ -7,7 +7,11 @@ import { root } from './command.mjs'
  * The entries of the packages: the source of each without its extension, and the name that users import.
  * @type {ReadonlyMap<string, string>}
  */
-export const entries = new Map([...entriesOf('.', '.'), ...entriesOf('packages/conformance', 'src')])
+export const entries = new Map([
+  ...entriesOf('.', '.'),
+  ...entriesOf('packages/zookeeper', 'src'),
+  ...entriesOf('packages/conformance', 'src'),
+])
 
 /**
  * @param {string} folder of a package

@@ -1,4 +1,4 @@
-import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
+import { ZooKeeper } from 'signalbox-zookeeper'
 import { now } from '../clock.js'
 import { toldAddress } from '../lockers/address-file.js'
 import { nativeZooKeeper, nodeZooKeeperClient, type ZooKeeperPackage } from '../lockers/zookeeper-clients.js'

@@ -39,6 +39,7 @@ const sidebar = [
     'Redis quorum': '/docs/redis-quorum',
     PostgreSQL: '/docs/postgres',
     ZooKeeper: '/docs/zookeeper',
+    'ZooKeeper client': '/packages/zookeeper/README',
     Hazelcast: '/docs/hazelcast',
   }),
   group('Evidence', {

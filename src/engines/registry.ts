@@ -55,7 +55,7 @@ const engines: readonly Registered[] = [
   {
     schemes: ['zookeeper', 'zookeeper+tls'],
     open: async url => (await import('./zookeeper/open.js')).openZooKeeper(url as string),
-    diagnose: async url => (await import('./zookeeper/diagnose.js')).diagnoseZooKeeper(url),
+    diagnose: async url => (await import('./zookeeper/open.js')).diagnoseZooKeeper(url),
   },
   {
     schemes: ['hazelcast'],

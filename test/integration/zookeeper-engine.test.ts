@@ -4,13 +4,7 @@ import type { Box } from '../../src/box.js'
 import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { LOOK_EVERY } from '../../src/engine/contract.js'
-import {
-  digestId,
-  NoAuthError,
-  NoNodeError,
-  PERMISSIONS,
-  ZooKeeper,
-} from '../../src/engines/zookeeper/client/index.js'
+import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { runProgram } from '../support/run-program.js'
@@ -499,7 +493,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       const told = {
         code: 'UNAVAILABLE',
         key: `s/${key}`,
-        message: expect.stringContaining('be read') as string,
+        message: expect.stringContaining("can't read") as string,
       }
       await expect(store.get(key)).rejects.toMatchObject(told)
       const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { ZooKeeper, type WatchListener } from '../../src/engines/zookeeper/client/index.js'
+import { ZooKeeper, type WatchListener } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import type { ZooKeeperServer } from '../support/servers/zookeeper.js'

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
 import { expect, test, vi } from 'vitest'
-import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
+import { ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 

@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AbortedError, ClosedError, InvalidArgumentError, LostError } from '../../src/errors.js'
 import {
+  AbortedError,
   Barrier,
+  ClosedError,
   DoubleBarrier,
   Group,
+  InvalidArgumentError,
+  NodeDeletedError,
   NodeQueue,
   SessionExpiredError,
   WatchedValue,
   ZooKeeper,
   type GroupChange,
   type Round,
-} from '../../src/engines/zookeeper/client/index.js'
+} from 'signalbox-zookeeper'
 import { soFar } from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
@@ -209,7 +212,9 @@ describe.concurrent('barriers', () => {
     await Promise.all([third, fourth].map(async round => (await round).leave()))
     const foreign = `/foreign-${++places}`
     await other.create(foreign, 'something else')
-    await expect(new DoubleBarrier(one, foreign, 2).enter()).rejects.toMatchObject({ code: 'CONFLICT' })
+    await expect(new DoubleBarrier(one, foreign, 2).enter()).rejects.toMatchObject({
+      code: 'UNEXPECTED_DATA',
+    })
     expect((await one.getChildren(foreign)).children).toEqual([])
   })
 })
@@ -239,7 +244,7 @@ describe.concurrent('a double barrier', () => {
 
   test('tells a party that it was deleted with its parent', async () => {
     const path = place()
-    const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(LostError)
+    const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(NodeDeletedError)
     await until(async () => (await one.exists(path))?.numChildren === 1)
     const [child] = (await other.getChildren(path)).children
     await other.transaction().delete(`${path}/${child!}`).delete(path).commit()

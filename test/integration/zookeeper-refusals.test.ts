@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { open } from '../../src/open.js'
-import { NoAuthError, PERMISSIONS, ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
+import { NoAuthError, PERMISSIONS, ZooKeeper } from 'signalbox-zookeeper'
 import { locks } from '../../packages/conformance/src/time.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 

@@ -11,7 +11,7 @@ import {
   SessionExpiredError,
   type Stat,
   ZooKeeper,
-} from '../../src/engines/zookeeper/client/index.js'
+} from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'

@@ -2,14 +2,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type * as library from '../../src/engines/zookeeper/client/index.js'
-import {
-  Barrier,
-  DoubleBarrier,
-  Group,
-  NodeQueue,
-  ZooKeeper,
-} from '../../src/engines/zookeeper/client/index.js'
+import type * as library from 'signalbox-zookeeper'
+import { Barrier, DoubleBarrier, Group, NodeQueue, ZooKeeper } from 'signalbox-zookeeper'
 import { readAllBlocks, root } from '../docs/pages.js'
 import { compileBlocks } from '../docs/typescript-blocks.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -106,7 +100,7 @@ describe('the lock recipe of the documentation, cut at each single request', () 
     writeFileSync(program, readFileSync(program, 'utf8').replaceAll('localhost:2181', server.address))
     ;({ withLock } = (await import(pathToFileURL(program).href)) as { withLock: Recipe })
     // The program's errors are those of the built package.
-    const path = pathToFileURL(join(root, 'dist/src/engines/zookeeper/client/index.js')).href
+    const path = pathToFileURL(join(root, 'packages/zookeeper/dist/index.js')).href
     built = (await import(path)) as Library
   })
   afterAll(() => rmSync(output, { recursive: true, force: true }))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
+import { ZooKeeper } from 'signalbox-zookeeper'
 import { memoryInUse } from '../support/heap.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
+import { ZooKeeper } from 'signalbox-zookeeper'
 import { soFar } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { ifExists, NoNodeError, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 import type { ForceRelease, Inspect, RequestReport } from '../../engine/contract.js'
 import { groupedBy } from '../../grouped.js'
 import type { BoxSession } from './box-session.js'
-import { NoNodeError, type Stat, type ZooKeeper } from './client/index.js'
-import { ifThere } from './client/settled.js'
 import { positionOf, type Contender } from './contenders.js'
 import { decodeKey, guidOf, type NodePaths } from './names.js'
 import { parseNode, type NodeText } from './node-text.js'
@@ -87,7 +86,7 @@ export class Admin {
     if (!outcome.done && !(outcome.error instanceof NoNodeError)) throw outcome.error
     const session = nodes[0]!.text?.session
     // A session that is gone need not be told.
-    if (session !== undefined) await ifThere(client.setData(this.#paths.session(session), ''))
+    if (session !== undefined) await ifExists(client.setData(this.#paths.session(session), ''))
     return outcome.done
   }
 
@@ -107,13 +106,13 @@ export class Admin {
   /** The nodes in the queue of a key, in their order. What vanishes meanwhile is left out. */
   async #queueOf(client: ZooKeeper, key: string): Promise<SeenNode[]> {
     const parent = this.#paths.lock(key)
-    const found = await ifThere(client.getChildren(parent))
+    const found = await ifExists(client.getChildren(parent))
     const contenders = await queueOf(client, parent, found?.children ?? [])
     const nodes = await Promise.all(
       contenders.map(async (contender, index): Promise<SeenNode | undefined> => {
         const { name, twins } = contender
         const paths = [name, ...twins].map(each => `${parent}/${each}`)
-        const node = await ifThere(client.getData(paths[0]!))
+        const node = await ifExists(client.getData(paths[0]!))
         if (!node) return undefined
         const text = parseNode(node.data)
         return {

@@ -1,14 +1,14 @@
-import type { Awaitable } from '../../engine/contract.js'
-import { Reconnector } from '../../engine/kit/reconnector.js'
-import { ClosedError, UnavailableError } from '../../errors.js'
-import type { BoxContext } from './box-context.js'
 import {
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
   SessionExpiredError,
   ZooKeeper,
-} from './client/index.js'
+} from 'signalbox-zookeeper'
+import type { Awaitable } from '../../engine/contract.js'
+import { Reconnector } from '../../engine/kit/reconnector.js'
+import { ClosedError, UnavailableError } from '../../errors.js'
+import type { BoxContext } from './box-context.js'
 import { makeFolders } from './folders.js'
 
 /** Is told of the sessions of a box. */

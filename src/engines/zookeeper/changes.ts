@@ -1,6 +1,12 @@
-import { NUMBERS, refusal, RefusedError } from './client/errors.js'
+import {
+  NoNodeError,
+  RefusedError,
+  type Acl,
+  type CreatedTogether,
+  type Transaction,
+  type ZooKeeper,
+} from 'signalbox-zookeeper'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
-import type { Acl, CreatedTogether, Transaction, ZooKeeper } from './client/index.js'
 
 /** A lock node to be created, whose name the server completes, or one to be deleted. */
 export type Change =
@@ -32,6 +38,8 @@ interface Group {
 const LARGEST = 128 * 1024
 /** What a part takes beside its texts: bytes, about. */
 const FRAMING = 64
+/** By which a server says that there is no such node. */
+const NO_NODE = -101
 
 /**
  * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more
@@ -104,7 +112,7 @@ export class Changes {
     for (const group of groups) {
       const missing = known && group.parents.find(parent => known.get(parent) === undefined)
       if (missing === undefined) void this.#carryOut([group])
-      else group.reject(refusal('create', missing, NUMBERS.noNode))
+      else group.reject(new NoNodeError('create', missing, NO_NODE, 'NO_NODE', 'there is no such node'))
     }
   }
 

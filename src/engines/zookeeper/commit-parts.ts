@@ -1,5 +1,5 @@
+import type { Acl, Transaction } from 'signalbox-zookeeper'
 import type { Commit } from '../../engine/contract.js'
-import type { Acl, Transaction } from './client/index.js'
 import { versioned, type Known } from './known-values.js'
 import { encodeRecord, type NewRecord } from './value-record.js'
 

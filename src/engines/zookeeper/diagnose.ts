@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { parseEnsemble, ZooKeeper } from 'signalbox-zookeeper'
+import { failureOf } from './failure.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 import { systemClock } from '../../clock.js'
-import { parseEnsemble } from './client/hosts.js'
-import { ZooKeeper } from './client/index.js'
 import { shortDuration } from '../../duration.js'
 import { clockFact, clockFindings, type ClockFacts } from '../../engine/kit/clock-findings.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
@@ -17,11 +17,13 @@ const TIMEOUT = 3000
  * Diagnoses the servers of a `zookeeper:` or `zookeeper+tls:` URL.
  * @throws UnavailableError when none can be reached.
  */
-export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
+export async function diagnoseServers(url: string): Promise<Diagnosis> {
   const place = parseZooKeeperUrl(url)
   const { ensemble, connect: options } = place
   const isSecure = options.tls !== undefined
-  await using client = await ZooKeeper.connect(ensemble, options)
+  await using client = await ZooKeeper.connect(ensemble, options).catch((error: unknown) => {
+    throw failureOf(error, place.name)
+  })
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port, isSecure)),
   )

@@ -1,6 +1,5 @@
+import { ensureNode, type ZooKeeper } from 'signalbox-zookeeper'
 import type { BoxContext } from './box-context.js'
-import { ensureNode } from './client/create-settled.js'
-import type { ZooKeeper } from './client/index.js'
 
 /** Creates the nodes that have to be there before anything else. */
 export async function makeFolders(client: ZooKeeper, { place, paths }: BoxContext): Promise<void> {

@@ -1,8 +1,7 @@
+import { ifExists, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 import type { RecordedId, Versioned } from '../../engine/contract.js'
 import { UnavailableError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
-import type { Stat, ZooKeeper } from './client/index.js'
-import { ifThere } from './client/settled.js'
 import { decodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
 
 /** A store key as it was read. Without a node it was never written, or deleted long ago. */
@@ -74,7 +73,7 @@ export class KnownValues {
   async #readOne(client: ZooKeeper, key: string): Promise<Known> {
     const path = this.#box.paths.value(key)
     const readAt = this.#box.clock.now()
-    const found = await ifThere(client.getData(path))
+    const found = await ifExists(client.getData(path))
     let node: Known['node']
     if (found) {
       const { data, stat } = found

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import type { Claim } from '../../engine/claim.js'
-import type { BoxContext } from './box-context.js'
-import { Changes, type Change, type Changed } from './changes.js'
 import {
   ConnectionLossError,
+  deleteOwn,
+  ifExists,
   NodeExistsError,
   NoNodeError,
   NotSentError,
   RefusedError,
+  retryUnsent,
   type CreatedTogether,
   type ZooKeeper,
-} from './client/index.js'
-import { deleteOwn, ifThere, insist } from './client/settled.js'
+} from 'signalbox-zookeeper'
+import type { Claim } from '../../engine/claim.js'
+import type { BoxContext } from './box-context.js'
+import { Changes, type Change, type Changed } from './changes.js'
 import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
 import { nodePrefix, readerNames, twinPrefixes } from './names.js'
@@ -70,7 +72,7 @@ export class LockNodes {
         }
         if (!(error instanceof ConnectionLossError)) throw error
         // Nodes that were created stay in the way of other requests until they are found or the session ends.
-        if (!(await insist(() => this.#find(client, own)))) {
+        if (!(await retryUnsent(() => this.#find(client, own)))) {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
@@ -220,7 +222,7 @@ export class LockNodes {
   async #find(client: ZooKeeper, own: OwnRequest): Promise<boolean> {
     let areAll = true
     for (const node of own.nodes) {
-      const found = await ifThere(client.getChildren(node.parent, { linearizable: true }))
+      const found = await ifExists(client.getChildren(node.parent, { linearizable: true }))
       const names = this.#prefixes(own, node.claim).map(prefix =>
         found?.children.find(child => child.startsWith(prefix)),
       )

@@ -1,3 +1,4 @@
+import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
 import {
   CLAIM_WINDOW,
   entryTtl,
@@ -16,7 +17,6 @@ import {
 } from '../../engine/contract.js'
 import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
-import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import { GONE, LockNodes, type EntryProblem } from './lock-nodes.js'
 import { OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
@@ -252,7 +252,7 @@ export class LockRequests {
       const lookAgain = Math.min(heartbeatWithin(terms), LOOK_AGAIN)
       return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
     }
-    if (this.#box.clock.now() >= own.client!.certainUntil) return this.#statusWhenCertain(own, terms)
+    if (own.client!.certainFor <= 0) return this.#statusWhenCertain(own, terms)
     own.phase = 'held'
     this.#arm(own, terms.lease)
     if (!terms.read) return { state: 'held', id, number }

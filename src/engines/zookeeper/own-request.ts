@@ -1,7 +1,7 @@
+import type { WatchListener, ZooKeeper } from 'signalbox-zookeeper'
 import type { Timer } from '../../clock.js'
 import type { Claim } from '../../engine/claim.js'
 import type { LockRequest } from '../../engine/contract.js'
-import type { WatchListener, ZooKeeper } from './client/index.js'
 import { hasFollower, positionOf, type Contender, type Position } from './contenders.js'
 
 /** One node of a request, in the queue of one key. */

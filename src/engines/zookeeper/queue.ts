@@ -1,4 +1,4 @@
-import { NoNodeError, type ZooKeeper } from './client/index.js'
+import { NoNodeError, type ZooKeeper } from 'signalbox-zookeeper'
 import { contendersOf, type Contender } from './contenders.js'
 import { parseNode } from './node-text.js'
 

@@ -1,4 +1,4 @@
-import type { Stat } from './client/index.js'
+import type { Stat } from 'signalbox-zookeeper'
 
 /**
  * The newest time that servers have told in their answers. It is behind their clock for as long as nothing has changed,

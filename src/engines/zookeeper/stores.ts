@@ -1,8 +1,8 @@
+import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
 import { WriteQueue } from '../../write-queue.js'
 import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
-import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import type { LockRequests } from './lock-requests.js'
 import type { Values } from './values.js'
 

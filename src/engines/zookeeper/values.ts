@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
-import { IndeterminateError } from '../../errors.js'
-import type { BoxContext } from './box-context.js'
 import {
   BadVersionError,
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
+  retryUnsent,
   type CreatedTogether,
   type MultiOutcome,
   type RefusedError,
   type Stat,
   type Transaction,
   type ZooKeeper,
-} from './client/index.js'
-import { insist } from './client/settled.js'
+} from 'signalbox-zookeeper'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
+import { IndeterminateError } from '../../errors.js'
+import type { BoxContext } from './box-context.js'
 import { CommitParts, type GuardNodes } from './commit-parts.js'
 import { KnownValues, versioned, type Known } from './known-values.js'
 import { checkLosses } from './losses.js'
@@ -135,7 +135,7 @@ export class Values {
   async #creationOf(client: ZooKeeper, key: string): Promise<bigint> {
     let cause: unknown
     try {
-      const stat = await insist(() => client.exists(this.#box.paths.value(key)))
+      const stat = await retryUnsent(() => client.exists(this.#box.paths.value(key)))
       if (stat) return stat.czxid
     } catch (error) {
       cause = error

@@ -1,15 +1,9 @@
 import type { Clock } from '../../clock.js'
 import type { Awaitable, Engine, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
-import {
-  ClosedError,
-  IndeterminateError,
-  InvalidArgumentError,
-  SignalboxError,
-  UnavailableError,
-} from '../../errors.js'
+import { ClosedError } from '../../errors.js'
 import { Admin } from './admin.js'
 import { BoxSession } from './box-session.js'
-import { SessionExpiredError } from './client/index.js'
+import { failureOf } from './failure.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { LockRequests } from './lock-requests.js'
 import { NodePaths } from './names.js'
@@ -48,7 +42,9 @@ export class ZooKeeperEngine implements Engine {
   }
 
   certainUntil(): number {
-    return this.#parts?.session.now?.certainUntil ?? -Infinity
+    // The client has a clock of its own. Reading this one first makes the result early rather than late.
+    const now = this.#clock.now()
+    return now + (this.#parts?.session.now?.certainFor ?? -Infinity)
   }
 
   async join(member: SessionInfo, listener: Listener): Promise<void> {
@@ -57,7 +53,7 @@ export class ZooKeeperEngine implements Engine {
       await this.#parts.session.get()
     } catch (error) {
       this.#parts = undefined
-      throw this.#failure(error)
+      throw failureOf(error, this.name)
     }
   }
 
@@ -67,7 +63,7 @@ export class ZooKeeperEngine implements Engine {
     const outcome = this.#carryOut(this.#parts, operation)
     return outcome instanceof Promise
       ? outcome.catch((error: unknown) => {
-          throw this.#failure(error, keysOf(operation))
+          throw failureOf(error, this.name, keysOf(operation))
         })
       : outcome
   }
@@ -77,7 +73,7 @@ export class ZooKeeperEngine implements Engine {
     try {
       return await this.#parts.admin.time()
     } catch (error) {
-      throw this.#failure(error)
+      throw failureOf(error, this.name)
     }
   }
 
@@ -145,19 +141,6 @@ export class ZooKeeperEngine implements Engine {
 
   #closed(): ClosedError {
     return new ClosedError('the box was closed', { engine: this.name })
-  }
-
-  /** The error that the contract wants. @param key the keys that the operation is about. */
-  #failure(cause: unknown, key?: string): Error {
-    const engine = this.name
-    // The client names a node. The caller is told the keys.
-    if (cause instanceof InvalidArgumentError && key !== undefined)
-      return new InvalidArgumentError(cause.message, { key, engine, cause })
-    if (cause instanceof SessionExpiredError)
-      return new IndeterminateError(`the session of ${engine} expired meanwhile`, { engine, cause })
-    if (cause instanceof SignalboxError) return cause
-    const why = cause instanceof Error ? cause.message : String(cause)
-    return new UnavailableError(`${engine} refused: ${why}`, { engine, cause })
   }
 }
 

@@ -1,9 +1,14 @@
+import {
+  checkPath,
+  CREATOR_ACL,
+  OPEN_ACL,
+  parseAcl,
+  parseEnsemble,
+  type Acl,
+  type ConnectOptions,
+} from 'signalbox-zookeeper'
 import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { CREATOR_ACL, OPEN_ACL, parseAcl, type Acl } from './client/acl.js'
-import { parseEnsemble } from './client/hosts.js'
-import type { ConnectOptions } from './client/index.js'
-import { checkPath } from './client/paths.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 
 /** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
@@ -40,7 +45,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     )
   const [, scheme = '', credentials, hosts = '', path = '', query = ''] = match
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
-  if (root !== '') checkPath(root)
+  if (root !== '') checkedByClient(() => checkPath(root))
   try {
     parseEnsemble(hosts)
   } catch {
@@ -91,10 +96,19 @@ function aclOf(text: string, login: string | undefined): readonly Acl[] {
     throw new InvalidArgumentError(
       `acl must be 'open', 'creator' or a list like auth::cdrwa,world:anyone:r, not ${shown(text)}`,
     )
-  const acl = text === 'creator' ? CREATOR_ACL : parseAcl(text)
+  const acl = text === 'creator' ? CREATOR_ACL : checkedByClient(() => parseAcl(text))
   if (login === undefined && acl.some(({ scheme }) => scheme === 'auth'))
     throw new InvalidArgumentError("acl 'creator' and the scheme auth need a user and a password in the URL")
   return acl
+}
+
+/** The result of a check, whose error becomes one of Signalbox. */
+function checkedByClient<T>(check: () => T): T {
+  try {
+    return check()
+  } catch (cause) {
+    throw new InvalidArgumentError((cause as Error).message, { cause })
+  }
 }
 
 /** A number in a query is a text, but means milliseconds. */

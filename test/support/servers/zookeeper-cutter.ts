@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { Frames } from '../../../src/engines/zookeeper/client/frames.js'
+import { Frames } from '../../../packages/zookeeper/src/frames.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
 /** When the connection is cut: before the server hears of the request, or when the server's answer is on its way. */

@@ -1,4 +1,4 @@
-import { JuteWriter } from '../../../src/engines/zookeeper/client/jute-writer.js'
+import { JuteWriter } from '../../../packages/zookeeper/src/jute-writer.js'
 
 /** The path of a node with how often a child of it was created: from that the numbers of its children go on. */
 export type SnapshotNode = readonly [path: string, createdChildren: number]

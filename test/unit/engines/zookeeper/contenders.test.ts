@@ -8,7 +8,7 @@ import {
   readerNames,
   twinPrefixes,
 } from '../../../../src/engines/zookeeper/names.js'
-import { checkPath } from '../../../../src/engines/zookeeper/client/paths.js'
+import { checkPath } from '../../../../packages/zookeeper/src/paths.js'
 import { Random } from '../../../../packages/conformance/src/random.js'
 
 const GUID = '01234567-89ab-cdef-0123-456789abcdef'

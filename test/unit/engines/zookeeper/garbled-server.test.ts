@@ -1,19 +1,19 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { OPCODE } from '../../../../src/engines/zookeeper/client/call.js'
-import { ProtocolError } from '../../../../src/engines/zookeeper/client/errors.js'
-import { Frames, LONGEST_REPLY } from '../../../../src/engines/zookeeper/client/frames.js'
+import { OPCODE } from '../../../../packages/zookeeper/src/call.js'
+import { Frames, LONGEST_REPLY } from '../../../../packages/zookeeper/src/frames.js'
 import {
   ConnectionLossError,
+  ProtocolError,
   SessionExpiredError,
   ZooKeeper,
-} from '../../../../src/engines/zookeeper/client/index.js'
-import type { JuteReader } from '../../../../src/engines/zookeeper/client/jute-reader.js'
-import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
+  ZooKeeperError,
+} from 'signalbox-zookeeper'
+import type { JuteReader } from '../../../../packages/zookeeper/src/jute-reader.js'
+import { JuteWriter } from '../../../../packages/zookeeper/src/jute-writer.js'
 import { Random } from '../../../../packages/conformance/src/random.js'
-import { SignalboxError } from '../../../../src/errors.js'
 import { memoryInUse } from '../../../support/heap.js'
-import { ScriptedServer, writeStat } from './scripted-server.js'
+import { ScriptedServer, writeStat } from '../../../../packages/zookeeper/test/scripted-server.js'
 
 const SESSION_TIMEOUT = 3000
 const ROUNDS = 12
@@ -157,7 +157,7 @@ test('a server that garbles its welcome is connected to or is not, in bounded ti
       const zk = await ZooKeeper.connect(address, { timeout: 150 })
       await zk.close()
     } catch (error) {
-      expect(error).toBeInstanceOf(SignalboxError)
+      expect(error).toBeInstanceOf(ZooKeeperError)
       refused++
     }
   }

@@ -3,11 +3,11 @@ import { afterEach, expect, test } from 'vitest'
 import { Random } from '../../../../packages/conformance/src/random.js'
 import { contendersOf } from '../../../../src/engines/zookeeper/contenders.js'
 import { queueOf } from '../../../../src/engines/zookeeper/queue.js'
-import { OPCODE } from '../../../../src/engines/zookeeper/client/call.js'
-import { ZooKeeper } from '../../../../src/engines/zookeeper/client/index.js'
-import type { JuteReader } from '../../../../src/engines/zookeeper/client/jute-reader.js'
-import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
-import { ScriptedServer, writeStat } from './scripted-server.js'
+import { OPCODE } from '../../../../packages/zookeeper/src/call.js'
+import { ZooKeeper } from 'signalbox-zookeeper'
+import type { JuteReader } from '../../../../packages/zookeeper/src/jute-reader.js'
+import { JuteWriter } from '../../../../packages/zookeeper/src/jute-writer.js'
+import { ScriptedServer, writeStat } from '../../../../packages/zookeeper/test/scripted-server.js'
 
 const LAST = 2 ** 31 - 1
 const NO_NODE = -101

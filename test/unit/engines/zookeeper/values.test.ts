@@ -7,7 +7,7 @@ import { NodePaths } from '../../../../src/engines/zookeeper/names.js'
 import { ServerTime } from '../../../../src/engines/zookeeper/server-time.js'
 import { Values } from '../../../../src/engines/zookeeper/values.js'
 import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
-import { NoNodeError, type Stat, type ZooKeeper } from '../../../../src/engines/zookeeper/client/index.js'
+import { NoNodeError, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE

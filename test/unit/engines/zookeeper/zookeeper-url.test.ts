@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
 import { InvalidArgumentError } from '../../../../src/errors.js'
-import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../../../../src/engines/zookeeper/client/index.js'
-import { addressesOf, parseEnsemble } from '../../../../src/engines/zookeeper/client/hosts.js'
+import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from 'signalbox-zookeeper'
 
 test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
   expect(parseZooKeeperUrl('zookeeper://a,b:2182,[::1]:7/app/locks?sessionTimeout=6s')).toEqual({
@@ -76,18 +75,4 @@ test('a URL that is unfit is refused without its password', () => {
     expect(() => parseZooKeeperUrl(url), url).toThrow(InvalidArgumentError)
     expect(() => parseZooKeeperUrl(url), url).not.toThrow(/secret/)
   }
-})
-
-test('hosts have a port and are tried in an order of chance', async () => {
-  expect(parseEnsemble('a,b:2182/root')).toEqual({
-    hosts: [
-      { host: 'a', port: 2181 },
-      { host: 'b', port: 2182 },
-    ],
-    chroot: '/root',
-  })
-  const { hosts } = parseEnsemble('10.0.0.1,10.0.0.2,10.0.0.3')
-  const first = new Set<string>()
-  for (let round = 0; round < 100; round++) first.add((await addressesOf(hosts))[0]!.host)
-  expect(first.size).toBe(3)
 })

@@ -1,0 +1,200 @@
+import { after, now, type Timer } from './clock.js'
+import type { Call } from './call.js'
+import type { Connection } from './connection.js'
+import { ConnectionLossError, InvalidArgumentError, NotSentError, ProtocolError } from './errors.js'
+import { LONGEST_REQUEST } from './frames.js'
+import { JuteWriter } from './jute-writer.js'
+import type { SessionProof } from './session-proof.js'
+import type { WatchEvent } from './watch-event.js'
+
+/** An operation that has no answer yet. */
+export class Request {
+  xid = 0
+  /** Clock time; 0 before the request is sent. */
+  sentAt = 0
+  /** What the answer proves: see SessionProof. */
+  heardBefore = 0
+  reported = 0
+  /** An event that came before the answer, for the watch that comes with the answer. */
+  early: WatchEvent | undefined
+  /** Whether the caller has taken back the watch that comes with the answer. */
+  isUnwatched = false
+  isSettled = false
+  /** Ends the caller's wait, during which the process stays alive. The session's own requests have none. */
+  timer: Timer | undefined
+  readonly #resolve: (answer: unknown) => void
+  readonly #reject: (error: Error) => void
+
+  constructor(
+    readonly call: Call<unknown>,
+    /** With room for the xid, which is another one on each connection. */
+    readonly frame: Buffer,
+    resolve: (answer: unknown) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  resolve(answer: unknown): void {
+    if (this.#settle()) this.#resolve(answer)
+  }
+
+  reject(error: Error): void {
+    if (this.#settle()) this.#reject(error)
+  }
+
+  /** False when it was settled before. */
+  #settle(): boolean {
+    if (this.isSettled) return false
+    this.isSettled = true
+    this.timer?.cancel()
+    return true
+  }
+}
+
+const LAST_XID = 2 ** 31 - 1
+
+/** The operations of a session that wait for a connection or for an answer, in the order in which they came. */
+export class Requests {
+  /** Why the last connection failed. Errors name it as their cause. */
+  lastFailure: unknown
+  readonly #ensemble: string
+  readonly #chroot: string
+  readonly #proof: SessionProof
+  #connection: Connection | undefined
+  #xid = 0
+  #waiting: Request[] = []
+  /** Those from `#firstSent` on have no answer yet. */
+  #sent: Request[] = []
+  #firstSent = 0
+
+  /** @param ensemble for messages. */
+  constructor(ensemble: string, chroot: string, proof: SessionProof) {
+    this.#ensemble = ensemble
+    this.#chroot = chroot
+    this.#proof = proof
+  }
+
+  /** Sends an operation as soon as there is a connection. @param timeout how long the caller waits: milliseconds. */
+  submit<T>(call: Call<T>, timeout: number): Promise<T> {
+    const writer = this.#written(call)
+    if (writer.size > LONGEST_REQUEST)
+      return Promise.reject(
+        new InvalidArgumentError(
+          `${call.name} ${call.path} has ${writer.size} bytes; servers accept at most ${LONGEST_REQUEST}`,
+          { path: call.path, ensemble: this.#ensemble },
+        ),
+      )
+    return new Promise<T>((resolve, reject) => {
+      const request = new Request(call, writer.frame(), resolve as (answer: unknown) => void, reject)
+      request.timer = after(timeout, () => this.#overdue(request), true)
+      if (this.#connection) this.#send(request, this.#connection)
+      else this.#waiting.push(request)
+    })
+  }
+
+  /** Sends a request of the session's own. @param settled is called when it is answered or lost. */
+  sendOwn(call: Call<unknown>, settled: () => void): void {
+    this.#send(new Request(call, this.#written(call).frame(), settled, settled), this.#connection!)
+  }
+
+  /** Sends what waits, and from now on everything, over this connection. */
+  connected(connection: Connection): void {
+    this.#connection = connection
+    this.#xid = 0
+    for (const request of this.#waiting.splice(0)) this.#send(request, connection)
+  }
+
+  /** Repeatable requests wait for the next connection; the others may have been carried out, and are rejected. */
+  disconnected(cause: Error): void {
+    this.lastFailure = cause
+    const again: Request[] = []
+    for (const request of this.#detach()) {
+      request.early = undefined
+      if (request.call.repeatable && !request.isSettled) again.push(request)
+      else request.reject(this.#lost(request.call, 'the connection was lost before its answer came', cause))
+    }
+    this.#waiting = [...again, ...this.#waiting]
+  }
+
+  /** Rejects all requests, because the session has ended. */
+  end(why: Error): void {
+    for (const request of this.#detach())
+      request.reject(request.call.repeatable ? why : this.#lost(request.call, 'the session has ended', why))
+    for (const request of this.#waiting.splice(0)) request.reject(why)
+  }
+
+  /**
+   * The request that the next answer is for. It stays there.
+   * @throws ProtocolError when the answer is for another one
+   */
+  next(xid: number): Request {
+    const request = this.#sent[this.#firstSent]
+    if (request?.xid !== xid)
+      throw new ProtocolError(`the server answered request ${xid}, but ${request?.xid ?? 'none'} is the next`)
+    return request
+  }
+
+  /** Takes out the request that {@link next} gave. */
+  shift(): void {
+    // Cutting the array at each answer would cost more than keeping up to 1024 that are done.
+    if (++this.#firstSent < 1024 && this.#firstSent < this.#sent.length) return
+    this.#sent.splice(0, this.#firstSent)
+    this.#firstSent = 0
+  }
+
+  /** Those that will leave a watch at a path. */
+  watchingAt(path: string): Request[] {
+    const all = [...this.#unanswered, ...this.#waiting]
+    return all.filter(({ call, isUnwatched }) => call.watch?.path === path && !isUnwatched)
+  }
+
+  /** The error of an operation that was certainly not carried out. */
+  notSent(call: Call<unknown>, why: string): NotSentError {
+    return new NotSentError(call.name, call.path, this.#ensemble, why, this.lastFailure)
+  }
+
+  get #unanswered(): Request[] {
+    return this.#sent.slice(this.#firstSent)
+  }
+
+  #lost(call: Call<unknown>, why: string, cause: unknown): ConnectionLossError {
+    return new ConnectionLossError(call.name, call.path, this.#ensemble, why, cause)
+  }
+
+  #send(request: Request, connection: Connection): void {
+    request.xid = this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
+    request.sentAt = now()
+    request.heardBefore = this.#proof.reportedBy(request.sentAt)
+    request.reported = this.#proof.reported
+    request.frame.writeInt32BE(request.xid, 4)
+    this.#sent.push(request)
+    connection.send(request.frame)
+  }
+
+  /** There is no connection any more. Gives what was sent and not answered. */
+  #detach(): Request[] {
+    const sent = this.#unanswered
+    this.#sent = []
+    this.#firstSent = 0
+    this.#connection = undefined
+    return sent
+  }
+
+  #overdue(request: Request): void {
+    const index = this.#waiting.indexOf(request)
+    if (index >= 0) this.#waiting.splice(index, 1)
+    const why = 'its time was over'
+    // A request that was sent stays in its place, because its answer may still come.
+    if (request.sentAt > 0 && !request.call.repeatable)
+      request.reject(this.#lost(request.call, why, this.lastFailure))
+    else request.reject(this.notSent(request.call, why))
+  }
+
+  #written(call: Call<unknown>): JuteWriter {
+    const writer = new JuteWriter(256, this.#chroot).int(0).int(call.opcode)
+    call.write(writer)
+    return writer
+  }
+}

@@ -1,0 +1,432 @@
+import { OPCODE, type Call, type OperationOptions } from './call.js'
+import { toBytes } from './calls.js'
+import { after, now } from './clock.js'
+import { connectToAny } from './connecting.js'
+import type { Connection, ConnectionOptions } from './connection.js'
+import { milliseconds } from './duration.js'
+import {
+  AuthFailedError,
+  ClosedError,
+  NUMBERS,
+  ProtocolError,
+  refusal,
+  SessionExpiredError,
+  UnreachableError,
+} from './errors.js'
+import { Heartbeat } from './heartbeat.js'
+import type { Host } from './hosts.js'
+import { JuteReader } from './jute-reader.js'
+import { JuteWriter } from './jute-writer.js'
+import { keepProcessAlive, letProcessEnd } from './keep-alive.js'
+import { Requests } from './requests.js'
+import { SessionProof } from './session-proof.js'
+import type { WatchListener } from './watch-event.js'
+import { Watches, type Told } from './watches.js'
+
+/**
+ * How a session stands: `suspended` while no server is connected and it may live on; `expired` and `closed` for ever.
+ */
+export type SessionState = 'connecting' | 'connected' | 'suspended' | 'expired' | 'closed'
+
+/** What a session is made of, checked. */
+export interface SessionOptions extends ConnectionOptions {
+  /** What the caller asked to connect to, for messages. */
+  readonly ensemble: string
+  /** The path below which the paths are that the client names; '' for none. */
+  readonly chroot: string
+  readonly hosts: readonly Host[]
+  /** What is asked for: milliseconds. */
+  readonly sessionTimeout: number
+}
+
+/** How the client has authenticated. */
+interface Credential {
+  readonly scheme: string
+  readonly data: Uint8Array
+}
+
+const XID = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const
+const TOLD: readonly (Told | undefined)[] = [undefined, 'created', 'deleted', 'changed', 'children']
+/** How long a server may take to confirm the end of a session: milliseconds. */
+const CLOSE_PATIENCE = 1000
+const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
+
+/**
+ * One session of an ensemble, over one connection after the other. It never becomes another session: when it has
+ * expired, all its ephemeral nodes are gone, and a client that goes on starts a new one.
+ */
+export class Session implements AsyncDisposable {
+  readonly #options: SessionOptions
+  readonly #watches = new Watches()
+  readonly #proof = new SessionProof()
+  readonly #requests: Requests
+  readonly #heartbeat: Heartbeat
+  readonly #credentials: Credential[] = []
+  readonly #authenticating: { resolve: () => void; reject: (error: Error) => void }[] = []
+  readonly #stateListeners = new Set<(state: SessionState) => void>()
+  #state: SessionState = 'connecting'
+  #connection: Connection | undefined
+  #id = 0n
+  #password: Uint8Array = new Uint8Array(16)
+  #timeout: number
+  #zxid = 0n
+  /** Ends the attempts to connect. */
+  readonly #over = new AbortController()
+  #ending: Error | undefined
+  /** What is asked for after the end of the session was asked for gets this. */
+  #closing: Error | undefined
+  #closed: Promise<void> | undefined
+
+  protected constructor(options: SessionOptions) {
+    this.#options = options
+    this.#timeout = options.sessionTimeout
+    this.#requests = new Requests(options.ensemble, options.chroot, this.#proof)
+    this.#heartbeat = new Heartbeat(this.#proof, {
+      ping: () => this.#connection!.send(PING),
+      ask: (call, answered) => this.#requests.sendOwn(call, answered),
+      silent: () => this.#connection!.end(new Error('the server stopped answering')),
+      expired: () => this.#expire('no leader answered within its timeout'),
+    })
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  /** The session's id. */
+  get sessionId(): bigint {
+    return this.#id
+  }
+
+  /** What server and client agreed on: milliseconds. */
+  get sessionTimeout(): number {
+    return this.#timeout
+  }
+
+  /** The newest change that this client has seen the effects of. */
+  get zxid(): bigint {
+    return this.#zxid
+  }
+
+  /**
+   * How long the session is certain to live from now: milliseconds, 0 or less if it may have ended. No server deletes
+   * the session's nodes before that. Changes extend it, including a transaction of checks, and nothing else does: a
+   * server that has lost its leader continues to answer for a while. See {@link keepCertain}.
+   */
+  get certainFor(): number {
+    return this.#ending ? -Infinity : this.#proof.certainUntil - now()
+  }
+
+  /**
+   * Keeps {@link certainFor} between one and two thirds of the session's timeout while the servers can be reached, or
+   * stops doing so. That costs them a check each third of the timeout, which changes nothing.
+   */
+  keepCertain(isKept: boolean): void {
+    this.#heartbeat.isKeptCertain = isKept
+  }
+
+  /** Settles when {@link certainFor} is above 0. Rejects with what ended the session. */
+  async certain(): Promise<void> {
+    if (this.#ending) throw this.#ending
+    keepProcessAlive()
+    try {
+      await this.#heartbeat.certain()
+    } finally {
+      letProcessEnd()
+    }
+  }
+
+  /** How many paths are watched, each kind of watch counted. */
+  get watched(): number {
+    return this.#watches.size
+  }
+
+  /** Calls `listener` at each change of state, until the returned function is called. */
+  onState(listener: (state: SessionState) => void): () => void {
+    this.#stateListeners.add(listener)
+    return () => this.#stateListeners.delete(listener)
+  }
+
+  /**
+   * Shows this to every server from now on, beside what was shown before. A refusal ends the session, as ZooKeeper
+   * wants it.
+   */
+  async authenticate(scheme: string, data: string | Uint8Array): Promise<void> {
+    const credential = { scheme, data: toBytes('auth data', data) }
+    if (this.#ending) throw this.#ending
+    this.#credentials.push(credential)
+    if (this.#connection) await this.#authenticate(this.#connection, credential)
+  }
+
+  /**
+   * Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws.
+   */
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /**
+   * Connects for the first time.
+   * @param patience how long that may take: milliseconds.
+   * @throws UnreachableError with the last cause; the session has ended then
+   */
+  protected async start(patience: number): Promise<void> {
+    const until = now() + patience
+    const connected = new Promise<void>((resolve, reject) => {
+      const timer = after(patience, () => this.#end('closed', this.#unreachable(patience)), true)
+      const forget = this.onState(state => {
+        timer.cancel()
+        forget()
+        if (state === 'connected') resolve()
+        else reject(this.#ending!)
+      })
+    })
+    void this.#connect(() => (this.#id === 0n ? until : this.#heartbeat.livesUntil))
+    await connected
+  }
+
+  /**
+   * Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session.
+   * @throws InvalidArgumentError when the timeout is none
+   */
+  protected submit<T>(call: Call<T>, { timeout, suspended = 'wait' }: OperationOptions = {}): Promise<T> {
+    const patience = timeout === undefined ? this.#timeout : milliseconds('timeout', timeout)
+    const over = this.#ending ?? this.#closing
+    if (over) return Promise.reject(over)
+    if (suspended === 'fail' && this.#state !== 'connected')
+      return Promise.reject(this.#requests.notSent(call, 'no server is connected'))
+    return this.#requests.submit(call, patience)
+  }
+
+  /**
+   * Forgets a listener, whose request may be under way, and has the server forget it, too.
+   * @param removal takes all watches at that path away
+   */
+  protected forgetWatch(path: string, listener: WatchListener, removal: Call<unknown>): void {
+    this.#watches.remove(path, listener)
+    const coming = this.#requests.watchingAt(path)
+    const own = coming.filter(({ call }) => call.watch!.listener === listener)
+    for (const request of own) request.isUnwatched = true
+    // The server would take away what other listeners need, too. A server that is connected later knows none of it.
+    const isNeeded = this.#watches.has(path) || own.length < coming.length
+    const isKnown = own.length > 0 || this.#state === 'connected'
+    if (!isNeeded && isKnown) this.submit(removal).catch(() => undefined)
+  }
+
+  async #close(): Promise<void> {
+    if (this.#ending) return
+    const closed = new ClosedError('the ZooKeeper client was closed', { ensemble: this.#options.ensemble })
+    if (this.#connection) {
+      const confirmed = this.submit(CLOSE, { timeout: CLOSE_PATIENCE }).catch(() => undefined)
+      this.#closing = closed
+      // The server answers, and closes the connection.
+      await confirmed
+    }
+    this.#end('closed', closed)
+  }
+
+  /** Connects to one server after the other, as long as the session may live. */
+  async #connect(until: () => number): Promise<void> {
+    const connection = await connectToAny(this.#options.hosts, this.#options, {
+      hello: () => ({
+        zxid: this.#zxid,
+        timeout: this.#timeout,
+        session: this.#id,
+        password: this.#password,
+      }),
+      until,
+      failed: error => {
+        this.#requests.lastFailure = error
+        const { cause } = error as Error
+        if (cause instanceof AuthFailedError) this.#unaccepted(cause)
+      },
+      signal: this.#over.signal,
+    })
+    if (connection) this.#welcomed(connection)
+  }
+
+  #welcomed(connection: Connection): void {
+    const { welcome, askedAt } = connection
+    if (this.#ending) return connection.end(this.#ending)
+    if (welcome.timeout <= 0) {
+      connection.end(new Error('the session has expired'))
+      return this.#expire('the server reported that it has expired')
+    }
+    this.#heartbeat.welcomed(askedAt, welcome.timeout, this.#id === 0n)
+    this.#id = welcome.session
+    this.#password = welcome.password
+    this.#timeout = welcome.timeout
+    this.#connection = connection
+    this.#state = 'connected'
+    connection.attach({
+      received: frame => this.#received(frame),
+      closed: cause => this.#disconnected(connection, cause),
+    })
+    if (this.#connection !== connection) return
+    // Credentials come first, and watches before operations, so that no event in between is lost.
+    for (const credential of this.#credentials)
+      void this.#authenticate(connection, credential).catch(() => undefined)
+    for (const frame of this.#watches.requests(XID.setWatches, this.#zxid, this.#options.chroot))
+      connection.send(frame)
+    this.#requests.connected(connection)
+    this.#heartbeat.begin()
+    this.#changed()
+    // Persistent watches are not told what they missed.
+    for (const { path, listener } of this.#watches.lasting()) tell(listener, { type: 'changed', path })
+  }
+
+  #disconnected(connection: Connection, cause: Error): void {
+    if (this.#connection !== connection) return
+    this.#connection = undefined
+    for (const { reject } of this.#authenticating.splice(0)) reject(cause)
+    if (this.#ending) return
+    this.#state = 'suspended'
+    this.#heartbeat.disconnected()
+    this.#requests.disconnected(cause)
+    this.#heartbeat.look()
+    if (this.#ending) return
+    this.#changed()
+    if (!this.#ending) void this.#connect(() => this.#heartbeat.livesUntil)
+  }
+
+  #received(frame: Buffer): void {
+    const reader = new JuteReader(frame, this.#options.chroot)
+    const xid = reader.int()
+    const zxid = reader.long()
+    const number = reader.int()
+    this.#heartbeat.heard()
+    if (zxid > this.#zxid) this.#zxid = zxid
+    switch (xid) {
+      case XID.notification:
+        return this.#notified(reader)
+      case XID.ping:
+        return this.#heartbeat.pinged()
+      case XID.auth:
+        return this.#authenticated(number)
+      case XID.setWatches:
+        if (number !== 0) throw new ProtocolError(`the server refused to set watches again: code ${number}`)
+        return
+      default:
+        return this.#answered(xid, number, reader)
+    }
+  }
+
+  #answered(xid: number, number: number, reader: JuteReader): void {
+    const request = this.#requests.next(xid)
+    const { call, early, isUnwatched } = request
+    if (number === NUMBERS.sessionExpired) {
+      // This one was refused like any other. What became of those after it, the server does not tell.
+      this.#requests.shift()
+      this.#expire('the server reported that it has expired')
+      request.reject(this.#ending!)
+      return
+    }
+    const isMissing = number === NUMBERS.noNode && call.mayBeMissing === true
+    // Decoded while it still counts as unanswered: a request whose answer can't be read must not wait for ever.
+    const answer = number === 0 ? call.read(reader) : undefined
+    this.#requests.shift()
+    this.#heartbeat.answered(request, number === 0)
+    if (number !== 0 && !isMissing) {
+      request.reject(refusal(call.name, call.path, number))
+      return
+    }
+    if (call.watch && !isUnwatched) {
+      const { kind, listener } = call.watch
+      const isLasting = kind === 'persistent' || kind === 'recursive'
+      if (!early || isLasting) this.#watches.add({ ...call.watch, kind: isMissing ? 'exist' : kind })
+      if (early) tell(listener, early)
+    }
+    request.resolve(answer)
+  }
+
+  #notified(reader: JuteReader): void {
+    const type = TOLD[reader.int()]
+    reader.int()
+    const path = reader.path()
+    if (!type) return
+    const event = { type, path }
+    // A server may tell of an event before it has answered the request that set the watch.
+    for (const request of this.#requests.watchingAt(path)) request.early = event
+    for (const listener of this.#watches.take(type, path)) tell(listener, event)
+  }
+
+  async #authenticate(connection: Connection, { scheme, data }: Credential): Promise<void> {
+    connection.send(new JuteWriter().int(XID.auth).int(OPCODE.auth).int(0).text(scheme).bytes(data).frame())
+    await new Promise<void>((resolve, reject) => this.#authenticating.push({ resolve, reject }))
+  }
+
+  #authenticated(number: number): void {
+    const waiting = this.#authenticating.shift()
+    if (number === 0) return waiting?.resolve()
+    const error = refusal('auth', '/', NUMBERS.authFailed)
+    waiting?.reject(error)
+    this.#unaccepted(error)
+  }
+
+  /** Another server would not accept the client either. */
+  #unaccepted(cause: Error): void {
+    const { ensemble } = this.#options
+    this.#end(
+      'closed',
+      new UnreachableError("the ZooKeeper server rejected this client's credentials", { ensemble, cause }),
+    )
+  }
+
+  #expire(why: string): void {
+    const about = { ensemble: this.#options.ensemble, cause: this.#requests.lastFailure }
+    this.#end('expired', new SessionExpiredError(`the ZooKeeper session has expired: ${why}`, about))
+  }
+
+  #end(state: 'expired' | 'closed', why: Error): void {
+    if (this.#ending) return
+    this.#ending = why
+    this.#state = state
+    this.#over.abort()
+    this.#heartbeat.end(why)
+    this.#connection?.end(why)
+    this.#connection = undefined
+    this.#requests.end(why)
+    for (const { reject } of this.#authenticating.splice(0)) reject(why)
+    for (const { path, listener } of this.#watches.takeAll())
+      tell(listener, { type: 'ended', path, cause: why })
+    this.#changed()
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#stateListeners]) tell(listener, this.#state)
+  }
+
+  #unreachable(patience: number): UnreachableError {
+    const { ensemble } = this.#options
+    const { lastFailure: cause } = this.#requests
+    const last = cause instanceof Error ? `: ${cause.message}` : ''
+    return new UnreachableError(
+      `timed out after ${patience} ms connecting to a ZooKeeper server of ${ensemble}${last}`,
+      { ensemble, cause },
+    )
+  }
+}
+
+const CLOSE: Call<undefined> = {
+  name: 'close',
+  opcode: OPCODE.closeSession,
+  path: '/',
+  repeatable: false,
+  write: () => undefined,
+  read: () => undefined,
+}
+
+/** Calls a listener. What it throws is thrown on its own, so that it delays no other listener. */
+function tell<T>(listener: (told: T) => void, what: T): void {
+  try {
+    listener(what)
+  } catch (error) {
+    setImmediate(() => {
+      throw error
+    })
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { addressesOf, parseEnsemble } from '../src/hosts.js'
+
+test('hosts have a port and are tried in an order of chance', async () => {
+  expect(parseEnsemble('a,b:2182/root')).toEqual({
+    hosts: [
+      { host: 'a', port: 2181 },
+      { host: 'b', port: 2182 },
+    ],
+    chroot: '/root',
+  })
+  const { hosts } = parseEnsemble('10.0.0.1,10.0.0.2,10.0.0.3')
+  const first = new Set<string>()
+  for (let round = 0; round < 100; round++) first.add((await addressesOf(hosts))[0]!.host)
+  expect(first.size).toBe(3)
+})
+
+test('an error about a list of servers shows no login', () => {
+  for (const text of ['zookeeper://ann:secret@a', 'ann:se/cret@b:2181', 'ann:sec@ret@c,d']) {
+    expect(() => parseEnsemble(text), text).toThrow(/^an ensemble must look like/)
+    expect(() => parseEnsemble(text), text).not.toThrow(/ann|ret/)
+  }
+})

@@ -1,0 +1,89 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { SessionProof } from '../src/session-proof.js'
+
+const TIMEOUT = 3000
+
+describe('what answers prove about a session of 3 s', () => {
+  let proof: SessionProof
+
+  beforeEach(() => {
+    proof = new SessionProof()
+    proof.welcomed(0, TIMEOUT, true)
+  })
+
+  /** A request that is answered after a while, by way of the leader or also of a quorum. */
+  function request(sentAt: number, answeredAt: number, isWrite: boolean): void {
+    const { reported } = proof
+    const heardBefore = proof.reportedBy(sentAt)
+    proof.answered(sentAt, answeredAt)
+    proof.ledAnswer(heardBefore)
+    if (isWrite) proof.quorumAnswer(reported)
+  }
+
+  test('a new one lives for its time from when it was asked for', () => {
+    expect(proof.certainUntil).toBe(TIMEOUT)
+  })
+
+  test('packets that the server answers by itself prove nothing', () => {
+    for (let now = 100; now < 9000; now += 100) {
+      proof.reportedBy(now)
+      proof.answered(now, now + 1)
+    }
+    expect(proof.certainUntil).toBe(TIMEOUT)
+  })
+
+  test('a write alone proves nothing, however late it is answered', () => {
+    proof.answered(100, 101)
+    request(2500, 2900, true)
+    expect(proof.certainUntil).toBe(TIMEOUT)
+  })
+
+  test.each([
+    [110, 100 + TIMEOUT],
+    [111, TIMEOUT],
+  ])('what was answered at %i counts if that is a ping before the leader answers', (answeredAt, until) => {
+    proof.answered(100, answeredAt)
+    request(1110, 1120, false)
+    expect(proof.certainUntil).toBe(TIMEOUT)
+    request(1120, 1130, true)
+    expect(proof.certainUntil).toBe(until)
+  })
+
+  test('a write that was sent before the leader had answered proves no more than was known then', () => {
+    proof.answered(100, 110)
+    const { reported } = proof
+    request(1500, 1510, false)
+    proof.quorumAnswer(reported)
+    expect(proof.certainUntil).toBe(TIMEOUT)
+    request(1510, 1520, true)
+    expect(proof.certainUntil).toBe(100 + TIMEOUT)
+  })
+
+  test('writes one after the other keep it certain', () => {
+    for (let now = 10; now < 20_000; now += 10) {
+      request(now, now + 5, true)
+      if (now > TIMEOUT) expect(proof.certainUntil - now).toBeGreaterThan(TIMEOUT / 2)
+    }
+  })
+
+  test('another connection is proof from when it was asked for, with the first write', () => {
+    proof.answered(100, 110)
+    proof.welcomed(2000, TIMEOUT, false)
+    expect(proof.certainUntil).toBe(TIMEOUT)
+    request(2010, 2020, true)
+    expect(proof.certainUntil).toBe(2000 + TIMEOUT)
+  })
+
+  test('a write over the previous connection is no proof', () => {
+    proof.answered(100, 110)
+    request(1500, 1510, false)
+    proof.welcomed(1600, TIMEOUT, false)
+    request(1610, 1620, true)
+    expect(proof.certainUntil).toBe(1600 + TIMEOUT)
+  })
+
+  test('a session that the server shortens counts as shorter', () => {
+    proof.welcomed(500, 1000, false)
+    expect(proof.certainUntil).toBe(1500)
+  })
+})

@@ -1,0 +1,86 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publint } from 'publint'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Clone } from '../docs/shell-blocks.js'
+import { runProgram } from '../support/run-program.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+
+const timeLimit = 120_000
+
+let folder: string
+let library: Tarball
+let client: Tarball
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-zookeeper-'))
+  // To pack a clone replaces what runs in it, so this packs a copy.
+  using clone = new Clone()
+  library = await pack(clone.path, folder)
+  client = await pack(join(clone.path, 'packages/zookeeper'), folder)
+  server = await startZooKeeper()
+}, 2 * timeLimit)
+
+afterAll(async () => {
+  await server.kill()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Runs a program in an empty project with these packages; returns what it prints. */
+async function run(name: string, tarballs: readonly Tarball[], lines: readonly string[]): Promise<string> {
+  const project = join(folder, name)
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true, "type": "module" }')
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  const paths = tarballs.map(({ path }) => path)
+  await runProgram('npm', ['install', ...options, ...paths], { cwd: project, timeLimit })
+  writeFileSync(join(project, 'program.js'), lines.join('\n'))
+  return (await runProgram(process.execPath, ['program.js'], { cwd: project, timeLimit })).stdout
+}
+
+test('the ZooKeeper client is packed with its entry', () => {
+  const paths = client.files.filter(path => !/^dist\/chunks\//.test(path))
+  expect(paths.sort()).toEqual(['LICENSE', 'README.md', 'dist/index.d.ts', 'dist/index.js', 'package.json'])
+})
+
+test('the ZooKeeper client declares the public API that is committed; else renew it', async () => {
+  await expect(await declarationsOf(client), renew).toMatchFileSnapshot('zookeeper-api.txt')
+})
+
+test('the packed ZooKeeper client passes publint', async () => {
+  const file = readFileSync(client.path)
+  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
+  expect(messages).toEqual([])
+})
+
+test('installed alone into an empty project, the ZooKeeper client works', async () => {
+  const printed = await run(
+    'alone',
+    [client],
+    [
+      `import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'`,
+      `const zk = await ZooKeeper.connect('${server.address}')`,
+      `const error = await zk.getData('/missing').catch(error => error)`,
+      `console.log(error instanceof NoNodeError, error.code, zk.certainFor > 0)`,
+      `await zk.close()`,
+    ],
+  )
+  expect(printed).toBe('true NO_NODE true\n')
+})
+
+test('Signalbox without the ZooKeeper client names it, and with it opens a box', async () => {
+  const lines = [
+    `import { diagnose, open } from 'signalbox'`,
+    `const url = 'zookeeper://${server.address}'`,
+    `const box = await open(url).catch(error => console.log(error.code, error.message))`,
+    `const diagnosis = await diagnose(url).catch(error => console.log(error.code, error.message))`,
+    `if (box) console.log(await box.mutex('a').run(grant => typeof grant.token), diagnosis.facts.length > 0)`,
+    `await box?.close()`,
+  ]
+  const missing = 'UNAVAILABLE ZooKeeper needs a client package: npm install signalbox-zookeeper\n'
+  expect(await run('without', [library], lines)).toBe(missing + missing)
+  expect(await run('with', [library, client], lines)).toBe('bigint true\n')
+})
