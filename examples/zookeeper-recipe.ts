@@ -6,8 +6,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { ExponentialBackoff, fallback, handleType, retry, timeout, TimeoutStrategy } from 'cockatiel'
-import { ConnectionLossError, NodeExistsError, NoNodeError, NotSentError } from 'signalbox-zookeeper'
-import { oneEvent, ZooKeeper } from 'signalbox-zookeeper'
+import {
+  ConnectionLossError,
+  NodeExistsError,
+  NoNodeError,
+  NotSentError,
+  oneEvent,
+  ZooKeeper,
+} from 'signalbox-zookeeper'
 
 // Retries what may have been applied, and what was not: each step checks before it does anything twice.
 const retrying = retry(handleType(ConnectionLossError).orType(NotSentError), {

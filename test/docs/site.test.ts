@@ -23,7 +23,7 @@ describe('the site of the docs', () => {
       .map(page => (page === readme ? 'index.html' : page.replace(/\.md$/, '.html')))
       .filter(page => !existsSync(join(site, page)))
     expect(missing).toEqual([])
-    expect(read('index.html')).toContain('Signalbox is a TypeScript library')
+    expect(read('index.html')).toContain('Distributed locks, rate limits, leader election')
   })
 
   test('leads to each page from its menu', () => {

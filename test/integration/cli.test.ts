@@ -129,7 +129,7 @@ describe('ls', () => {
     writeFileSync(join(folder, 'locks/signalbox.db'), 'no database\n'.repeat(1000))
     const { status, stdout, stderr } = await signalbox('ls', '--engine', url)
     expect({ status, stdout }).toEqual({ status: 69, stdout: '' })
-    expect(stderr).toMatch(/^signalbox: .*no SQLite database.*\n$/)
+    expect(stderr).toMatch(/^signalbox: .*not a SQLite database.*\n$/)
     expect(stderr).not.toContain('    at ')
   })
 })

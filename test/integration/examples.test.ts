@@ -157,7 +157,7 @@ test('leader: one process works, and another one after it was killed', async () 
 test('zookeeper-recipe: gets the lock', async () => {
   const zookeeper = stopAfterTest(await startZooKeeper())
   const { status, stdout } = await start('zookeeper-recipe', [], { ZOOKEEPER_HOSTS: zookeeper.address }).ended
-  expect([status, stdout]).toEqual([0, 'nobody else was here\n'])
+  expect([status, stdout]).toEqual([0, 'no one else was here\n'])
 })
 
 test('engine: passes the checks of a promise', async () => {

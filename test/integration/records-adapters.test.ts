@@ -86,7 +86,7 @@ describe.concurrent('the adapters meet all demands on records', () => {
 describe('a check finds what is wrong', () => {
   const wrong: readonly (readonly [string, (records: Records<number>) => Records<number>])[] = [
     [
-      'a record is made only where there is none',
+      'a record is created only where none exists',
       records => ({
         ...bound(records),
         compareAndSet: async (key, version, text, keep) =>
@@ -132,7 +132,7 @@ describe('a check finds what is wrong', () => {
       }),
     ],
     [
-      'a record is kept for as long as it has to be',
+      'a record is kept until it expires, and for ever when it has no expiry',
       records => ({
         ...bound(records),
         compareAndSet: (key, version, text) => records.compareAndSet(key, version, text, 10),
