@@ -13,7 +13,7 @@ export interface Setting {
 /** What a second is, in milliseconds. */
 export const SECOND = 1000
 
-/** The first worker begins at once; all others begin so much later, in the middle of a window, in milliseconds. */
+/** How long after the first worker the others begin, in milliseconds: in the middle of a window. */
 export const RAMP = 300
 
 /** How long the service takes to answer, in milliseconds. */

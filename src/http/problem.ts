@@ -50,7 +50,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
 /** What may have been done, unless the task certainly was not called. */
 const UNCLEAR: ReadonlySet<ErrorCode> = new Set(['INDETERMINATE', 'LOST'])
 
-/** What an error means for whoever sent the request, given the outcome of the task. */
+/** What an error means for the sender of the request, given the outcome of the task. */
 function meaningOf(error: SignalboxError): Meaning {
   const { code, taskBegan } = error
   const { status, detail, retry = false } = MEANINGS[code]

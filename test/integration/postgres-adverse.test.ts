@@ -59,7 +59,7 @@ describe.concurrent('a transaction of the caller’s', () => {
       await client.query('commit')
     }
     await write(1)
-    // As after years of such transactions, between which nobody else has written it.
+    // As after years of such transactions, with no other writes between them.
     await pool.query(`update ${schema}.data set changes = 2147483647 where name = 'value/s/a'`)
     await write(2)
     client.release()

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** Settings that somebody may have given a role, each with a value that hurts. */
+/** Settings that a role may have, each with a harmful value. */
 const SETTINGS: readonly (readonly [string, string])[] = [
   ['array_nulls', 'off'],
   ['extra_float_digits', '-15'],

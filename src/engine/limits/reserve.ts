@@ -160,9 +160,9 @@ const FRACTION = 1024
  * A process names the limits that it uses. While some processes name one definition and some another, as during a
  * rolling deployment, all of them are in force: they hold for every process. A definition ends at once when every
  * process that named it names others, and otherwise when no process has named it for a while. From then on it refuses
- * no process, but its count continues while its window has permits in it, whoever took them. A definition that is named
- * later begins with that count. So of definitions that are not in force, only those are kept whose count no other
- * record has: one with the longest window, and one for each way to divide the calendar.
+ * no process, but its count continues while its window has permits in it, no matter which process took them. A
+ * definition that is named later begins with that count. So of definitions that are not in force, only those are kept
+ * whose count no other record has: one with the longest window, and one for each way to divide the calendar.
  *
  * A reservation is a lease of an instant, so a process that was stopped can't use it late. Let `e` and `l` be the
  * earliest and the latest time by the caller's monotonic clock at which this was decided, and `d` the delay from then
