@@ -231,7 +231,7 @@ export class Box implements AsyncDisposable {
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     const engine = this.#engine
-    if (!engine.reserve) {
+    if (!engine.reservePermits) {
       throw new InvalidArgumentError(
         `${engine.name} has no shared clock to measure a limit by: open a box on files, PostgreSQL or one Redis server for limits, or give each process its share with limiter() of signalbox/limits`,
         { engine: engine.name },
@@ -244,7 +244,7 @@ export class Box implements AsyncDisposable {
       ask: request => {
         const { ending } = this.#session
         // Reserved permits that were not used are still returned.
-        return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reserve!(request)
+        return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reservePermits!(request)
       },
       lock: claim => new ClaimSetLock(this.#session, claimSet([claim]), 'concurrency'),
     })

@@ -27,7 +27,7 @@ export class Outages {
    * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence
    * throws
    */
-  async sitOut<Result>(task: () => Promise<Result>): Promise<Result> {
+  async retryDuringOutage<Result>(task: () => Promise<Result>): Promise<Result> {
     let own: number | undefined
     for (;;) {
       try {

@@ -26,11 +26,11 @@ export class RunStore {
   }
 
   async get(key: string): Promise<unknown> {
-    return this.#own((await this.#outages.sitOut(() => this.#store.get(key)))?.value)
+    return this.#own((await this.#outages.retryDuringOutage(() => this.#store.get(key)))?.value)
   }
 
   async put(key: string, value: unknown): Promise<void> {
-    await this.#outages.sitOut(() => this.#store.put(key, this.#stamped(value)))
+    await this.#outages.retryDuringOutage(() => this.#store.put(key, this.#stamped(value)))
   }
 
   /** As `TrainStore.transaction`. Messages that an attempt committed without an answer are not committed again. */
@@ -40,7 +40,7 @@ export class RunStore {
     { id, ...options }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     const own = { ...options, id: id.map(one => this.#ownId(one)) }
-    return this.#outages.sitOut(() =>
+    return this.#outages.retryDuringOutage(() =>
       this.#store.transaction(
         read => {
           const found = new Map<string, Promise<unknown>>()

@@ -75,7 +75,7 @@ export async function openTracker(
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
         // What an attempt without a reply may hold is free within the wait of the next one.
-        await outages.sitOut(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
+        await outages.retryDuringOutage(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {
         if (error instanceof TimedOutError) return false
@@ -83,7 +83,7 @@ export async function openTracker(
       }
     },
     async revoke(session) {
-      await outages.sitOut(() => box.revoke(session))
+      await outages.retryDuringOutage(() => box.revoke(session))
     },
     async locks() {
       const prefix = `${STORE}/${locationKey('')}`

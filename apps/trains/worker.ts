@@ -25,7 +25,9 @@ async function start(settings: WorkerSettings): Promise<void> {
   const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
   const outages = new Outages(settings.engineWait, log, systemClock)
   const label = `trains worker ${settings.worker}`
-  const tracker = await outages.sitOut(() => openTracker(settings.engine, label, settings.use, outages))
+  const tracker = await outages.retryDuringOutage(() =>
+    openTracker(settings.engine, label, settings.use, outages),
+  )
   const store = tracker.store(settings.run)
   const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
   const worker = new MessageWorker(processor, send, fail, USES[settings.use].limits)

@@ -112,7 +112,7 @@ export class LeaseKeeper {
   }
 
   /** The engine reports that a request waits for this grant. A spare is given back. */
-  wanted(id: string): void {
+  contended(id: string): void {
     const lease = this.#leases.get(id)
     if (!lease) return
     lease.isUncontended = false

@@ -20,7 +20,7 @@ export class Lease {
   /** When the keeper looks at it next: clock time. */
   due = 0
   renewing = false
-  /** Whether the engine has said that no other request waits for it, and has not said `wanted` since. */
+  /** Whether the engine has said that no other request waits for it, and has not said `contended` since. */
   isUncontended = false
   /** Set once it was downgraded to read: others may hold the key too, so it is not handed on as a write grant. */
   downgraded = false

@@ -322,8 +322,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#waitsUntil = this.#waiters.first ? Math.max(this.#waitsUntil, until) : until
       this.#waiters.add(waiter)
       goOn()
-      // A waiter that was served at once needs neither timer nor listener. For a waiter without a limit, the next poll
-      // keeps the process alive. Behind a holder of this queue only that holder can bring it on.
+      // A waiter that was served at once needs neither timer nor listener. For a waiter without a limit, the next
+      // check-in keeps the process alive. Behind a holder of this queue only that holder can bring it on.
       if (!waiter.isQueued || !mayEnd) return
       this.#waiters.limit(waiter, until, request.signal)
       this.#waiters.setTimer()

@@ -15,9 +15,9 @@ import {
 import { UnavailableError, type Holder } from '../errors.js'
 import type { LockErrors } from './lock-errors.js'
 
-/** The pause after a poll that found the engine unreachable, in milliseconds. */
+/** The pause after a check-in that found the engine unreachable, in milliseconds. */
 const RETRY_PAUSE = 200
-/** The shortest pause between two polls, in milliseconds. */
+/** The shortest pause between two check-ins, in milliseconds. */
 const SHORTEST_PAUSE = 5
 
 /** What an engine answers. A faulty engine of another author may answer null or undefined. */
@@ -56,8 +56,8 @@ export interface RequestOwner {
 let orders = 0
 
 /**
- * The one request by which a local queue waits in the engine's queue. It is polled when the engine wakes it, when the
- * engine said that a poll is worth while, and often enough for the engine to know that it is alive.
+ * The one request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, when the
+ * engine said that a check-in is useful, and often enough for the engine to know that it is alive.
  */
 export class PendingRequest {
   /** `sent` while an answer is awaited. */
@@ -131,7 +131,7 @@ export class PendingRequest {
     if (!this.#isOver && this.#owner.waiting && this.placeUntil > clock.now()) {
       // It still has its place in the engine's queue; the engine may be back before the place is lost.
       this.state = 'queued'
-      this.#pollAfter(RETRY_PAUSE)
+      this.#checkInAfter(RETRY_PAUSE)
       return
     }
     // An engine that was certainly not reached does not have a new request.
@@ -152,7 +152,7 @@ export class PendingRequest {
 
   /** The engine may have reserved the keys for it. */
   wake(): void {
-    if (this.state === 'queued') this.#poll()
+    if (this.state === 'queued') this.#checkIn()
     // mutant: miss-wake-up
     else this.#isWoken = true
   }
@@ -161,10 +161,10 @@ export class PendingRequest {
   askWith(lease: number): void {
     this.placeUntil = this.sentAt + this.lease
     this.lease = lease
-    this.#poll()
+    this.#checkIn()
   }
 
-  /** Ends the polls. An answer that is still on its way is given back. */
+  /** Ends the check-ins. An answer that is still on its way is given back. */
   stop(): void {
     this.#timer?.cancel()
     this.#isOver = true
@@ -176,7 +176,7 @@ export class PendingRequest {
   }
 
   /** Asks for its status, and claims what is reserved for it. */
-  #poll(): void {
+  #checkIn(): void {
     this.#timer?.cancel()
     this.#timer = undefined
     this.state = 'sent'
@@ -184,7 +184,7 @@ export class PendingRequest {
     this.sentAt = this.#session.clock.now()
     this.wait = this.#owner.longestWait()
     const { request, lease, wait } = this
-    this.follow(this.#session.send({ type: 'poll', request, lease, wait, read: this.#owner.wantedRead() }))
+    this.follow(this.#session.send({ type: 'checkIn', request, lease, wait, read: this.#owner.wantedRead() }))
   }
 
   #queued(status: QueuedStatus): void {
@@ -196,10 +196,10 @@ export class PendingRequest {
       this.takeOut()
       return this.#owner.gone(this)
     }
-    if (this.#isWoken) return this.#poll()
+    if (this.#isWoken) return this.#checkIn()
     // mutant: silent-waiter
     const pause = Math.min(status.lookAgain, this.#heartbeatPause())
-    this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
+    this.#checkInAfter(Math.max(pause, SHORTEST_PAUSE))
   }
 
   /** Interval within which the engine expects its next sign of life, in milliseconds. */
@@ -208,8 +208,8 @@ export class PendingRequest {
     return within < HEARTBEAT_INTERVAL ? within : this.#session.untilBeat()
   }
 
-  #pollAfter(pause: number): void {
-    this.#timer = this.#session.clock.after(pause, () => this.#poll(), true)
+  #checkInAfter(pause: number): void {
+    this.#timer = this.#session.clock.after(pause, () => this.#checkIn(), true)
   }
 }
 

@@ -264,8 +264,8 @@ export class Session implements Listener, QueueSession {
     else this.keeper.takenAway(id, cause)
   }
 
-  wanted(id: string): void {
-    this.keeper.wanted(id)
+  contended(id: string): void {
+    this.keeper.contended(id)
   }
 
   reserved(key: string): void {
@@ -311,7 +311,7 @@ export class Session implements Listener, QueueSession {
     const keys = [...this.#toServe.get(at)!]
     this.#toServe.delete(at)
     // mutant: forget-reservations
-    if (!this.ending) this.background({ type: 'expire', keys })
+    if (!this.ending) this.background({ type: 'sweepExpired', keys })
   }
 
   #sweepLater(): void {

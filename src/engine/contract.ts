@@ -1,7 +1,7 @@
 import type { Claim } from './claim.js'
 import type { Guarantees } from '../guarantees.js'
 import type { KeptLimiter } from './limits/report.js'
-import type { Reserve, Reserved } from './limits/reserve.js'
+import type { ReservePermits, Reserved } from './limits/reserve-permits.js'
 
 /** An answer that is available at once (an engine inside the process) or comes later. */
 export type Awaitable<T> = T | Promise<T>
@@ -49,8 +49,8 @@ export interface Enqueue extends WaitTerms {
  * Turns a reservation into a grant. For a waiter, keeps its entry alive, and drops what has expired before it. For a
  * request that is granted already, renews the grant. Harmless at any time.
  */
-export interface Poll extends WaitTerms {
-  readonly type: 'poll'
+export interface CheckIn extends WaitTerms {
+  readonly type: 'checkIn'
   readonly request: LockRequest
   readonly read?: ReadSet | undefined
 }
@@ -111,8 +111,8 @@ export interface Revoke {
 }
 
 /** Drops what has expired on these keys and reserves them for the next waiters. */
-export interface Expire {
-  readonly type: 'expire'
+export interface SweepExpired {
+  readonly type: 'sweepExpired'
   readonly keys: readonly string[]
 }
 
@@ -180,7 +180,7 @@ interface Watch {
 
 export type LockOperation =
   | Enqueue
-  | Poll
+  | CheckIn
   | Cancel
   | Renew
   | Release
@@ -188,7 +188,7 @@ export type LockOperation =
   | Downgrade
   | ForceRelease
   | Revoke
-  | Expire
+  | SweepExpired
   | Inspect
 type StoreOperation = Read | Commit | Watch
 export type Operation = LockOperation | StoreOperation
@@ -203,7 +203,7 @@ export type RequestStatus =
       /** Present when the operation asked for a read. */
       readonly read?: ReadOutcome
       /**
-       * True when no other request waited. Then `Listener.wanted` is called as soon as one waits, or when the engine
+       * True when no other request waited. Then `Listener.contended` is called as soon as one waits, or when the engine
        * can no longer guarantee that call. Until then further local turns need not ask the engine.
        */
       readonly isUncontended?: boolean
@@ -214,7 +214,7 @@ export type RequestStatus =
       readonly id: string
       /** How many requests are before it on its first key. */
       readonly place: number
-      /** When to poll again unless a wake-up comes before: milliseconds from now. */
+      /** When to check in again unless a wake-up comes before: milliseconds from now. */
       readonly lookAgain: number
       /**
        * The sessions with a request before it on any of its keys, for engines that can prove a session dead. Where
@@ -279,7 +279,7 @@ export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'lab
 
 export interface Outcomes {
   enqueue: RequestStatus
-  poll: RequestStatus
+  checkIn: RequestStatus
   cancel: undefined
   /** False: the grant is gone. */
   renew: boolean
@@ -290,7 +290,7 @@ export interface Outcomes {
   forceRelease: boolean
   /** How many requests were taken away. */
   revoke: number
-  expire: undefined
+  sweepExpired: undefined
   inspect: readonly RequestReport[]
   read: ReadOutcome
   commit: CommitOutcome
@@ -310,7 +310,7 @@ export interface Listener {
    * Another request waits for what this grant holds. Called at least for a grant with `isUncontended`. An engine with
    * `reportsContention` calls it before it decides that other request; others send a message, which takes its time.
    */
-  wanted(id: string): void
+  contended(id: string): void
   /** An operation of this box reserved this key for another session. This box has to serve the key after the window. */
   reserved(key: string): void
   /** A watched store key has changed. */
@@ -329,7 +329,7 @@ export interface Engine {
   /** For messages: the URL without passwords. */
   readonly name: string
   readonly guarantees: Guarantees
-  /** Whether `Listener.wanted` comes before the other request is decided, so that a released grant can be kept. */
+  /** Whether `Listener.contended` comes before the other request is decided, so that a released grant can be kept. */
   readonly reportsContention: boolean
   /**
    * Starts the session. Called once, before anything else.
@@ -362,10 +362,10 @@ export interface Engine {
    * whose clock can be read in the same step. Fails as `submit` does. A request that is executed twice, because a
    * connection broke, may reserve twice but takes back once.
    */
-  reserve?(request: Reserve): Awaitable<Reservation>
+  reservePermits?(request: ReservePermits): Awaitable<Reservation>
   /**
    * The limiters that count something now, are paused or have waiters, in no particular order. For engines with
-   * `reserve`. Fails as `submit` does.
+   * `reservePermits`. Fails as `submit` does.
    * @param isMeant whether a limiter of this name is wanted.
    */
   limiters?(isMeant: (limiter: string) => boolean): Awaitable<readonly KeptLimiter[]>

@@ -13,11 +13,11 @@ export type { StoreState } from './commit.js'
 export type { WindowDefinition } from './limits/definition.js'
 export type { KeptLimit, KeptLimiter } from './limits/report.js'
 export {
-  reserve,
+  reservePermits,
   type InstantPermits,
   type LimiterState,
-  type Reserve,
+  type ReservePermits,
   type Reserved,
   type ReturnedPermits,
   type Unit,
-} from './limits/reserve.js'
+} from './limits/reserve-permits.js'

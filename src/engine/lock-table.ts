@@ -11,7 +11,7 @@ import {
   type LockOperation,
   type OutcomeOf,
   type WaitTerms,
-  type Poll,
+  type CheckIn,
   type RequestReport,
   type RequestStatus,
 } from './contract.js'
@@ -93,7 +93,7 @@ export interface Effect {
  */
 export const LOOK_STAGGER = 50
 
-/** How often a waiter polls for the end of a transaction that an earlier grant is bound to, in milliseconds. */
+/** How often a waiter checks in for the end of a transaction that an earlier grant is bound to, in milliseconds. */
 const LOOK_FOR_END = 50
 
 /** Number of requests at each end of a long queue that are named to those behind. */
@@ -124,8 +124,8 @@ export class LockTable {
     switch (operation.type) {
       case 'enqueue':
         return this.#enqueue(operation, now)
-      case 'poll':
-        return this.#poll(operation, now)
+      case 'checkIn':
+        return this.#checkIn(operation, now)
       case 'cancel': {
         this.#cancel(operation.request.id, now)
         return
@@ -142,7 +142,7 @@ export class LockTable {
         return this.#forceRelease(operation.key, operation.number, now)
       case 'revoke':
         return this.#revoke(operation.session, now)
-      case 'expire':
+      case 'sweepExpired':
         this.#serve(operation.keys, now)
         return undefined
       case 'inspect':
@@ -188,7 +188,7 @@ export class LockTable {
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
 
-  #poll(operation: Poll, now: number): RequestStatus {
+  #checkIn(operation: CheckIn, now: number): RequestStatus {
     const request = this.#state.request(operation.request.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {

@@ -1,6 +1,14 @@
 import { LockTable, type Effect, type TableState } from './lock-table.js'
 import { decideCommit, readAll, type StoreState } from './commit.js'
-import type { Poll, Commit, CommitOutcome, Enqueue, Operation, OutcomeOf, RequestStatus } from './contract.js'
+import type {
+  CheckIn,
+  Commit,
+  CommitOutcome,
+  Enqueue,
+  Operation,
+  OutcomeOf,
+  RequestStatus,
+} from './contract.js'
 
 /** The sessions that watch store keys. */
 export interface WatchState {
@@ -41,7 +49,7 @@ export class StateMachine {
   decide(operation: Operation, now: number): OutcomeOf<Operation> {
     switch (operation.type) {
       case 'enqueue':
-      case 'poll':
+      case 'checkIn':
         return this.#stand(operation, now)
       case 'read':
         return readAll(this.#state, operation)
@@ -58,7 +66,7 @@ export class StateMachine {
     }
   }
 
-  #stand(operation: Enqueue | Poll, now: number): RequestStatus {
+  #stand(operation: Enqueue | CheckIn, now: number): RequestStatus {
     const standing = this.#table.decide(operation, now)
     if (!operation.read || standing.state !== 'held') return standing
     return { ...standing, read: readAll(this.#state, operation.read) }

@@ -64,8 +64,8 @@ export class TransactionQueue {
         ),
       )
     // A transaction within a task must not wait for the batch that the task may belong to.
-    const isAlone = !this.#group || member.within !== undefined || member.request.wait === 0
-    if (isAlone || this.#session.deadlocks?.inside()) return void this.#alone(member)
+    const runsAlone = !this.#group || member.within !== undefined || member.request.wait === 0
+    if (runsAlone || this.#session.deadlocks?.inside()) return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
     // Transactions of the same tick are to be sent together.

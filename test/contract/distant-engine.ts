@@ -9,7 +9,7 @@ import type {
 } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
 import type { KeptLimiter } from '../../src/engine/limits/report.js'
-import type { Reserve } from '../../src/engine/limits/reserve.js'
+import type { ReservePermits } from '../../src/engine/limits/reserve-permits.js'
 import type { Random } from '../../packages/conformance/src/random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
@@ -39,7 +39,7 @@ export class DistantEngine implements Engine {
     return this.#engine.join(member, {
       wake: id => later(() => listener.wake(id)),
       lost: id => later(() => listener.lost(id)),
-      wanted: id => later(() => listener.wanted(id)),
+      contended: id => later(() => listener.contended(id)),
       reserved: key => later(() => listener.reserved(key)),
       changed: key => later(() => listener.changed(key)),
       missed: () => later(() => listener.missed()),
@@ -51,8 +51,8 @@ export class DistantEngine implements Engine {
     return this.#send(() => this.#engine.submit(operation))
   }
 
-  reserve(request: Reserve): Promise<Reservation> {
-    return this.#send(() => this.#engine.reserve!(request))
+  reservePermits(request: ReservePermits): Promise<Reservation> {
+    return this.#send(() => this.#engine.reservePermits!(request))
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {

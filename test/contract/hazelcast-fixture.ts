@@ -25,7 +25,7 @@ function server(): Promise<HazelcastServer> {
 function javaLike({ address }: HazelcastServer): Promise<Client> {
   return Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
-    // Else it would go by the address of a proxy, too.
+    // Otherwise it would use the address of a proxy, too.
     network: { clusterMembers: [address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
   })
@@ -64,12 +64,12 @@ export const hazelcast: EngineFixture = {
       expect(await map.tryLock('key', 10_000)).toBe(true)
       grant.assertHeld()
       proxy.target = server.port
-      // It is told once it has reached the member again, and what it writes by then a resource refuses.
+      // It is notified once it has reached the member again, and a resource refuses what it writes until then.
       await until('it is told', () => grant.signal.aborted)
       expect(() => grant.assertHeld()).toThrow()
       await using direct = await openDirectly(server)
       const reading = await direct.readWriteLock('key').read.tryAcquire()
-      // Readers are none of the members' business: the other program has the key, and they come in beside it.
+      // The members do not know readers: the other program has the key, and they come in with it.
       expect(reading).toBeDefined()
       await reading!.release()
       await map.unlock('key')

@@ -49,8 +49,8 @@ async function boundIsPolled(): Promise<void> {
   const asked = other.mutex('key').acquire(LONG)
   await queued(one, 'key', 1)
   await held.release()
-  const looks = engine.count('poll')
-  await until('it polls', () => engine.count('poll') - looks > 5, POLLED)
+  const looks = engine.count('checkIn')
+  await until('it polls', () => engine.count('checkIn') - looks > 5, POLLED)
   await client.query('commit')
   client.release()
   await (await asked).release()
@@ -227,7 +227,7 @@ async function freedEarly(): Promise<void> {
   clock.set(HOUR)
   const second = await other.mutex('key').acquire({ wait: '10s' })
   expect(second.token).toBeGreaterThan(held.token)
-  // Its next renewal, at a third of the lease, tells the first.
+  // Its next renewal, at a third of the lease, notifies the first.
   await until('it is told', () => held.signal.aborted)
   second.assertHeld()
 }

@@ -186,9 +186,9 @@ export const quorum: EngineFixture = {
       await queued(waiter, 'key', 1)
       // It looks once because its messages arrive from now on.
       await pause(200)
-      const before = engine.count('poll')
+      const before = engine.count('checkIn')
       await key.release()
-      await until('it has looked', () => engine.count('poll') > before)
+      await until('it has looked', () => engine.count('checkIn') > before)
       other.assertHeld()
       expect(await soFar(asked)).toBe('pending')
       await other.release()

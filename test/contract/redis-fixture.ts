@@ -175,7 +175,7 @@ export const redis: EngineFixture = {
       let goOn = (): void => undefined
       const taken = new Promise<void>(resolve => (goOn = resolve))
       engine.intercept = async ({ type }, execute) => {
-        if (type === 'poll') await taken
+        if (type === 'checkIn') await taken
         return execute()
       }
       await held.release()

@@ -90,7 +90,7 @@ describe.each<[Version, Version]>([
 /** How a connection ends that the client takes for open ever after. */
 const ends: Record<string, (registry: Registry, connection: Connection) => void> = {
   'a member closed while the client was let in': takeForOpen,
-  // A write that fails destroys the socket, and its connection hears neither of an end nor of an error.
+  // A write that fails destroys the socket, and its connection gets neither an end nor an error.
   'a failed write ended': (_registry, { socket }) => void socket.destroy(),
 }
 

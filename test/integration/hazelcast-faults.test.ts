@@ -13,7 +13,9 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/** Each fault has to be reported or over within this: milliseconds. Far more than it takes, far less than for ever. */
+/**
+ * Maximum time until each fault is reported or over, in milliseconds. Far more than it takes, far less than for ever.
+ */
 const BOUND = 20_000
 
 describe.concurrent('a cluster that is not there', () => {

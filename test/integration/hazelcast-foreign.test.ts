@@ -4,7 +4,7 @@ import { open } from '../../src/open.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** What has to be over by then: milliseconds. Far more than it takes. */
+/** Maximum time until it is over, in milliseconds. Far more than it takes. */
 const BOUND = 30_000
 
 let server: HazelcastServer

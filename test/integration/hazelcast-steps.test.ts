@@ -28,7 +28,7 @@ interface Cut {
   readonly isAnswered: boolean
 }
 
-/** The client's package, with clients that are cut off as told. */
+/** The client's package, with clients that the test cuts off. */
 function cutOff(cut: Cut) {
   const call = (send: () => Promise<unknown>): Promise<unknown> => {
     if (!cut.isArmed) return send()
@@ -192,7 +192,7 @@ test('a grant that is downgraded while it is renewed stays held', async () => {
 })
 
 describe('a box that carries a value over late, after another box has carried it over and deleted it', () => {
-  /** A read that comes so long after a deletion removes the rest of the entry: milliseconds. */
+  /** Time after a deletion from which a read removes the rest of the entry, in milliseconds. */
   const REMEMBERED = 3_600_000
 
   /** Puts a value that only others carry over, has it deleted, and lets the box that put it go on then. */
@@ -259,7 +259,7 @@ describe('a box that carries a value over late, after another box has carried it
 })
 
 test('a read for missed changes is tried again until it succeeds', async () => {
-  /** More often than anything is told of a connection that was lost and made again. */
+  /** More often than a connection that was lost and replaced is reported. */
   const refusals = 5
   let looks = -Infinity
   let client!: hazelcast.Client

@@ -5,7 +5,11 @@ import type { Reservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
-import { reserve, type LimiterState, type Reserve } from '../../src/engine/limits/reserve.js'
+import {
+  reservePermits,
+  type LimiterState,
+  type ReservePermits,
+} from '../../src/engine/limits/reserve-permits.js'
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../unit/limits/passing.js'
 
@@ -44,9 +48,9 @@ describe('waiting callers', () => {
     const clock = new VirtualClock()
     const after = vi.spyOn(clock, 'after')
     let state: LimiterState | undefined
-    const ask = (request: Reserve): Reservation => {
+    const ask = (request: ReservePermits): Reservation => {
       const now = clock.now()
-      const decision = reserve(state, request, now, now)
+      const decision = reservePermits(state, request, now, now)
       state = decision.state
       return { reserved: decision.reserved, earliest: now, latest: now }
     }

@@ -171,7 +171,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
   })
 })
 
-test('a value that is no client is refused', async () => {
+test('a value that is not a client is refused', async () => {
   for (const value of [undefined, null, 1, server.url, {}, [], () => {}, new Map(), { query: () => {} }])
     await expect(open({ postgres: value as object })).rejects.toMatchObject(
       invalid('postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),

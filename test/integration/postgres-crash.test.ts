@@ -7,7 +7,10 @@ import { startPostgres } from '../support/servers/postgres.js'
 const KEYS = ['one', 'other']
 const BOXES = 4
 const CRASHES = 5
-/** Within so many milliseconds a grant is on the disk: three times `wal_writer_delay`, and more on a busy machine. */
+/**
+ * Maximum time until a grant is on the disk, in milliseconds: three times `wal_writer_delay`, and more on a busy
+ * machine.
+ */
 const KEPT_AFTER = 2000
 
 /** A caller that held a key, from when to when it was certain of it: times of this process. */

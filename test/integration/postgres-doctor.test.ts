@@ -9,7 +9,7 @@ import { startPgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { CommandPlace } from './command-line.js'
 
-/** Test servers do not wait for the disk, unless they are told to. */
+/** Test servers do not wait for the disk, unless a test asks for it. */
 const SAFE = { settings: { fsync: 'on' } }
 
 let server: PostgresServer
@@ -103,7 +103,7 @@ function through(port: number, name: string): string {
   return urlOf(name).replace(String(server.address.port), String(port))
 }
 
-test('nothing is found where all is well, and facts are told', async () => {
+test('nothing is found where all is well, and facts are reported', async () => {
   const name = await usedDatabase()
   const { facts, findings } = await diagnose(urlOf(name))
   expect(findings).toEqual([])
@@ -202,7 +202,7 @@ test('settings of the server that lose data, or leave dead rows, are found', asy
   expect(await found(urlOf('postgres', careless))).toContain('no-fsync')
 })
 
-test('autovacuum that is off for one table is found, whatever word for it was used', async () => {
+test('autovacuum that is off for one table is found, with every word for it', async () => {
   const name = await usedDatabase()
   for (const off of ['false', 'off']) {
     await query(name, `alter table signalbox.data set (autovacuum_enabled = ${off})`)
@@ -236,7 +236,7 @@ test('a transaction that keeps dead rows for more than a minute is found, and an
     await reader.query('commit')
     expect(await found(urlOf(name, late))).toEqual([])
 
-    // A user who may not look at those of others is told so.
+    // A user who may not look at those of others gets a finding.
     await reader.query('begin isolation level repeatable read')
     await reader.query('select 1')
     await pool.query('create role other login')

@@ -34,7 +34,7 @@ async function listeners(server: PostgresServer): Promise<number[]> {
   return rows.map(({ pid }) => pid)
 }
 
-test('boxes whose connections for messages were ended hear again', async () => {
+test('boxes whose connections for messages were ended receive again', async () => {
   await using server = await startPostgres()
   await using one = await open(server.url)
   await using other = await open(server.url)

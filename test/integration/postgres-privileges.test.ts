@@ -169,7 +169,7 @@ const OPERATORS = [
   '#>>',
 ]
 
-/** What a function may call, whatever the schema calls today. */
+/** What a function may call, regardless of what the schema calls today. */
 const CALLED = [
   ...[
     'abs',
@@ -368,7 +368,7 @@ describe('a role that may create in schemas of the search path of a box runs not
     },
   )
 
-  test('temporary objects of a caller change nothing of its fence', async () => {
+  test('temporary objects of a caller do not change its fence', async () => {
     await using box = await open(server.url)
     const client = new pg.Client(server.url)
     await client.connect()

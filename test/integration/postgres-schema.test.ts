@@ -91,7 +91,7 @@ describe('the printed schema', () => {
     expect((await owner.query(`select token from ${name}.locks`)).rows).toEqual([{ token: String(token) }])
   })
 
-  test('is for the usual schema, unless another is named, and refuses what is no name', async () => {
+  test('is for the usual schema, unless another is named, and refuses an invalid name', async () => {
     await using command = new CommandPlace()
     expect((await command.signalbox('schema', 'postgres')).stdout).toBe(printedSchema('signalbox'))
     const bad = await command.signalbox('schema', 'postgres', '--schema', 'a; drop table b')

@@ -4,7 +4,7 @@ import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { overPg, overPostgres } from '../../src/engines/postgres/clients/installed-client.js'
-import { recognise } from '../../src/engines/postgres/clients/recognise.js'
+import { detectClient } from '../../src/engines/postgres/clients/detect-client.js'
 import type { SqlClient } from '../../src/engines/postgres/clients/sql-client.js'
 import { parsePostgresUrl } from '../../src/engines/postgres/postgres-url.js'
 import { givenClients } from '../support/postgres/given-clients.js'
@@ -41,7 +41,7 @@ const served: readonly { readonly name: string; connect(): Promise<Opened> }[] =
     name: `${name} that is given`,
     async connect() {
       const { client, close } = await connect(server.url)
-      return { sql: recognise(client, 'signalbox', systemClock), close }
+      return { sql: detectClient(client, 'signalbox', systemClock), close }
     },
   })),
 ]
@@ -55,7 +55,7 @@ const lite = {
       await client.exec(TABLE)
       return client
     })
-    return own(recognise(await pglite, 'signalbox', systemClock))
+    return own(detectClient(await pglite, 'signalbox', systemClock))
   },
 }
 
@@ -119,7 +119,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     )
   })
 
-  test('messages are heard until they are not wanted any more', async () => {
+  test('messages are received until they are no longer wanted', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const heard: string[] = []

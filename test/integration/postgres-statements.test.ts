@@ -89,7 +89,7 @@ test('boxes that lock further rows while they decide do not wait for each other'
   expect(found!.deadlocks).toBe('0')
 })
 
-test('a PGlite, whose clock tells whole milliseconds, refuses no decision for its time', async () => {
+test('a PGlite, whose clock has whole milliseconds, refuses no decision for its time', async () => {
   const pglite = await PGlite.create()
   const query = vi.spyOn(pglite, 'query')
   const box = await open({ postgres: pglite })

@@ -106,7 +106,7 @@ class Side {
     if (!known) return { type: 'enqueue', request: lockRequest(id, claims), lease, wait, read }
     const request = lockRequest(known.id, claims)
     const { number } = known
-    if (number === 0) return { type: 'poll', request, lease, wait: 1000, read }
+    if (number === 0) return { type: 'checkIn', request, lease, wait: 1000, read }
     if (kind < 3) return { type: 'release', request, number }
     if (kind < 6) return { type: 'renew', request, number, lease }
     return {

@@ -40,7 +40,7 @@ const packages = [
 describe.each(packages)('over $name', ({ name, connect }) => {
   const url = (query: string): string => `${server.url}?application_name=box-${name}&${query}`
 
-  /** Works once, and tells which of its connections are encrypted. */
+  /** Works once, and returns which of its connections are encrypted. */
   async function used(query: string): Promise<boolean[]> {
     const box = await connect(url(query))
     try {

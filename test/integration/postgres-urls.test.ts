@@ -45,7 +45,7 @@ const packages = [
 ]
 
 describe.each(packages)('over $name', ({ name, connect }) => {
-  /** Works once, and tells whether its connections are encrypted. */
+  /** Works once, and returns whether its connections are encrypted. */
   async function isEncrypted(server: PostgresServer, query: string): Promise<boolean[]> {
     const box = await connect(`${server.url}?application_name=url-${name}&${query}`)
     try {

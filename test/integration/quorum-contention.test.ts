@@ -65,7 +65,7 @@ for (const count of [3, 4, 5]) {
         expect(await locks(contenders.boxes[0]!)).toEqual([])
         // Each is asked once to let it in, once when it is woken, and a few times more where they have met by chance.
         expect(contenders.asked('enqueue')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 1.5)
-        expect(contenders.asked('poll')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
+        expect(contenders.asked('checkIn')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
       })
 
       test(`ways of up to ${longest} ms: all ask at the same moment, again and again`, async () => {

@@ -210,7 +210,7 @@ describe('the layout of Redisson', () => {
       {
         wake: id => woken.push(id),
         lost: nothing,
-        wanted: nothing,
+        contended: nothing,
         reserved: nothing,
         changed: nothing,
         missed: nothing,
@@ -232,7 +232,7 @@ describe('the layout of Redisson', () => {
     await server.command('PUBLISH', 'redisson_lock__channel:{theirs}', '0')
     await until(() => woken.length === 2)
     expect(woken).toEqual([id, id])
-    expect(await engine.submit({ type: 'poll', request, lease: 60_000, wait: 60_000 })).toMatchObject({
+    expect(await engine.submit({ type: 'checkIn', request, lease: 60_000, wait: 60_000 })).toMatchObject({
       state: 'held',
     })
     await until(async () => (await listeners()) === 0)
@@ -327,7 +327,7 @@ describe('behind a foreign holder', () => {
     await expect(asked[0]).rejects.toThrow(ClosedError)
     const never = dead.mutex('stalled').acquire({ lease: 60_000 })
     never.catch(() => undefined)
-    await until(() => engine.count('poll') > 0)
+    await until(() => engine.count('checkIn') > 0)
     // From now on nothing comes from it.
     engine.intercept = () => new Promise(() => undefined)
     engine.delivers = () => false

@@ -119,7 +119,7 @@ describe('the script in Redis', () => {
     const [passed] = await quick.execute('amy', [{ type: 'extendOrYield', ...extend }])
     expect(passed).toMatchObject({ state: 'queued', place: 2 })
     const [claimed] = await quick.execute('ben', [
-      { type: 'poll', request: request('ben.1'), lease, wait: Infinity },
+      { type: 'checkIn', request: request('ben.1'), lease, wait: Infinity },
     ])
     expect(claimed).toMatchObject({ state: 'held' })
     const its = (claimed as RequestStatus & { state: 'held' }).number
@@ -129,7 +129,7 @@ describe('the script in Redis', () => {
     ])
     expect(released).toBe(true)
     const [next] = await quick.execute('cat', [
-      { type: 'poll', request: request('cat.1'), lease, wait: Infinity },
+      { type: 'checkIn', request: request('cat.1'), lease, wait: Infinity },
     ])
     expect(next).toMatchObject({ state: 'held' })
   })
@@ -147,7 +147,7 @@ test('no request is granted together with a foreign holder in the millisecond in
   const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
   await server.command('SET', names.held('key'), 'foreign', 'PX', 60_000)
   const waiting = { request: lockRequest('amy.1', claims), lease: 1000, wait: Infinity }
-  for (const type of ['enqueue', 'poll'] as const) {
+  for (const type of ['enqueue', 'checkIn'] as const) {
     const operation = { ...waiting, type }
     const call = new CallArguments(names, names.group(''), callerOf('amy'))
     call.add(operation)
@@ -192,7 +192,8 @@ class Crowd {
     }
     const { request, number } = part
     if (random.below(25) === 0) return [{ type: 'cancel', request }]
-    if (number === 0) return random.below(3) > 0 ? [{ type: 'poll', request, lease, wait: wait || 300 }] : []
+    if (number === 0)
+      return random.below(3) > 0 ? [{ type: 'checkIn', request, lease, wait: wait || 300 }] : []
     switch (random.below(5)) {
       case 0:
         return [{ type: 'release', request, number }]

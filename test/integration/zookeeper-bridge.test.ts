@@ -31,7 +31,7 @@ function plain(place: string): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
 }
 
-/** The nodes in the queue of a key in the order of their numbers, without what tells requests apart. */
+/** The nodes in the queue of a key in the order of their numbers, without what distinguishes requests. */
 async function queue(place: string, key: string): Promise<string[]> {
   let children: readonly string[]
   try {

@@ -484,7 +484,7 @@ describe.concurrent('a connection that fails', () => {
     expect(zk.certainFor).toBe(-Infinity)
   })
 
-  test('thousands of watches are set anew after a cut', async () => {
+  test('thousands of watches are set again after a cut', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({}, `127.0.0.1:${proxy.port}`)
     let heard = 0

@@ -375,7 +375,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       transaction.put('key', 'late')
       proxy.target = undefined
       proxy.cut()
-      // The client hears of the cut, and keeps from now on what it is asked for.
+      // The client learns of the cut, and keeps from now on what it is asked for.
       await pause(100)
       isCut = true
     })

@@ -242,7 +242,7 @@ describe.concurrent('a double barrier', () => {
     await second.leave()
   })
 
-  test('tells a party that it was deleted with its parent', async () => {
+  test('reports to a party that it was deleted with its parent', async () => {
     const path = place()
     const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(NodeDeletedError)
     await until(async () => (await one.exists(path))?.numChildren === 1)

@@ -56,7 +56,7 @@ describe('turns of a key on ZooKeeper', () => {
       await pause(300)
       return false
     })
-    // Each turn takes a millisecond at the least; the number would have room for a thousand.
+    // Each turn takes at least a millisecond; the number would have room for a thousand.
     expect(last).toBeLessThan(100n)
     proxy.replies = 'pass'
     await until(() => count > before)

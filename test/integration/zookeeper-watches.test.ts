@@ -64,7 +64,7 @@ describe('watches that no listener needs any more', () => {
     await below.setData('/a', 'changed')
     await below.create('/a/child')
     expect(told).toEqual([])
-    // Not there, not there any more, and in a path that is none.
+    // Missing, deleted, and in an invalid path.
     below.unwatch('/a', watch)
     expect(() => below.unwatch('a', watch)).toThrow(/path must be/)
   })

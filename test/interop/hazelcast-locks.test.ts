@@ -52,7 +52,7 @@ test('a Java program and a process that always want a key wait for each other fo
     expect(await java.acquire(BOUND)).toBe(true)
     expect(await java.release()).toBe(true)
   }
-  // Now it does not let go by itself, either.
+  // Now it does not release by itself, either.
   java.begin()
   const rounds = java.stays.length
   while (java.stays.length < rounds + 20) await new Promise(resolve => setTimeout(resolve, 10))

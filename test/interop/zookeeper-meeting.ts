@@ -43,7 +43,7 @@ export function ofOurs({ overlaps }: ContestResult): ContestResult['overlaps'] {
   return overlaps.filter(pair => pair.some(isOf(OURS)) && !pair.every(isOf(READERS)))
 }
 
-/** How often a reader of Signalbox and another one were inside at once, at the least. */
+/** Minimum number of times that a reader of Signalbox and another one were inside at once. */
 export function sharedWithOurs({ overlaps }: ContestResult): number {
   return overlaps.filter(pair => pair.some(isOf([ourReader])) && pair.every(isOf(READERS))).length
 }
@@ -83,7 +83,7 @@ export function meetAtZooKeeper(
   return contest({ clients: kinds.map(kind => [kind, part(kind)]), wanted, limit })
 }
 
-/** What another client is told so that it means the lock that Signalbox calls `key`. */
+/** The settings of another client so that it means the lock that Signalbox calls `key`. */
 export function partOf(address: string, key: string): Part {
   return {
     url: address,

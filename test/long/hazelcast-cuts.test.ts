@@ -104,7 +104,7 @@ function add(box: Box, key: string, lease: number, begun?: () => Promise<void>):
 }
 
 /**
- * Another client, which does what it does until it is told to stop.
+ * Another client, which continues until it is asked to stop.
  * @returns how often, and how long the slowest took
  */
 async function goOn(box: Box, over: AbortSignal): Promise<{ steps: number; slowest: number }> {
@@ -177,7 +177,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     await pause(CUT / 3)
     await inTheWay.release()
     const isLong = lease === LONG
-    // A waiter that does not hear that it is its turn keeps no other waiting.
+    // A waiter that does not learn of its turn keeps no other waiting.
     await other.mutex('wanted').run(() => undefined, { wait: CUT / 3 })
     if (isLong) expect(await other.mutex('held').tryAcquire()).toBeUndefined()
     else {
@@ -199,7 +199,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
       expect([undefined, 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'TIMED_OUT']).toContain(end.code)
       expect(end.at - since).toBeLessThan(BOUND)
     }
-    // The box goes on by itself, whatever became of its client.
+    // The box continues by itself, regardless of its client.
     await eventually(() => box.mutex('after').run(() => undefined), BOUND)
     const waited = await ending(waiting)
     expect(isLong ? [undefined] : ['UNAVAILABLE', 'INDETERMINATE']).toContain(waited.code)

@@ -204,7 +204,7 @@ async function clientOf(some: readonly HazelcastServer[]): Promise<Client> {
 /** Keys whose partitions one member has, and that member. */
 async function keysOfOne(client: Client, count: number): Promise<{ keys: string[]; owner: HazelcastServer }> {
   const partitions = client.getPartitionService()
-  // They are given to members when something is asked of them for the first time, and the client hears of it later.
+  // They are given to members when something is asked of them for the first time, and the client learns of it later.
   await (await client.getMap('idle')).size()
   await vi.waitUntil(() => partitions.getPartitionOwner(0) as unknown, { timeout: 20_000 })
   const keysOf = new Map<string, string[]>()
@@ -254,7 +254,7 @@ test('holder, waiter and lease outlive the member with the keys, and tokens rise
   await (await waiting).release()
   await outliving
   await grant.release()
-  // The next grant counts on from the number that the others have a copy of, whatever the clock says.
+  // The next grant counts on from the number that the others have a copy of, regardless of the clock.
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 })
   try {
     await using late = await open(url)

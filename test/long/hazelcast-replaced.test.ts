@@ -16,7 +16,7 @@ const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
 /** Those that another program wants, too: it is parked on the member and mostly comes first. */
 const FOREIGN_KEYS = ['e', 'f']
 const LEASE = 1500
-/** A client that finds no member for so long is dead for good: milliseconds. */
+/** Time without a member after which a client is dead for good, in milliseconds. */
 const PATIENCE = 500
 /** No caller waits longer for a lock: milliseconds. */
 const BOUND = 30_000

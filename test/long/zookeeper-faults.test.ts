@@ -228,7 +228,7 @@ test('a holder whose server has lost its leader goes on at another one, and stay
   await queued(rival, 'key', 1)
   far.target = other.port
   ensemble.link(follower, leader).requests = 'hold'
-  // Longer than the leader would keep a session of which it hears nothing.
+  // Longer than the leader would keep a session that sends nothing.
   await new Promise(resolve => setTimeout(resolve, 16_000))
   grant.assertHeld()
   expect(await soFar(waiting)).toBe('pending')

@@ -120,8 +120,8 @@ export class Connection implements Engine, Peer {
     else this.#deliver(this.#arrivalBack(this.#delay()), end)
   }
 
-  wanted(id: string): void {
-    if (this.#direct) this.#listener!.wanted(id)
+  contended(id: string): void {
+    if (this.#direct) this.#listener!.contended(id)
   }
 
   hint({ type, id }: Hint): void {

@@ -3,7 +3,7 @@ import {
   WAITER_TTL,
   entryTtl,
   heartbeatWithin,
-  type Poll,
+  type CheckIn,
   type Commit,
   type CommitOutcome,
   type Enqueue,
@@ -134,7 +134,7 @@ export class ObservedTable {
       case 'enqueue':
         this.#enqueued(operation, outcome as RequestStatus, hints)
         break
-      case 'poll':
+      case 'checkIn':
         this.#claimed(operation, outcome as RequestStatus, hints)
         break
       case 'cancel':
@@ -162,7 +162,7 @@ export class ObservedTable {
       case 'revoke':
         this.#revoked(operation.session, outcome as number, hints)
         break
-      case 'expire':
+      case 'sweepExpired':
         for (const key of operation.keys) this.#touched.add(key)
         this.#hinted(hints)
         break
@@ -210,7 +210,7 @@ export class ObservedTable {
     }
   }
 
-  #claimed(operation: Poll, outcome: RequestStatus, hints: readonly Hint[]): void {
+  #claimed(operation: CheckIn, outcome: RequestStatus, hints: readonly Hint[]): void {
     const request = this.#requests.get(operation.request.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
     // This claim comes by what was said the last time; it says itself when the next one will.

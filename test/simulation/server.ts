@@ -32,7 +32,7 @@ export interface Peer {
   readonly reportsContention: boolean
   hint(hint: Hint): void
   /** Another request wants the kept grant: reported within the call that wants it. */
-  wanted(id: string): void
+  contended(id: string): void
 }
 
 /** An operation with its outcome, to repeat it later. */
@@ -57,7 +57,7 @@ export interface Answer<O extends Operation> {
 const deaf: Listener = {
   wake: () => {},
   lost: () => {},
-  wanted: () => {},
+  contended: () => {},
   reserved: () => {},
   changed: () => {},
   missed: () => {},
@@ -186,7 +186,7 @@ export class Server {
     return {
       wake: id => collect('wake', id),
       lost: id => collect('lost', id),
-      wanted: id => peer.wanted(id),
+      contended: id => peer.contended(id),
       reserved: () => {},
       changed: key => collect('changed', key),
       missed: () => {},

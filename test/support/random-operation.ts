@@ -38,7 +38,7 @@ export function randomOperation(
     }
     case 4:
     case 5:
-      return { type: 'poll', request, lease, wait: Math.max(wait, 1), read }
+      return { type: 'checkIn', request, lease, wait: Math.max(wait, 1), read }
     case 6:
       return { type: 'cancel', request }
     case 7:
@@ -58,7 +58,7 @@ export function randomOperation(
     case 11:
       return random.below(3) === 0
         ? { type: 'downgrade', request, number }
-        : { type: 'expire', keys: random.some(LOCKS, 2) }
+        : { type: 'sweepExpired', keys: random.some(LOCKS, 2) }
     default: {
       const keys = random.some(VALUES, 2)
       const guard = random.below(2) === 0 ? undefined : { request, number }

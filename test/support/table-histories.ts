@@ -39,7 +39,7 @@ async function compare(port: TablePort, seed: number): Promise<void> {
     const session = SESSIONS[random.below(SESSIONS.length)]!
     const next = randomOperation(random, world, session, step, seed % 2 === 1)
     // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
-    if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'expire', keys: LOCKS }, now)
+    if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'sweepExpired', keys: LOCKS }, now)
     history.push(`${now} ${session} ${JSON.stringify(next)}`)
     try {
       await world.decide(session, next, now)

@@ -121,7 +121,7 @@ export class World {
       )
     if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
     const status = outcome as RequestStatus
-    if (operation.type === 'enqueue' || operation.type === 'poll' || operation.type === 'extendOrYield') {
+    if (operation.type === 'enqueue' || operation.type === 'checkIn' || operation.type === 'extendOrYield') {
       const other = answer as RequestStatus
       expect(other.state).toBe(status.state)
       if (status.state === 'held' && other.state === 'held') {
@@ -149,7 +149,7 @@ export class World {
         claims.map(({ key }) => ({ key, mode: 'shared' })),
       )
     }
-    if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
+    if (type !== 'enqueue' && type !== 'checkIn' && type !== 'extendOrYield') return
     const status = outcome as RequestStatus
     if (status.state !== 'held' && status.state !== 'queued') return
     const own = this.requests.get(session)!

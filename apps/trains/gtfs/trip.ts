@@ -15,7 +15,7 @@ export interface TimedStop {
   readonly departure: number
 }
 
-interface GivenStop extends StopTime {
+interface Timepoint extends StopTime {
   readonly arrival: number
   readonly departure: number
 }
@@ -34,18 +34,18 @@ export interface TripListener {
  */
 export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
   const possible = inForwardOrder(inSequence(lines, listener), listener)
-  const given = possible.filter(isGiven)
-  if (given.length > 1) return interpolated(withEnds(possible, listener))
+  const timed = possible.filter(isTimepoint)
+  if (timed.length > 1) return interpolated(withEnds(possible, listener))
   for (const stop of possible) {
-    if (given.length === 0) listener.rejected(stop.line, 'no time', 'has no time at any stop')
-    else if (!isGiven(stop)) listener.rejected(stop.line, 'one time', 'has a time at one stop only')
+    if (timed.length === 0) listener.rejected(stop.line, 'no time', 'has no time at any stop')
+    else if (!isTimepoint(stop)) listener.rejected(stop.line, 'one time', 'has a time at one stop only')
   }
-  return given
+  return timed
 }
 
 /** With times at the first and the last stop. Two stops at least have a time. */
 function withEnds(stops: readonly StopTime[], { repaired }: TripListener): readonly StopTime[] {
-  const timepoints = [...stops.keys()].filter(index => isGiven(stops[index]!))
+  const timepoints = [...stops.keys()].filter(index => isTimepoint(stops[index]!))
   const [first, second] = [timepoints[0]!, timepoints[1]!]
   const [last, lastButOne] = [timepoints.at(-1)!, timepoints.at(-2)!]
   return stops.map((stop, index) => {
@@ -78,7 +78,7 @@ function inSequence(lines: readonly StopTime[], { rejected }: TripListener): rea
 function inForwardOrder(stops: readonly StopTime[], { rejected }: TripListener): readonly StopTime[] {
   let latest = 0
   return stops.filter(stop => {
-    if (!isGiven(stop)) return true
+    if (!isTimepoint(stop)) return true
     if (stop.arrival < latest) {
       const [arrival, earlier] = [clockTime(stop.arrival), clockTime(latest)]
       const reason = `arrives at ${arrival}, but leaves an earlier stop at ${earlier}`
@@ -94,7 +94,7 @@ function interpolated(stops: readonly StopTime[]): readonly TimedStop[] {
   const timed: TimedStop[] = []
   let before = 0
   for (const [index, stop] of stops.entries()) {
-    if (!isGiven(stop)) continue
+    if (!isTimepoint(stop)) continue
     const from = timed[before]?.departure ?? 0
     for (let between = before + 1; between < index; between++) {
       const time = from + ((stop.arrival - from) * (between - before)) / (index - before)
@@ -106,7 +106,7 @@ function interpolated(stops: readonly StopTime[]): readonly TimedStop[] {
   return timed
 }
 
-function isGiven(stop: StopTime): stop is GivenStop {
+function isTimepoint(stop: StopTime): stop is Timepoint {
   return stop.arrival !== undefined && stop.departure !== undefined
 }
 

@@ -83,7 +83,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       let refused = 0
       // As a server that has lost its newest data answers, and one that takes no writes.
       engine.intercept = async (operation, execute) => {
-        if (operation.type === 'poll') {
+        if (operation.type === 'checkIn') {
           forgotten.push(operation.request)
           return { state: 'gone' }
         }

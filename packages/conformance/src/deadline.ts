@@ -127,7 +127,7 @@ export function deadline(fixture: EngineFixture): void {
       engine.intercept = async (operation, execute) => {
         const outcome = await execute()
         if (operation.type === 'enqueue') isQueued = true
-        if (operation.type === 'poll') await pause(200)
+        if (operation.type === 'checkIn') await pause(200)
         return outcome
       }
       const asked = box.mutex('key').acquire({ lease: 5000, renew: false })

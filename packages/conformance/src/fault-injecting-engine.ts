@@ -6,7 +6,7 @@ import type {
   OutcomeOf,
   Outcomes,
   Reservation,
-  Reserve,
+  ReservePermits,
   SessionInfo,
 } from 'signalbox/engine'
 import type { Guarantees } from 'signalbox'
@@ -37,11 +37,11 @@ export class FaultInjectingEngine implements Engine {
   /** Like an engine outside this thread. */
   readonly reportsContention = false
   /** Disturbs reservations; by default nothing does. */
-  interceptReserve: (request: Reserve, execute: () => Promise<Reservation>) => Promise<Reservation> = (
+  interceptReserve: (request: ReservePermits, execute: () => Promise<Reservation>) => Promise<Reservation> = (
     _,
     execute,
   ) => execute()
-  readonly reserve?: (request: Reserve) => Promise<Reservation>
+  readonly reservePermits?: (request: ReservePermits) => Promise<Reservation>
   readonly limiters?: NonNullable<Engine['limiters']>
   /** Answers in place of the engine's wall clock. */
   wallClock?: () => Promise<number>
@@ -51,8 +51,9 @@ export class FaultInjectingEngine implements Engine {
   constructor(engine: Engine) {
     this.#engine = engine
     if (engine.limiters) this.limiters = isMeant => engine.limiters!(isMeant)
-    if (engine.reserve) {
-      this.reserve = request => this.interceptReserve(request, async () => engine.reserve!(request))
+    if (engine.reservePermits) {
+      this.reservePermits = request =>
+        this.interceptReserve(request, async () => engine.reservePermits!(request))
     }
     if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
     this.guarantees = engine.guarantees
@@ -63,7 +64,7 @@ export class FaultInjectingEngine implements Engine {
     return this.#engine.join(member, {
       wake: id => this.delivers({ type: 'wake', id }) && listener.wake(id),
       lost: (id, cause) => this.delivers({ type: 'lost', id }) && listener.lost(id, cause),
-      wanted: id => this.delivers({ type: 'wanted', id }) && listener.wanted(id),
+      contended: id => this.delivers({ type: 'contended', id }) && listener.contended(id),
       reserved: key => this.delivers({ type: 'reserved', id: key }) && listener.reserved(key),
       changed: key => this.delivers({ type: 'changed', id: key }) && listener.changed(key),
       missed: () => this.delivers({ type: 'missed', id: '' }) && listener.missed(),

@@ -23,7 +23,7 @@ const MOST_ATTEMPTS = 10
 
 /**
  * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
- * a report is a poll, too. A loaded machine may take several attempts.
+ * a report is a check-in, too. A loaded machine may take several attempts.
  * @param work its signal ends what still waits after an attempt.
  */
 async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -41,7 +41,7 @@ export function waking(fixture: EngineFixture): void {
   describe('P5 waiters are woken', () => {
     const test = testOn(fixture)
 
-    /** A box that has waited once: a first wait may open connections, and poll when they are there. */
+    /** A box that has waited once: a first wait may open connections, and check in when they are there. */
     async function practised(boxes: Boxes): Promise<[Box, FaultInjectingEngine]> {
       const [box, engine] = await boxes.withFaults()
       const other = await boxes.open()
@@ -80,7 +80,7 @@ export function waking(fixture: EngineFixture): void {
         await Promise.all(asked.slice(0, served))
         await pause(100)
         return {
-          polls: waiters.map(([, engine]) => engine.count('poll')),
+          checkIns: waiters.map(([, engine]) => engine.count('checkIn')),
           states: await Promise.all(asked.map(soFar)),
         }
       })
@@ -89,7 +89,7 @@ export function waking(fixture: EngineFixture): void {
     test.alone('a waiter sends one request and then nothing until it is woken', async boxes => {
       const holder = await boxes.open()
       const [[box, engine]] = (await several(boxes, 1)) as [[Box, FaultInjectingEngine]]
-      const counts = (): number[] => [engine.count('enqueue'), engine.count('poll')]
+      const counts = (): number[] => [engine.count('enqueue'), engine.count('checkIn')]
       const seen = await undisturbed(async (key, signal) => {
         const held = await holder.mutex(key).acquire()
         engine.operations.length = 0
@@ -112,27 +112,27 @@ export function waking(fixture: EngineFixture): void {
       const asked = box.mutex('key').acquire()
       await queued(box, 'key', 1)
       await pause(4800)
-      assert.atMost(engine.count('poll'), 5)
+      assert.atMost(engine.count('checkIn'), 5)
       held.assertHeld()
       await held.release()
       await asked
     })
 
     test.alone('a release wakes only the first waiter', async boxes => {
-      const { polls, states } = await released(boxes, lock, [lock, lock, lock, lock], 1)
-      assert.deepEqual(polls, [1, 0, 0, 0])
+      const { checkIns, states } = await released(boxes, lock, [lock, lock, lock, lock], 1)
+      assert.deepEqual(checkIns, [1, 0, 0, 0])
       assert.deepEqual(states, ['fulfilled', 'pending', 'pending', 'pending'])
     })
 
     test.alone('a release wakes all readers at the head, and not the writer behind them', async boxes => {
-      const { polls, states } = await released(boxes, write, [read, read, read, write], 3)
-      assert.deepEqual(polls, [1, 1, 1, 0])
+      const { checkIns, states } = await released(boxes, write, [read, read, read, write], 3)
+      assert.deepEqual(checkIns, [1, 1, 1, 0])
       assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
     })
 
     test.alone('released permits wake as many waiters as they are enough for', async boxes => {
-      const { polls, states } = await released(boxes, permits(3), Array<Ask>(4).fill(permits(1)), 3)
-      assert.deepEqual(polls, [1, 1, 1, 0])
+      const { checkIns, states } = await released(boxes, permits(3), Array<Ask>(4).fill(permits(1)), 3)
+      assert.deepEqual(checkIns, [1, 1, 1, 0])
       assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
     })
 
@@ -148,10 +148,10 @@ export function waking(fixture: EngineFixture): void {
         await queued(box, key, 1)
         await held.release()
         await pause(100)
-        const before = engine.count('poll')
+        const before = engine.count('checkIn')
         await other.release()
         await asked
-        return [before, engine.count('poll')]
+        return [before, engine.count('checkIn')]
       })
       assert.deepEqual(seen, [0, 1])
     })
@@ -185,9 +185,9 @@ export function waking(fixture: EngineFixture): void {
       controller.abort()
       await left
       await reading
-      const polls = engine.count('poll')
-      // A waiter that stands still for longer has to report that it lives, which is a poll, too.
-      if (performance.now() - begun < HEARTBEAT_INTERVAL / 2) assert.equal(polls, 1)
+      const checkIns = engine.count('checkIn')
+      // A waiter that stands still for longer has to report that it lives, which is a check-in, too.
+      if (performance.now() - begun < HEARTBEAT_INTERVAL / 2) assert.equal(checkIns, 1)
       held.assertHeld()
     })
 

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
-import type { LimiterState } from '../limits/reserve.js'
+import type { LimiterState } from '../limits/reserve-permits.js'
 
 /**
  * The pause between two sweeps, and its increase for each limiter, in milliseconds, so that sweeps cost next to

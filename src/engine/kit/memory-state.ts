@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import type { LimiterState } from '../limits/reserve.js'
+import type { LimiterState } from '../limits/reserve-permits.js'
 import { TransientMap } from '../../transient-map.js'
 import type { RecordedId, SessionInfo, Versioned } from '../contract.js'
 import type { Entry, Request } from '../lock-table.js'

@@ -2,7 +2,7 @@ import { wallOf, type Clock } from '../../clock.js'
 import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import { reportOf, type KeptLimiter } from '../limits/report.js'
-import { reserve, type LimiterState, type Reserve } from '../limits/reserve.js'
+import { reservePermits, type LimiterState, type ReservePermits } from '../limits/reserve-permits.js'
 import type { StoreState } from '../commit.js'
 import type {
   Awaitable,
@@ -40,7 +40,7 @@ export interface Hint {
 }
 
 /** What a transaction is for. */
-export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' | 'limiters' }
+export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reservePermits' | 'limiters' }
 
 /** When something is decided, in milliseconds. */
 export interface Moment {
@@ -87,7 +87,7 @@ export abstract class StateEngine implements Engine {
   #onIdle: (() => void) | undefined
 
   /** Undefined for an engine without limits. */
-  readonly reserve?: (request: Reserve) => Awaitable<Reservation>
+  readonly reservePermits?: (request: ReservePermits) => Awaitable<Reservation>
   readonly limiters?: (isMeant: (limiter: string) => boolean) => Awaitable<readonly KeptLimiter[]>
 
   /**
@@ -98,9 +98,11 @@ export abstract class StateEngine implements Engine {
     this.clock = clock
     this.#ownClock = ownClock
     if (!hasLimits) return
-    this.reserve = request => {
+    this.reservePermits = request => {
       if (!this.#listener) return Promise.reject(this.#closed())
-      return this.#counted(this.transact(state => this.#reserve(state, request), { type: 'reserve' }))
+      return this.#counted(
+        this.transact(state => this.#reservePermits(state, request), { type: 'reservePermits' }),
+      )
     }
     this.limiters = isMeant => {
       if (!this.#listener) return Promise.reject(this.#closed())
@@ -225,11 +227,11 @@ export abstract class StateEngine implements Engine {
     return underway.length === 0 ? outcome : Promise.all(underway).then(() => outcome)
   }
 
-  #reserve(state: EngineState, request: Reserve): Reservation {
+  #reservePermits(state: EngineState, request: ReservePermits): Reservation {
     const { now, wall, earliest, latest } = this.moment()
     // A pause counts from when it was asked for, which may be later than the time of the decision.
     const pause = request.pause && request.pause + latest - earliest
-    const decision = reserve(state.limiter(request.limiter), { ...request, pause }, now, wall)
+    const decision = reservePermits(state.limiter(request.limiter), { ...request, pause }, now, wall)
     state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
     return { reserved: decision.reserved, earliest, latest }
   }

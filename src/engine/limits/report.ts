@@ -1,5 +1,5 @@
 import { ruleOf, type Limit } from './definition.js'
-import { CONTENDS, endsAt, type LimiterState } from './reserve.js'
+import { CONTENDS, endsAt, type LimiterState } from './reserve-permits.js'
 import type { LimitReport } from './window.js'
 
 /** A limiter as an engine keeps it for all processes. */

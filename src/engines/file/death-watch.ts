@@ -58,7 +58,7 @@ export class DeathWatch {
   note(operation: Operation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':
-      case 'poll':
+      case 'checkIn':
         return this.#noteStatus(operation.request, outcome as RequestStatus)
       case 'extendOrYield':
         return this.#noteStatus(operation.next, outcome as RequestStatus)

@@ -2,7 +2,7 @@ import type { LockRequest, RecordedId, Versioned } from '../../engine/contract.j
 import { requestsIn } from '../../engine/kit/requests-in.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import type { Request } from '../../engine/lock-table.js'
-import type { LimiterState } from '../../engine/limits/reserve.js'
+import type { LimiterState } from '../../engine/limits/reserve-permits.js'
 import { Counter } from './counter.js'
 import type { Connection, Statement } from './driver.js'
 import { LimitRows } from './limit-rows.js'

@@ -1,5 +1,5 @@
 import { withInfinity } from '../../engine/kit/memory-state.js'
-import type { LimiterState } from '../../engine/limits/reserve.js'
+import type { LimiterState } from '../../engine/limits/reserve-permits.js'
 import type { Connection } from './driver.js'
 import { readable } from './readable.js'
 import { Sweep } from './sweep.js'

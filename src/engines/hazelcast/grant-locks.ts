@@ -6,7 +6,7 @@ import {
   type Operation,
   type OutcomeOf,
   type WaitTerms,
-  type Poll,
+  type CheckIn,
   type Renew,
   type RequestStatus,
 } from '../../engine/contract.js'
@@ -50,7 +50,7 @@ export class GrantLocks {
   async carryOut(operation: Operation): Promise<OutcomeOf<Operation>> {
     switch (operation.type) {
       case 'enqueue':
-      case 'poll':
+      case 'checkIn':
         return this.#acquire(operation)
       case 'extendOrYield':
         return this.#extendOrYield(operation)
@@ -80,7 +80,7 @@ export class GrantLocks {
     }
   }
 
-  async #acquire(operation: Enqueue | Poll): Promise<RequestStatus> {
+  async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {
     const { request, lease } = operation
     const { id } = request
     // Where the table will probably grant the request, its locks travel together with the change of the record.
@@ -99,10 +99,10 @@ export class GrantLocks {
     }
   }
 
-  #isLikely({ type, request: { id, claims } }: Enqueue | Poll): boolean {
+  #isLikely({ type, request: { id, claims } }: Enqueue | CheckIn): boolean {
     const keys = exclusiveKeys(claims)
     if (keys.length === 0) return false
-    return type === 'poll' ? this.#own.get(id)?.phase === 'reserved' : this.#own.areFree(keys)
+    return type === 'checkIn' ? this.#own.get(id)?.phase === 'reserved' : this.#own.areFree(keys)
   }
 
   /** Locks the exclusive keys of a grant. While another program has one, the caller is told that it is queued. */

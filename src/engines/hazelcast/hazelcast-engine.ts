@@ -63,7 +63,7 @@ export class HazelcastEngine extends StateEngine {
     this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, () =>
       this.#readAgain(),
     )
-    this.#own = new OwnRequests(clock, id => this.#listener?.wanted(id))
+    this.#own = new OwnRequests(clock, id => this.#listener?.contended(id))
     this.#memberLocks = new MemberLocks(
       new MapLocks(async () => (await link()).locks, hazelcast, clock),
       clock,

@@ -11,7 +11,7 @@ interface Changes {
 /** The requests of this box, as the newest record has them. */
 export class OwnRequests {
   readonly #clock: Clock
-  readonly #wanted: (id: string) => void
+  readonly #contended: (id: string) => void
   #session: string | undefined
   #own = new Map<string, RequestRecord>()
   /** How many requests, of any box, claim a key. */
@@ -20,9 +20,9 @@ export class OwnRequests {
   readonly #alone = new Map<string, Timer>()
 
   /** @param wanted see {@link watchAlone}. */
-  constructor(clock: Clock, wanted: (id: string) => void) {
+  constructor(clock: Clock, contended: (id: string) => void) {
     this.#clock = clock
-    this.#wanted = wanted
+    this.#contended = contended
   }
 
   /** From now on the requests of this session are followed. */
@@ -38,7 +38,7 @@ export class OwnRequests {
     for (const { key } of requests.flatMap(each => each.claims)) claims.set(key, (claims.get(key) ?? 0) + 1)
     this.#claims = claims
     // The box is told again when the time is over: it ignores what it hears before it knows of the grant.
-    for (const id of this.#alone.keys()) if (!this.#isUncontended(id)) this.#wanted(id)
+    for (const id of this.#alone.keys()) if (!this.#isUncontended(id)) this.#contended(id)
     const lost = [...before.keys()].filter(id => !this.#own.has(id))
     const woken = [...before.values()].filter(
       ({ id, phase }) => phase === 'waiting' && this.#own.get(id)?.phase === 'reserved',
@@ -56,8 +56,8 @@ export class OwnRequests {
   }
 
   /**
-   * Watches a grant, if it excludes all others and no other request claims any of its keys. Then `wanted` is called as
-   * soon as one does, or after so many milliseconds. False: the grant is not alone.
+   * Watches a grant, if it excludes all others and no other request claims any of its keys. Then `contended` is called
+   * as soon as one does, or after so many milliseconds. False: the grant is not alone.
    */
   watchAlone(id: string, time: number): boolean {
     this.#alone.get(id)?.cancel()
@@ -65,7 +65,7 @@ export class OwnRequests {
     if (!this.#isUncontended(id)) return false
     const over = (): void => {
       this.#alone.delete(id)
-      this.#wanted(id)
+      this.#contended(id)
     }
     this.#alone.set(id, this.#clock.after(time, over, false))
     return true

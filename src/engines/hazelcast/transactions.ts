@@ -254,7 +254,7 @@ function keysOf(purpose: Purpose | undefined): string[] {
   const operation = purpose as Operation | undefined
   switch (operation?.type) {
     case 'enqueue':
-    case 'poll':
+    case 'checkIn':
       return operation.read ? keysOfRead(operation.read) : []
     case 'read':
       return keysOfRead(operation)

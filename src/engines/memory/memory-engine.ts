@@ -82,7 +82,7 @@ export class MemoryEngine extends StateEngine {
       case 'enqueue':
         for (const { key } of operation.request.claims) this.#notifyContention(key)
         return
-      case 'poll': {
+      case 'checkIn': {
         // A holder that was granted while this thread stood still may not know of the waiter.
         const request = this.#space.state.request(operation.request.id)
         if (request?.phase === 'waiting') for (const { key } of request.claims) this.#notifyContention(key)
@@ -108,7 +108,7 @@ export class MemoryEngine extends StateEngine {
     if (!queue) return
     // A copy, because a box gives an unused grant back within the call.
     for (const { request } of [...queue]) {
-      if (request.phase === 'held') this.#space.listeners.get(request.session)?.wanted(request.id)
+      if (request.phase === 'held') this.#space.listeners.get(request.session)?.contended(request.id)
     }
   }
 }

@@ -4,7 +4,11 @@ import { withInfinity } from '../../engine/kit/memory-state.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { groupedBy } from '../../grouped.js'
 import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
-import { reserve, type LimiterState, type Reserve } from '../../engine/limits/reserve.js'
+import {
+  reservePermits,
+  type LimiterState,
+  type ReservePermits,
+} from '../../engine/limits/reserve-permits.js'
 import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { ServerClock } from './server-clock.js'
@@ -21,7 +25,7 @@ const MOST_ATTEMPTS = 50
 const MOST_KEPT = 4096
 
 interface Job {
-  readonly request: Reserve
+  readonly request: ReservePermits
   /** How often it was decided by what was out of date. */
   outdated: number
   readonly resolve: (reservation: Reservation) => void
@@ -61,7 +65,7 @@ export class Limiters {
   }
 
   /** Rejects with a SqlError. */
-  reserve(request: Reserve): Promise<Reservation> {
+  reservePermits(request: ReservePermits): Promise<Reservation> {
     return new Promise((resolve, reject) => this.#batcher.add({ request, outdated: 0, resolve, reject }))
   }
 
@@ -141,7 +145,7 @@ export class Limiters {
         const { request } = job
         // A pause counts from when it was asked for, which may be later than the time of the decision.
         const pause = request.pause && request.pause + latest - earliest
-        const decision = reserve(last, { ...request, pause }, at, at)
+        const decision = reservePermits(last, { ...request, pause }, at, at)
         last = decision.state
         forgottenIn = decision.forgottenIn
         return { job, reservation: { reserved: decision.reserved, earliest, latest } }
@@ -184,8 +188,8 @@ export class Limiters {
   }
 
   /**
-   * The state as it was last seen, for one decision. A decision changes it, so it is out of date from then on unless the
-   * server keeps it.
+   * The state as it was last seen, for one decision. A decision changes it, so it is out of date from then on unless
+   * the server keeps it.
    */
   #take(limiter: string): Seen {
     const seen = this.#seen.get(limiter)

@@ -1,7 +1,7 @@
 import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { installedClient } from './clients/installed-client.js'
-import { recognise } from './clients/recognise.js'
+import { detectClient } from './clients/detect-client.js'
 import { givenSchema, type ExistingPostgres } from './given-postgres.js'
 import { PostgresEngine } from './postgres-engine.js'
 import { parsePostgresUrl } from './postgres-url.js'
@@ -18,5 +18,5 @@ export async function openPostgres(source: string | ExistingPostgres): Promise<E
   }
   const { postgres, ...more } = source
   const schema = givenSchema(more)
-  return new PostgresEngine(recognise(postgres, schema, systemClock), schema, systemClock)
+  return new PostgresEngine(detectClient(postgres, schema, systemClock), schema, systemClock)
 }

@@ -37,7 +37,7 @@ export function heldRow(answer: Json): string | undefined {
 export function outcomeOf(operation: ServerOperation, answer: Json): unknown {
   switch (operation.type) {
     case 'enqueue':
-    case 'poll':
+    case 'checkIn':
       return reading(operation.read, statusOf(operation.request.id, operation.request.claims, answer))
     case 'extendOrYield': {
       const [state, number] = list(answer)

@@ -29,7 +29,7 @@ export class OwnRequests {
   settled(operation: ServerOperation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':
-      case 'poll':
+      case 'checkIn':
         return this.#follow(operation.request, outcome as RequestStatus)
       case 'extendOrYield': {
         const status = outcome as RequestStatus

@@ -19,7 +19,7 @@ import type { Hint } from '../../engine/kit/state-engine.js'
 import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
-import type { Reserve } from '../../engine/limits/reserve.js'
+import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { Calls, worded } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { arrayText, type SqlClient } from './clients/sql-client.js'
@@ -136,12 +136,12 @@ export class PostgresEngine implements Engine {
     return this.#lanes.withdraw(request)
   }
 
-  async reserve(request: Reserve): Promise<Reservation> {
+  async reservePermits(request: ReservePermits): Promise<Reservation> {
     if (!this.#listener) throw this.#closed()
     try {
-      return await this.#limiters.reserve(request)
+      return await this.#limiters.reservePermits(request)
     } catch (error) {
-      throw explained(this.name, 'reserve', error)
+      throw explained(this.name, 'reservePermits', error)
     }
   }
 
@@ -187,7 +187,7 @@ export class PostgresEngine implements Engine {
     const status = outcome as RequestStatus
     if (status.state !== 'held' || status.id !== operation.request.id) return status
     // A grant was extended if no other request waits. Without a message, that is known for a moment.
-    this.#clock.after(ALONE_FOR, () => this.#listener?.wanted(operation.request.id), false)
+    this.#clock.after(ALONE_FOR, () => this.#listener?.contended(operation.request.id), false)
     return { ...status, isUncontended: true }
   }
 

@@ -107,7 +107,7 @@ export function wordsOf(operation: ServerOperation): Words {
   switch (operation.type) {
     case 'enqueue':
       return patient(reading(ofRequest(ENQUEUE, operation.request), operation.read), operation)
-    case 'poll':
+    case 'checkIn':
       return patient(reading(ofRequest(POLL, operation.request), operation.read), operation)
     case 'release':
       return ofGrant(RELEASE, operation)
@@ -126,7 +126,7 @@ export function wordsOf(operation: ServerOperation): Words {
       return ofRequest(6, operation.request)
     case 'downgrade':
       return ofGrant(7, operation)
-    case 'expire':
+    case 'sweepExpired':
       return ofClaims(8, '', operation.keys.map(exclusiveWords))
     case 'forceRelease': {
       const words = ofClaims(9, '', [exclusiveWords(operation.key)])

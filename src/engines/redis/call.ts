@@ -75,7 +75,7 @@ export class CallArguments {
         this.#request(operation.request)
         words.push(whole(operation.lease), ...waitWords(operation), this.#details(operation.request))
         return this.#readOf(operation)
-      case 'poll':
+      case 'checkIn':
         this.#request(operation.request)
         words.push(whole(operation.lease), ...waitWords(operation))
         return this.#readOf(operation)
@@ -101,7 +101,7 @@ export class CallArguments {
         this.#request(operation.request)
         words.push(String(operation.number), this.#details(operation.request))
         return
-      case 'expire':
+      case 'sweepExpired':
         words.push(operation.keys.length)
         for (const key of operation.keys) {
           this.#held(key)
@@ -189,7 +189,7 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
   switch (operation.type) {
     case 'read':
       return [...operation.keys, ...operation.ids.map(({ key }) => key)]
-    case 'expire':
+    case 'sweepExpired':
       return operation.keys
     case 'commit': {
       const { expect, guard, record, writes } = operation

@@ -1,5 +1,5 @@
 import type { KeptLimiter } from '../../engine/limits/report.js'
-import type { Reserve } from '../../engine/limits/reserve.js'
+import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type {
   Engine,
   Listener,
@@ -19,8 +19,8 @@ import { keysOf } from './call.js'
 import type { RedisEngine } from './redis-engine.js'
 
 /**
- * The engine on a Redis Cluster. A script reaches the keys of one hash slot only, so this refuses locks and transactions
- * on several slots, and reads slot by slot.
+ * The engine on a Redis Cluster. A script reaches the keys of one hash slot only, so this refuses locks and
+ * transactions on several slots, and reads slot by slot.
  */
 export class ClusterEngine implements Engine {
   readonly name: string
@@ -62,8 +62,8 @@ export class ClusterEngine implements Engine {
   }
 
   /** A limiter is in one slot. */
-  reserve(request: Reserve): Promise<Reservation> {
-    return this.#engine.reserve(request)
+  reservePermits(request: ReservePermits): Promise<Reservation> {
+    return this.#engine.reservePermits(request)
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {

@@ -3,7 +3,7 @@ import { UnavailableError } from '../../errors.js'
 import { ZoneDays } from '../../engine/limits/calendar-periods.js'
 import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/limits/definition.js'
 import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/report.js'
-import type { Reserve, Reserved, Unit } from '../../engine/limits/reserve.js'
+import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reserve-permits.js'
 import type { Reservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
@@ -29,7 +29,7 @@ export class RedisLimits {
   }
 
   /** @param key where the limiter is kept. Rejects as the link does. */
-  async reserve(key: string, request: Reserve): Promise<Reservation> {
+  async reservePermits(key: string, request: ReservePermits): Promise<Reservation> {
     const args = limitArguments(++this.#calls, request, Date.now())
     const { answer, earliest, latest } = await this.#run(SCRIPT, key, args)
     const reserved = reservedOf(answer, request)
@@ -81,7 +81,7 @@ export class RedisLimits {
 }
 
 /** The script's arguments. @param wall approximate milliseconds since 1970. */
-export function limitArguments(call: number, request: Reserve, wall: number): string[] {
+export function limitArguments(call: number, request: ReservePermits, wall: number): string[] {
   const { session, windows, units, returns, horizon, hold, pause, explain } = request
   const args = [
     session,
@@ -134,7 +134,7 @@ function isSame(one: Unit, other: Unit): boolean {
 }
 
 /** What the script has answered; undefined when it did not know the day. */
-export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserved | undefined {
+export function reservedOf(answer: Reply, { windows, explain }: ReservePermits): Reserved | undefined {
   const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf'] = answer as readonly [
     string,
     string,

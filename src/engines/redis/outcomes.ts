@@ -37,7 +37,7 @@ export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
   if (failure) return failure
   switch (operation.type) {
     case 'enqueue':
-    case 'poll':
+    case 'checkIn':
       return statusOf(operation.request.id, answer)
     case 'extendOrYield': {
       if (typeof answer !== 'object' || answer?.[0] !== 'kept') return statusOf(operation.next.id, answer)

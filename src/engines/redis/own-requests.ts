@@ -88,7 +88,7 @@ export class OwnRequests {
       case 'extendOrYield':
         this.#remember(operation.next, operation.lease)
         return this.#prolong(operation.request, operation.lease)
-      case 'poll':
+      case 'checkIn':
       case 'renew':
         return this.#prolong(operation.request, operation.lease)
       default:
@@ -99,7 +99,7 @@ export class OwnRequests {
   settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':
-      case 'poll':
+      case 'checkIn':
         return this.#follow(group, operation.request.id, outcome as RequestStatus)
       case 'extendOrYield': {
         const status = outcome as RequestStatus
@@ -158,8 +158,8 @@ export class OwnRequests {
         return this.#listener?.wake(about)
       case 'lost':
         return this.#listener?.lost(about)
-      case 'wanted':
-        return this.#listener?.wanted(about)
+      case 'contended':
+        return this.#listener?.contended(about)
       case 'reserved':
         return this.#listener?.reserved(about)
       case 'foreign':
@@ -230,7 +230,7 @@ export class OwnRequests {
     const { alone } = own
     alone?.cancel()
     if (this.#subscribed.has(group.channels + this.#session)) {
-      own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.wanted(id), false)
+      own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.contended(id), false)
       return true
     }
     // Once a request, because it may not be allowed.

@@ -2,10 +2,10 @@ import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError, InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
-import type { Reserve } from '../../engine/limits/reserve.js'
+import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type {
   Engine,
-  Expire,
+  SweepExpired,
   Inspect,
   Listener,
   Operation,
@@ -101,8 +101,8 @@ export class RedisEngine implements Engine {
   submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
     if (!this.#listener) return Promise.reject(this.#closed())
     switch (operation.type) {
-      case 'expire':
-        return this.#expire(operation)
+      case 'sweepExpired':
+        return this.#sweepExpired(operation)
       case 'watch':
         return this.#attempt(() => this.#link.subscribe(this.#names.value(operation.key)))
       case 'unwatch':
@@ -129,12 +129,12 @@ export class RedisEngine implements Engine {
     return this.#attempt(async () => timeOf(await this.#link.command('', ['TIME'])))
   }
 
-  async reserve(request: Reserve): Promise<Reservation> {
+  async reservePermits(request: ReservePermits): Promise<Reservation> {
     if (!this.#listener) throw this.#closed()
     const { limiter } = request
     return this.#attempt(async () => {
       try {
-        return await this.#limits.reserve(this.#names.limit(limiter), request)
+        return await this.#limits.reservePermits(this.#names.limit(limiter), request)
       } catch (error) {
         throw this.#errors.ofLimit(error, limiter)
       }
@@ -206,10 +206,12 @@ export class RedisEngine implements Engine {
     return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, ballot)
   }
 
-  async #expire({ keys }: Expire): Promise<undefined> {
+  async #sweepExpired({ keys }: SweepExpired): Promise<undefined> {
     const byGroup = groupedBy(keys, key => this.#names.group(key))
     await Promise.all(
-      [...byGroup].map(([group, together]) => this.#calls.send(group, { type: 'expire', keys: together })),
+      [...byGroup].map(([group, together]) =>
+        this.#calls.send(group, { type: 'sweepExpired', keys: together }),
+      ),
     )
     return undefined
   }

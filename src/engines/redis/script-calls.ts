@@ -177,7 +177,7 @@ function matters({ type }: ScriptOperation, answer: Reply): boolean {
 /** They are answered with a number other than 0 when they have. */
 const SET_A_LEASE: ReadonlySet<string> = new Set<ScriptOperation['type']>([
   'enqueue',
-  'poll',
+  'checkIn',
   'renew',
   'downgrade',
 ])

@@ -10,7 +10,7 @@ import {
   type ExtendOrYield,
   type Granted,
   type WaitTerms,
-  type Poll,
+  type CheckIn,
   type Release,
   type Renew,
   type RequestStatus,
@@ -45,8 +45,8 @@ export class LockRequests {
     this.#watch = new QueueWatch(box.clock, this.#nodes, {
       free: own => this.#becameFree(own),
       taken: own => this.taken(own),
-      wanted: own => {
-        if (own.phase === 'held') box.listener.wanted(own.request.id)
+      contended: own => {
+        if (own.phase === 'held') box.listener.contended(own.request.id)
       },
     })
   }
@@ -59,7 +59,7 @@ export class LockRequests {
     return this.#status(known, operation)
   }
 
-  async poll(operation: Poll): Promise<RequestStatus> {
+  async checkIn(operation: CheckIn): Promise<RequestStatus> {
     const own = this.#requests.get(operation.request.id)
     if (!own) return GONE
     if (own.phase === 'entering') await own.entered

@@ -12,7 +12,7 @@ export interface QueueWatchListener {
   /** Another client has deleted a node of a waiting request. */
   taken(own: OwnRequest): void
   /** Another request has come behind one that was alone, or may have come. */
-  wanted(own: OwnRequest): void
+  contended(own: OwnRequest): void
 }
 
 /** The pause after a look that failed: milliseconds. */
@@ -42,7 +42,7 @@ export class QueueWatch {
     const wanted = () => {
       own.alone?.cancel()
       own.alone = undefined
-      this.#listener.wanted(own)
+      this.#listener.contended(own)
     }
     own.alone = this.#clock.after(ALONE_FOR, wanted, false)
     for (const { parent, name } of own.nodes)

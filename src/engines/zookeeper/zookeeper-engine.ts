@@ -22,9 +22,9 @@ interface Parts {
 
 /**
  * Locks and values as nodes of ZooKeeper. No lock table runs here: the servers keep the order, so nothing is reserved
- * and `expire` does nothing. The engine looks at the queues of its waiters itself and wakes the local queue when a
- * request is free. Then `poll` costs no packet, and a request whose `poll` does not come within the window gives up its
- * place. Leases are timers of the engine, within what `certainUntil` allows.
+ * and `sweepExpired` does nothing. The engine looks at the queues of its waiters itself and wakes the local queue when
+ * a request is free. Then `checkIn` costs no packet, and a request whose `checkIn` does not come within the window
+ * gives up its place. Leases are timers of the engine, within what `certainUntil` allows.
  */
 export class ZooKeeperEngine implements Engine {
   readonly name: string
@@ -106,8 +106,8 @@ export class ZooKeeperEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
         return requests.enqueue(operation)
-      case 'poll':
-        return requests.poll(operation)
+      case 'checkIn':
+        return requests.checkIn(operation)
       case 'cancel':
         return requests.cancel(operation)
       case 'renew':
@@ -118,7 +118,7 @@ export class ZooKeeperEngine implements Engine {
         return requests.extendOrYield(operation)
       case 'downgrade':
         return requests.downgrade(operation)
-      case 'expire':
+      case 'sweepExpired':
         // The server keeps the order, and nothing is ever reserved by one session for another.
         return undefined
       case 'inspect':

@@ -9,7 +9,7 @@ import {
   type CheckedOptions,
   type Limits,
 } from '../limit-options.js'
-import { FARTHEST } from '../../engine/limits/reserve.js'
+import { FARTHEST } from '../../engine/limits/reserve-permits.js'
 import type { Rules } from '../counter.js'
 
 /** One limit, or several that hold together, for all processes that reach the same engine. */

@@ -38,7 +38,7 @@ export async function resumeLimiters(
   const paused = ((await engine.limiters?.(isMeant)) ?? []).filter(({ pausedFor }) => pausedFor > 0)
   const nothing = { windows: [], units: [], horizon: 0, hold: 0, returns: [], explain: undefined }
   await Promise.all(
-    paused.map(async ({ limiter }) => engine.reserve!({ limiter, session, ...nothing, pause: 0 })),
+    paused.map(async ({ limiter }) => engine.reservePermits!({ limiter, session, ...nothing, pause: 0 })),
   )
   return paused.length
 }

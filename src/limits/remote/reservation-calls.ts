@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type { Awaitable, Reservation } from '../../engine/contract.js'
-import type { Reserve } from '../../engine/limits/reserve.js'
+import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import type { LatencyEstimator } from './latency-estimator.js'
@@ -15,11 +15,11 @@ export interface ReservationSource {
   /** What all clients of the box have measured of the way to the engine. */
   readonly meter: LatencyEstimator
   /** Fails with the error that ended the box once the box is closed. */
-  readonly ask: (request: Reserve) => Awaitable<Reservation>
+  readonly ask: (request: ReservePermits) => Awaitable<Reservation>
 }
 
 /** What one call asks for. */
-export type Wanted = Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>
+export type Wanted = Partial<Pick<ReservePermits, 'units' | 'returns' | 'pause' | 'explain'>>
 
 /** The clock times of this process between which the engine decided. */
 export interface Decided {

@@ -1,4 +1,4 @@
-import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve.js'
+import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
 import type { Decided } from './reservation-calls.js'
 
 /** Permits that were reserved for this process, for use within a stretch of its clock. */

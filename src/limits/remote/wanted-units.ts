@@ -1,6 +1,6 @@
 import type { Waiters } from '../../waiters.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
-import type { Unit } from '../../engine/limits/reserve.js'
+import type { Unit } from '../../engine/limits/reserve-permits.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'

@@ -5,7 +5,7 @@ const PAUSE = 20
 
 /**
  * What comes of a task once the cluster is in use again; until then it fails, which is right.
- * @param within what fails for so long fails: milliseconds.
+ * @param within how long it may fail before the error is thrown, in milliseconds.
  * @param isRight whether it may fail so.
  */
 export async function eventually<T>(

@@ -15,7 +15,7 @@ const REMOTE = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|tryLock|unlock
 
 /**
  * The client's package, with clients whose remote calls of maps are made by `call`.
- * @param started is told of each client once it is connected; what it throws, the start throws.
+ * @param started receives each client once it is connected; the start throws what it throws.
  */
 export function intercepted(
   call: (call: MapCall) => Promise<unknown>,

@@ -3,11 +3,11 @@ import { limitScript } from '../../../src/engines/redis/lua/limit-script.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import {
-  reserve,
+  reservePermits,
   type LimiterState,
-  type Reserve,
+  type ReservePermits,
   type ReturnedPermits,
-} from '../../../src/engine/limits/reserve.js'
+} from '../../../src/engine/limits/reserve-permits.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import type { RedisServer } from '../servers/redis.js'
@@ -84,7 +84,7 @@ async function compare(server: RedisServer, sha: string, seed: number): Promise<
     const windows = DEFINITIONS[isOther ? random.below(DEFINITIONS.length) : mostly]!
     const request = random.below(12) === 0 ? operators(random) : randomRequest(random, windows, given)
     history.push(`${now} ${JSON.stringify(request)}`)
-    const decision = reserve(state, request, now, now)
+    const decision = reservePermits(state, request, now, now)
     state = decision.state
     const lead = Math.max(request.hold - decision.reserved.hold, 0)
     const taken = decision.reserved.units.filter(({ n }) => n > 0)
@@ -104,7 +104,7 @@ function randomPause(random: Random): number {
 }
 
 /** An operator names no limits: it ends a pause, or asks for nothing. */
-function operators(random: Random): Reserve {
+function operators(random: Random): ReservePermits {
   const pause = random.below(2) === 0 ? 0 : undefined
   const nothing = { windows: [], units: [], horizon: 0, hold: 0, returns: [], explain: undefined }
   return { limiter: 'it', session: 'operator', ...nothing, pause }
@@ -114,7 +114,7 @@ function randomRequest(
   random: Random,
   windows: readonly WindowDefinition[],
   given: ReturnedPermits[],
-): Reserve {
+): ReservePermits {
   const most = Math.min(...windows.map(({ limit }) => limit))
   const some = (): number => 1 + random.below(random.below(4) === 0 ? most : Math.min(most, 3))
   // Most calls ask for equal permits and nothing else, for which the script has a short way.

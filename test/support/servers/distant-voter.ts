@@ -34,7 +34,7 @@ export class DistantVoter implements VotingEngine {
     return this.#engine.join(member, {
       wake: id => later(() => listener.wake(id)),
       lost: id => later(() => listener.lost(id)),
-      wanted: id => later(() => listener.wanted(id)),
+      contended: id => later(() => listener.contended(id)),
       reserved: key => later(() => listener.reserved(key)),
       changed: key => later(() => listener.changed(key)),
       missed: () => later(() => listener.missed()),

@@ -17,7 +17,7 @@ export interface HazelcastMemberOptions {
   readonly cluster?: string
   /** Ports of the members that run already. */
   readonly peers?: readonly number[]
-  /** The port of 127.0.0.1 that it tells clients, for a proxy in front of it; its own by default. */
+  /** The port of 127.0.0.1 that it announces to clients, for a proxy in front of it; its own by default. */
   readonly publicPort?: number
   /** Properties of the member, like `hazelcast.client.cleanup.period.millis`. */
   readonly properties?: Readonly<Record<string, string>>
@@ -96,7 +96,7 @@ export class HazelcastServer extends ServerProcess {
     return Number(await this.#ask('/hazelcast/health/cluster-size'))
   }
 
-  /** The member is up, in a cluster of as many as it was told of and itself. */
+  /** The member is up, in a cluster of itself and as many as it was configured with. */
   protected async answers(): Promise<void> {
     if ((await this.clusterSize()) !== this.#members) throw new Error('members are missing')
     if ((await this.#ask('/hazelcast/health/node-state')) !== '"ACTIVE"')

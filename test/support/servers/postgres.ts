@@ -69,7 +69,7 @@ export class PostgresServer extends ServerProcess {
         await super.start()
         return
       } catch (error) {
-        // Processes of one that was killed outlive it for a moment, and it does not start beside them.
+        // Processes of one that was killed outlive it for a moment, and it does not start while they run.
         if (!/still in use/.test((error as Error).message)) throw error
       }
     }

@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Frames } from '../../../packages/zookeeper/src/frames.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
-/** When the connection is cut: before the server hears of the request, or when the server's answer is on its way. */
+/** When the connection is cut: before the server receives the request, or when the server's answer is on its way. */
 export type CutMoment = 'before' | 'after'
 
 /** A network before a ZooKeeper server that cuts the connection at one request, and passes everything else. */

@@ -21,7 +21,7 @@ export interface ZooKeeperServerOptions {
   readonly config?: readonly string[]
   /** Properties of the virtual machine. */
   readonly properties?: Readonly<Record<string, string>>
-  /** The zxid epoch or anything else that has to be there before the first start, by path below the data folder. */
+  /** The zxid epoch or anything else that must be there before the first start, by path below the data folder. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
 }
 

@@ -81,7 +81,7 @@ export const partitions = {
 
 const TERMS = { lease: '1h', wait: '60s' } as const
 
-/** What one box takes, and what another one takes that can't have it beside it. */
+/** What one box takes, and what another one takes that can't have it at the same time. */
 export interface Conflict {
   first(box: Box): Promise<Grant[]>
   second(box: Box): Promise<Grant>

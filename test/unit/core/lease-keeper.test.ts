@@ -337,10 +337,10 @@ describe('spare leases', () => {
     const one = hold('one', 300)
     keeper.keepSpare(one)
     one.isUncontended = true
-    keeper.wanted('one')
+    keeper.contended('one')
     expect(owner.dropped).toEqual(['one'])
     expect(one.isUncontended).toBe(false)
-    keeper.wanted('one')
+    keeper.contended('one')
     expect(owner.dropped).toEqual(['one'])
     expect(owner.lost).toEqual([])
   })

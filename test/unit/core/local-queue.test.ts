@@ -105,7 +105,7 @@ describe('requests to the engine', () => {
     acquire({ wait: 900 })
     acquire({ wait: 200 })
     clock.advance(100)
-    const look = engine.take('poll')
+    const look = engine.take('checkIn')
     expect(look.operation.wait).toBe(800)
     look.answer({ state: 'gone' })
     await settle()
@@ -120,7 +120,7 @@ describe('requests to the engine', () => {
     await settle()
     clock.freeze(400)
     engine.listener.wake(operation.request.id)
-    expect(engine.take('poll').operation.wait).toBeGreaterThan(0)
+    expect(engine.take('checkIn').operation.wait).toBeGreaterThan(0)
     clock.advance(0)
     await settle()
     expect(asked.error).toBeInstanceOf(TimedOutError)
@@ -139,7 +139,7 @@ describe('requests to the engine', () => {
     expect(engine.take('extendOrYield').operation.wait).toBe(70)
   })
 
-  test('a waiter polls at the time that the engine gave, not sooner', async () => {
+  test('a waiter checks in at the time that the engine gave, not sooner', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -148,7 +148,7 @@ describe('requests to the engine', () => {
     clock.advance(699)
     expect(engine.words).toBe('enqueue')
     clock.advance(1)
-    expect(engine.take('poll').operation).toMatchObject({ request: operation.request, lease: 30_000 })
+    expect(engine.take('checkIn').operation).toMatchObject({ request: operation.request, lease: 30_000 })
   })
 
   test('waiters report in time that they live, all of a box together', async () => {
@@ -183,7 +183,7 @@ describe('requests to the engine', () => {
     await box.close()
   })
 
-  test('a time in the past does not make a waiter poll at once', async () => {
+  test('a time in the past does not make a waiter check in at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -192,10 +192,10 @@ describe('requests to the engine', () => {
     clock.advance(4)
     expect(engine.words).toBe('enqueue')
     clock.advance(1)
-    expect(engine.words).toBe('enqueue poll')
+    expect(engine.words).toBe('enqueue checkIn')
   })
 
-  test('a woken waiter polls at once, and its deadline counts from before the poll', async () => {
+  test('a woken waiter checks in at once, and its deadline counts from before the check-in', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 500 })
     const { operation, answer } = engine.take('enqueue')
@@ -205,19 +205,19 @@ describe('requests to the engine', () => {
     engine.listener.wake('unknown')
     expect(engine.words).toBe('enqueue')
     engine.listener.wake(operation.request.id)
-    const claim = engine.take('poll')
+    const claim = engine.take('checkIn')
     // Doubled wake-ups change nothing.
     engine.listener.wake(operation.request.id)
     clock.advance(50)
     claim.answer(held(operation.request.id, 5))
     await settle()
     expect(asked.value!.expiresIn()).toBe(450)
-    expect(engine.words).toBe('enqueue poll')
+    expect(engine.words).toBe('enqueue checkIn')
     clock.advance(100)
-    expect(engine.words).toBe('enqueue poll')
+    expect(engine.words).toBe('enqueue checkIn')
   })
 
-  test('a wake-up before the answer makes the waiter poll right after it', async () => {
+  test('a wake-up before the answer makes the waiter check in right after it', async () => {
     const { engine, acquire } = await start()
     const asked = acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -225,7 +225,7 @@ describe('requests to the engine', () => {
     expect(engine.words).toBe('enqueue')
     answer(queued(operation.request.id))
     await settle()
-    engine.take('poll').answer(held(operation.request.id, 5))
+    engine.take('checkIn').answer(held(operation.request.id, 5))
     await settle()
     expect(asked.settled).toBe(true)
   })
@@ -237,7 +237,7 @@ describe('requests to the engine', () => {
     first.answer(queued(first.operation.request.id))
     await settle()
     engine.listener.lost(first.operation.request.id)
-    engine.take('poll').answer({ state: 'gone' })
+    engine.take('checkIn').answer({ state: 'gone' })
     await settle()
     const again = engine.take('enqueue')
     expect(again.operation.request.id).not.toBe(first.operation.request.id)
@@ -315,19 +315,19 @@ describe('an answer that comes late', () => {
     expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 4 })
   })
 
-  test('a late poll is released, too', async () => {
+  test('a late check-in is released, too', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 100 })
     const { operation, answer } = engine.take('enqueue')
     answer(queued(operation.request.id, 50))
     await settle()
     clock.advance(50)
-    const claim = engine.take('poll')
+    const claim = engine.take('checkIn')
     clock.advance(100)
     claim.answer(held(operation.request.id, 4))
     await settle()
     expect(asked.settled).toBe(false)
-    expect(engine.words).toBe('enqueue poll release enqueue')
+    expect(engine.words).toBe('enqueue checkIn release enqueue')
   })
 
   test('a request whose callers have all given up is cancelled after any answer', async () => {
@@ -347,7 +347,7 @@ describe('an answer that comes late', () => {
     }
   })
 
-  test('a request whose callers gave up during its poll is cancelled', async () => {
+  test('a request whose callers gave up during its check-in is cancelled', async () => {
     const { engine, acquire } = await start()
     const controller = new AbortController()
     const asked = acquire({ signal: controller.signal })
@@ -355,7 +355,7 @@ describe('an answer that comes late', () => {
     answer(queued(operation.request.id))
     await settle()
     engine.listener.wake(operation.request.id)
-    const claim = engine.take('poll')
+    const claim = engine.take('checkIn')
     controller.abort()
     await settle()
     expect(asked.error).toBeInstanceOf(AbortedError)
@@ -411,7 +411,7 @@ describe('an answer that comes late', () => {
     await settle()
     expect(next.settled).toBe(false)
     clock.advance(10)
-    const claim = engine.take('poll')
+    const claim = engine.take('checkIn')
     expect(claim.operation).toMatchObject({ request: operation.request, lease: 400 })
     claim.answer(held(operation.request.id, 6))
     await settle()
@@ -430,11 +430,11 @@ describe('an answer that comes late', () => {
     clock.advance(50)
     answer(held(operation.request.id, 6))
     await settle()
-    engine.take('poll').fail(new UnavailableError('cut'))
+    engine.take('checkIn').fail(new UnavailableError('cut'))
     await settle()
     expect(next.settled).toBe(false)
     clock.advance(200)
-    engine.take('poll').answer(held(operation.request.id, 6))
+    engine.take('checkIn').answer(held(operation.request.id, 6))
     await settle()
     next.value!.assertHeld()
   })
@@ -485,7 +485,7 @@ describe('an engine that fails', () => {
     expect(engine.take('cancel').operation.request.id).toBe(second.operation.request.id)
   })
 
-  test('a failed poll keeps the place, and is repeated after a pause', async () => {
+  test('a failed check-in keeps the place, and is repeated after a pause', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { clock, engine, acquire } = await start()
       const asked = acquire()
@@ -494,35 +494,35 @@ describe('an engine that fails', () => {
       await settle()
       clock.advance(1000)
       for (let round = 0; round < 3; round++) {
-        engine.take('poll').fail(failure)
+        engine.take('checkIn').fail(failure)
         await settle()
         clock.advance(199)
         expect(engine.open).toBe(0)
         clock.advance(1)
       }
-      engine.take('poll').answer(held(operation.request.id, 8))
+      engine.take('checkIn').answer(held(operation.request.id, 8))
       await settle()
       expect(asked.value!.expiresIn()).toBe(30_000)
-      expect(engine.words).toBe('enqueue poll poll poll poll')
+      expect(engine.words).toBe('enqueue checkIn checkIn checkIn checkIn')
     }
   })
 
-  test('a wake-up during that pause makes it poll at once', async () => {
+  test('a wake-up during that pause makes it check in at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
     answer(queued(operation.request.id, 1000))
     await settle()
     clock.advance(1000)
-    engine.take('poll').fail(new UnavailableError('out of reach'))
+    engine.take('checkIn').fail(new UnavailableError('out of reach'))
     await settle()
     engine.listener.wake(operation.request.id)
-    expect(engine.take('poll').operation.request.id).toBe(operation.request.id)
+    expect(engine.take('checkIn').operation.request.id).toBe(operation.request.id)
     clock.advance(500)
     expect(engine.open).toBe(0)
   })
 
-  test('polls that fail for longer than the entry is kept end the wait', async () => {
+  test('check-ins that fail for longer than the entry is kept end the wait', async () => {
     const { clock, engine, acquire } = await start()
     const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
     const { operation, answer } = engine.take('enqueue')
@@ -532,7 +532,7 @@ describe('an engine that fails', () => {
     const failure = new UnavailableError('out of reach')
     let looks = 0
     while (!asked[0]!.settled && looks < 20) {
-      engine.take('poll').fail(failure)
+      engine.take('checkIn').fail(failure)
       looks++
       await settle()
       clock.advance(200)
@@ -550,7 +550,7 @@ describe('an engine that fails', () => {
     answer(queued(operation.request.id, 1000))
     await settle()
     clock.advance(1000)
-    engine.take('poll').fail(new UnavailableError('out of reach'))
+    engine.take('checkIn').fail(new UnavailableError('out of reach'))
     await settle()
     clock.advance(100)
     await settle()
@@ -725,7 +725,7 @@ describe('turns', () => {
     engine.listener.wake(operation.request.id)
     expect(engine.open).toBe(0)
     engine.listener.wake(operation.next.id)
-    engine.take('poll').answer(held(operation.next.id, 12))
+    engine.take('checkIn').answer(held(operation.next.id, 12))
     await settle()
     expect(waiting.value!.token).toBe(12n * 1024n)
     expect(() => grant.assertHeld()).toThrow(LostError)
@@ -773,9 +773,9 @@ describe('turns', () => {
       expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
       // Its request may have arrived.
       clock.advance(200)
-      const poll = engine.take('poll')
-      expect(poll.operation.request.id).toBe(operation.next.id)
-      poll.answer({ state: 'gone' })
+      const checkIn = engine.take('checkIn')
+      expect(checkIn.operation.request.id).toBe(operation.next.id)
+      checkIn.answer({ state: 'gone' })
       await settle()
       const question = engine.take('enqueue')
       question.answer(held(question.operation.request.id, 20))
@@ -795,14 +795,14 @@ describe('turns', () => {
     engine.take('extendOrYield').fail(failure)
     await settle()
     engine.take('cancel')
-    let polls = 0
-    for (; !waiting.error; polls++) {
+    let checkIns = 0
+    for (; !waiting.error; checkIns++) {
       clock.advance(200)
-      engine.take('poll').fail(failure)
+      engine.take('checkIn').fail(failure)
       await settle()
     }
     expect(waiting.error).toBe(failure)
-    expect(polls).toBeLessThanOrEqual(30_000 / 200)
+    expect(checkIns).toBeLessThanOrEqual(30_000 / 200)
   })
 
   /** A grant after an extendOrYield, without other waiters in the engine, with this number of local callers. */
@@ -838,7 +838,7 @@ describe('turns', () => {
     expect(engine.words).toBe('enqueue extendOrYield')
 
     // The hint comes between two turns: those of now are still fair.
-    engine.listener.wanted(id)
+    engine.listener.contended(id)
     await waiting[21]!.value!.release()
     expect(engine.words).toBe('enqueue extendOrYield')
     clock.advance(5)
@@ -850,7 +850,7 @@ describe('turns', () => {
     const { clock, engine, waiting, id } = await alone(2)
     clock.advance(5)
     void waiting[0]!.value!.release()
-    engine.listener.wanted(id)
+    engine.listener.contended(id)
     await settle()
     expect(engine.words).toBe('enqueue extendOrYield extendOrYield')
     expect(waiting[1]!.settled).toBe(false)
@@ -1120,7 +1120,7 @@ describe('giving up', () => {
     await settle()
     expect(getEventListeners(signal, 'abort')).toHaveLength(1)
     engine.listener.wake(operation.request.id)
-    engine.take('poll').answer(held(operation.request.id, 3))
+    engine.take('checkIn').answer(held(operation.request.id, 3))
     await settle()
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
     void granted.value!.release()
@@ -1219,7 +1219,9 @@ describe('reservations made for others', () => {
     clock.advance(998)
     expect(engine.open).toBe(0)
     clock.advance(400)
-    const served = engine.asked.flatMap(operation => (operation.type === 'expire' ? operation.keys : []))
+    const served = engine.asked.flatMap(operation =>
+      operation.type === 'sweepExpired' ? operation.keys : [],
+    )
     expect([...new Set(served)].sort()).toEqual(['a', 'b'])
     expect(engine.asked.length).toBeLessThanOrEqual(2)
     clock.advance(10_000)
@@ -1244,7 +1246,7 @@ describe('an engine with a mistake', () => {
     }
   })
 
-  test('an invalid answer to a poll or an extendOrYield ends the wait and cancels the request', async () => {
+  test('an invalid answer to a check-in or an extendOrYield ends the wait and cancels the request', async () => {
     const { clock, engine, acquire, holder } = await start()
     const waiting = acquire({ lease: 250 })
     const question = engine.take('enqueue')
@@ -1252,7 +1254,7 @@ describe('an engine with a mistake', () => {
     await settle()
     for (let look = 0; look < 2; look++) {
       clock.advance(200)
-      engine.take('poll').answer(undefined as never)
+      engine.take('checkIn').answer(undefined as never)
       await settle()
     }
     expect(waiting.error).toMatchObject(refused)
@@ -1268,7 +1270,7 @@ describe('an engine with a mistake', () => {
     engine.take('cancel').answer(undefined)
     while (!next.error) {
       clock.advance(200)
-      engine.take('poll').answer({ state: 'granted' } as never)
+      engine.take('checkIn').answer({ state: 'granted' } as never)
       await settle()
     }
     expect(next.error).toMatchObject(refused)

@@ -50,9 +50,12 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
   type: fc.oneof(
     { weight: 10, arbitrary: fc.constant('enqueue' as const) },
-    { weight: 8, arbitrary: fc.constant('poll' as const) },
+    { weight: 8, arbitrary: fc.constant('checkIn' as const) },
     { weight: 6, arbitrary: fc.constant('release' as const) },
-    { weight: 3, arbitrary: fc.constantFrom('cancel', 'extendOrYield', 'renew', 'downgrade', 'expire') },
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom('cancel', 'extendOrYield', 'renew', 'downgrade', 'sweepExpired'),
+    },
     { weight: 1, arbitrary: fc.constantFrom('forceRelease', 'revoke') },
   ),
   // The newest requests are the most interesting ones.
@@ -88,7 +91,7 @@ class Comparison {
     const expected = this.#naive.decide(operation, this.now, remnants)
     const outcome = this.#table.decide(operation, this.now)
 
-    if (operation.type !== 'inspect' && operation.type !== 'expire') {
+    if (operation.type !== 'inspect' && operation.type !== 'sweepExpired') {
       const same =
         expected !== null && typeof expected === 'object'
           ? Object.entries(expected).every(([name, value]) => (outcome as never)[name] === value)
@@ -123,7 +126,7 @@ class Comparison {
       case 'enqueue':
         // Now and then the answer was lost, and the question comes again.
         return { type, request: astray && request ? named : fresh(session, claims), lease, wait }
-      case 'poll':
+      case 'checkIn':
         return { type, request: named, lease, wait: Math.max(wait, 1) }
       case 'cancel':
         return { type, request: named }
@@ -134,7 +137,7 @@ class Comparison {
       case 'downgrade':
         // A grant of permits is never downgraded: write grants are.
         return request?.claims.some(({ mode }) => mode === 'permits')
-          ? { type: 'expire', keys: [...KEYS] }
+          ? { type: 'sweepExpired', keys: [...KEYS] }
           : { type, request: named, number }
       case 'extendOrYield': {
         const next = fresh(named.session, named.claims)
@@ -144,7 +147,7 @@ class Comparison {
         return { type, key: request?.claims[0]?.key ?? 'a', number }
       case 'revoke':
         return { type, session }
-      case 'expire':
+      case 'sweepExpired':
         return { type, keys: [...KEYS] }
       case 'inspect':
         return { type, prefix: '' }
@@ -204,7 +207,7 @@ class Comparison {
     }
   }
 
-  /** A request that this operation reserved was woken by it, once, unless it made the poll itself. */
+  /** A request that this operation reserved was woken by it, once, unless it made the check-in itself. */
   #checkWakes(reservedBefore: ReadonlySet<string>, operation: LockOperation): void {
     const woken = this.#effects.filter(({ type }) => type === 'wake').map(({ id }) => id)
     check(new Set(woken).size === woken.length, 'no request is woken twice')
@@ -220,7 +223,7 @@ class Comparison {
   /** A request that can run holds or is reserved: none waits without cause. */
   #checkLostWakes(operation: LockOperation): void {
     const raw = this.#raw()
-    const served = operation.type === 'expire'
+    const served = operation.type === 'sweepExpired'
     for (const [index, request] of raw.entries()) {
       if (request.phase !== 'waiting' || this.now >= request.expires) continue
       // An expired request may block until another operation finds it; serving a key looks at everything.

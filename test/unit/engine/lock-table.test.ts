@@ -51,7 +51,7 @@ function enqueue(
   return table.decide({ type: 'enqueue', request, lease, wait }, now)
 }
 const claim = (id: string, lease = LEASE, wait = Infinity): RequestStatus =>
-  table.decide({ type: 'poll', request: known(id), lease, wait }, now)
+  table.decide({ type: 'checkIn', request: known(id), lease, wait }, now)
 const cancel = (id: string): undefined => table.decide({ type: 'cancel', request: known(id) }, now)
 const renew = (id: string, number: number, lease = LEASE): boolean =>
   table.decide({ type: 'renew', request: known(id), number, lease }, now)
@@ -67,7 +67,7 @@ const downgrade = (id: string, number: number): boolean =>
 const free = (key: string, number: number): boolean =>
   table.decide({ type: 'forceRelease', key, number }, now)
 const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
-const serve = (...keys: string[]): undefined => table.decide({ type: 'expire', keys }, now)
+const serve = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
 /** `a held, b waiting`: the queue of a key. */
 const queue = (key: string): string =>
   table
@@ -174,7 +174,7 @@ describe('enqueue', () => {
     expect(queue('k')).toBe('b reserved, c waiting')
   })
 
-  test('a waiter gets the time of its next poll: the end of the first holder, or its own at the latest', () => {
+  test('a waiter gets the time of its next check-in: the end of the first holder, or its own at the latest', () => {
     enqueue('a.1', x('k'), { lease: 300 })
     expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ lookAgain: 350 })
     expect(enqueue('c.1', x('k'), { lease: 6000 })).toMatchObject({
@@ -243,7 +243,7 @@ describe('claim', () => {
     expect(renew('b.1', 102, 700)).toBe(true)
   })
 
-  test('a poll keeps a waiter in the queue for another lease', () => {
+  test('a check-in keeps a waiter in the queue for another lease', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { lease: 1000 })
     now = 900
@@ -252,7 +252,7 @@ describe('claim', () => {
     expect(queue('k')).toBe('a held, b waiting')
   })
 
-  test('a poll carries the remaining wait', () => {
+  test('a check-in carries the remaining wait', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
@@ -264,7 +264,7 @@ describe('claim', () => {
     expect(queue('k')).toBe('a held')
   })
 
-  test('a poll drops expired requests before it, and claims its reservation', () => {
+  test('a check-in drops expired requests before it, and claims its reservation', () => {
     enqueue('a.1', x('k'), { lease: 100 })
     enqueue('b.1', x('k'))
     now = 100
@@ -292,7 +292,7 @@ describe('claim', () => {
     expect(claim('b.1').state).toBe('held')
   })
 
-  test('a reservation past its window goes to the next request at the next poll', () => {
+  test('a reservation past its window goes to the next request at the next check-in', () => {
     const held = enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
     enqueue('c.1', x('k'))

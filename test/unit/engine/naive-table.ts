@@ -103,7 +103,7 @@ export class NaiveTable {
         const { id, session, claims } = request
         return arrive(id, session, claims, lease, wait)
       }
-      case 'poll': {
+      case 'checkIn': {
         const request = known(operation.request.id)
         if (!request) return { state: 'gone' }
         if (request.granted && now >= request.expires) {
@@ -167,7 +167,7 @@ export class NaiveTable {
         this.requests = this.requests.filter(({ session }) => session !== operation.session)
         return before - this.requests.length
       }
-      case 'expire':
+      case 'sweepExpired':
       case 'inspect':
         return undefined
     }

@@ -1,10 +1,10 @@
 import type { VirtualClock } from '../../../src/clock.js'
 import {
-  reserve,
+  reservePermits,
   type LimiterState,
-  type Reserve,
+  type ReservePermits,
   type Reserved,
-} from '../../../src/engine/limits/reserve.js'
+} from '../../../src/engine/limits/reserve-permits.js'
 
 /** An engine whose clock has nothing to do with that of its callers. */
 export class Server {
@@ -15,9 +15,9 @@ export class Server {
     this.#clock = clock
   }
 
-  decide(request: Reserve): Reserved {
+  decide(request: ReservePermits): Reserved {
     const now = this.#clock.now() + 1.7e12
-    const decision = reserve(this.#state, request, now, now)
+    const decision = reservePermits(this.#state, request, now, now)
     this.#state = decision.state
     return decision.reserved
   }

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { checkedOptions } from '../../../src/limits/limit-options.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
-import { reserve, type LimiterState, type Reserved } from '../../../src/engine/limits/reserve.js'
+import {
+  reservePermits,
+  type LimiterState,
+  type Reserved,
+} from '../../../src/engine/limits/reserve-permits.js'
 
 const SECOND = 1000
 const MINUTE = 60_000
@@ -37,7 +41,7 @@ class Scene {
     const rest = { limiter: 'it', horizon: 5000, hold: 20, returns: [], pause: undefined, explain: undefined }
     // Long after any time that a window could be kept for.
     const now = 30 * DAY + at
-    const decision = reserve(this.state, { session, windows, units, ...rest }, now, now)
+    const decision = reservePermits(this.state, { session, windows, units, ...rest }, now, now)
     // As an engine keeps it: text.
     this.state = JSON.parse(JSON.stringify(decision.state), (_, value: unknown) =>
       value === null ? -Infinity : value,

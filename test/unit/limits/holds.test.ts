@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import { LatencyEstimator } from '../../../src/limits/remote/latency-estimator.js'
-import { reserve, type LimiterState } from '../../../src/engine/limits/reserve.js'
+import { reservePermits, type LimiterState } from '../../../src/engine/limits/reserve-permits.js'
 
 describe('the hold that a process asks for', () => {
   test('is a little more than the longest but one of what was measured, in whole milliseconds', () => {
@@ -150,7 +150,7 @@ describe('with any holds of processes, no window has more than its limit', () =>
             returns.push({ n: back.n, at: back.at, from: back.from })
           }
           returns.sort((one, other) => other.at - one.at)
-          const decision = reserve(
+          const decision = reservePermits(
             state,
             {
               limiter: 'api',

@@ -32,28 +32,28 @@ const unclear = new IndeterminateError('unclear')
 
 test('an engine that is unreachable is waited for', async () => {
   const { outages, events } = start(30_000)
-  expect(await outages.sitOut(failing(down, unclear, down))).toBe('done')
+  expect(await outages.retryDuringOutage(failing(down, unclear, down))).toBe('done')
   expect(events).toEqual(['engine unreachable', 'engine is back'])
 })
 
 test('no longer than the patience, and later calls in the same outage not at all', async () => {
   const { outages, time } = start(1000)
   const always = (): Promise<never> => Promise.reject(down)
-  await expect(outages.sitOut(always)).rejects.toBe(down)
+  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
   expect(time.now).toBe(1000)
-  await expect(outages.sitOut(always)).rejects.toBe(down)
+  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
   expect(time.now).toBe(1000)
-  await outages.sitOut(failing())
-  await expect(outages.sitOut(always)).rejects.toBe(down)
+  await outages.retryDuringOutage(failing())
+  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
   expect(time.now).toBe(2000)
 })
 
 test('a message that fails alone is given up, too', async () => {
   const { outages, time } = start(1000)
-  const alone = outages.sitOut(() => Promise.reject(down))
+  const alone = outages.retryDuringOutage(() => Promise.reject(down))
   const failed = expect(alone).rejects.toBe(down)
   for (let turn = 0; turn < 100; turn++) {
-    await outages.sitOut(failing())
+    await outages.retryDuringOutage(failing())
     await Promise.resolve()
   }
   await failed
@@ -63,7 +63,7 @@ test('a message that fails alone is given up, too', async () => {
 test('other failures are not waited for', async () => {
   const { outages, time, events } = start(30_000)
   const lost = new LostError('lost')
-  await expect(outages.sitOut(failing(lost))).rejects.toBe(lost)
+  await expect(outages.retryDuringOutage(failing(lost))).rejects.toBe(lost)
   expect(time.now).toBe(0)
   expect(events).toEqual([])
 })

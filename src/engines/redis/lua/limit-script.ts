@@ -3,8 +3,8 @@ import { luaFile } from './lua-file.js'
 import { withConstants } from './script.js'
 
 /**
- * The port of `engine/limits/reserve.ts` and of the rules below it, held equal to them by a differential test. One call
- * decides for one limiter, at one moment of the server's clock.
+ * The port of `engine/limits/reserve-permits.ts` and of the rules below it, held equal to them by a differential test.
+ * One call decides for one limiter, at one moment of the server's clock.
  *
  * All that is known of a limiter is one string, which expires when it is as good as nothing: MessagePack, and before it
  * either the byte 0 or a head, which alone is read and written while permits come thick. A log of grants is a string

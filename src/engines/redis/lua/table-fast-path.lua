@@ -17,14 +17,14 @@ while position <= LAST and not spoilt do
   if kind == 'enqueue' then more = 5
   elseif kind == 'release' then more = 1
   elseif kind == 'renew' then more = 2
-  elseif kind == 'poll' then more = 4
+  elseif kind == 'checkIn' then more = 4
   elseif kind == 'extendOrYield' then more = 6
   else break end
   if WORDS[from + 2] ~= 1 or WORDS[from + 4] ~= 'exclusive' then break end
   local rest = from + 5
   local after = rest + more
   -- What is to be read with a grant, the table reads.
-  if (kind == 'enqueue' or kind == 'poll') and WORDS[after - 1] then break end
+  if (kind == 'enqueue' or kind == 'checkIn') and WORDS[after - 1] then break end
   local held, id, lock = KEYS[named + 1], WORDS[from + 1], WORDS[from + 3]
   -- The number of its grant, and the arguments of the next: lease, life, time within which it must check in, details.
   local granted = WORDS[rest]
@@ -39,12 +39,12 @@ while position <= LAST and not spoilt do
     entries = call('ZRANGEBYLEX', QUEUES, '[' .. head, '(' .. sub(head, 1, -2) .. ';', 'LIMIT', 0, 3)
     if not entries[1] then entries = nil elseif least or kind == 'renew' then break end
   end
-  if not entries and kind == 'poll' then break end
+  if not entries and kind == 'checkIn' then break end
   local text
   if entries or kind ~= 'enqueue' then
     text = try('GET', held)
     if type(text) == 'table' then break end
-    if kind == 'poll' then
+    if kind == 'checkIn' then
       if text then break end
     elseif kind ~= 'enqueue' then
       local mark = 'signalbox/1 ' .. id .. ' ' .. granted .. ' '
@@ -67,7 +67,7 @@ while position <= LAST and not spoilt do
     if first.claims[2] or first.claims[1].mode ~= 'exclusive' then break end
     -- Until when something is kept that is going to be saved.
     local latest = now + CLAIM_WINDOW
-    if kind == 'poll' then
+    if kind == 'checkIn' then
       if first.id ~= id or first.phase ~= 'reserved' then break end
       latest = now + tonumber(lease)
     elseif kind == 'enqueue' then
@@ -114,7 +114,7 @@ while position <= LAST and not spoilt do
       end
       digits = number == micros and stamp or format('%.0f', number)
     end
-    if kind == 'poll' then
+    if kind == 'checkIn' then
       local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. format('%.0f', first.since) .. ' ' .. first.details
       if try('SET', held, text, 'PX', lease).err then break end
       first.lease = tonumber(lease)

@@ -15,7 +15,7 @@ local function askToYield(claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
       if other.phase ~= 'held' then break end
-      if other.number > ballot.order then notify('wanted', other.id) end
+      if other.number > ballot.order then notify('contended', other.id) end
     end
   end
 end
@@ -93,7 +93,7 @@ function operations.enqueue()
   return function() return held(enqueue(request, patience), what, request.id, request.claims) end
 end
 
-function operations.poll()
+function operations.checkIn()
   local id, claims, lease, patience = word(), readClaims(), amount(), readPatience()
   local what = word() and readSet()
   return function()

@@ -10,7 +10,7 @@ function operations.take()
   end
 end
 
-function operations.expire()
+function operations.sweepExpired()
   local claims = {}
   for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
   return function()

@@ -156,5 +156,5 @@ local function meet(claim, text)
     number = tonumber(granted), since = tonumber(since), sequence = FRONT, details = details,
   })
   -- It may hand its grant on among its own callers as long as no other session wants it.
-  if not ballot then notify('wanted', id) end
+  if not ballot then notify('contended', id) end
 end

@@ -35,7 +35,7 @@ export class Candidate {
   }
 
   /** Asks all servers again that have anything of it, because what they have reserved may be a majority by now. */
-  async poll({ lease, wait }: WaitTerms): Promise<RequestStatus> {
+  async checkIn({ lease, wait }: WaitTerms): Promise<RequestStatus> {
     const { id, grant } = this
     // Another local caller gets a grant on its own terms.
     if (grant)
@@ -75,7 +75,7 @@ export class Candidate {
   }
 
   /** A request with an earlier place waits behind its vote on a server. */
-  wanted(voter: Voter): void {
+  contended(voter: Voter): void {
     const vote = this.#votes.of(voter)
     vote.isWanted = true
     // Within a round it may get its majority, and then the other request has to wait.

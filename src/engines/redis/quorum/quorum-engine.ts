@@ -3,7 +3,7 @@ import { ClosedError, InvalidArgumentError } from '../../../errors.js'
 import type {
   Enqueue,
   Engine,
-  Expire,
+  SweepExpired,
   ExtendOrYield,
   Granted,
   Listener,
@@ -85,10 +85,10 @@ export class QuorumEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
         return operation.read ? this.#keepsNoValues() : this.#enqueue(operation)
-      case 'poll':
+      case 'checkIn':
         return operation.read
           ? this.#keepsNoValues()
-          : (this.#candidates.get(operation.request.id)?.poll(operation) ?? GONE)
+          : (this.#candidates.get(operation.request.id)?.checkIn(operation) ?? GONE)
       case 'cancel':
         return this.#candidates.get(operation.request.id)?.cancel() ?? Promise.resolve()
       case 'renew':
@@ -99,8 +99,8 @@ export class QuorumEngine implements Engine {
         return this.#grant(operation)?.downgrade() ?? NO
       case 'extendOrYield':
         return this.#extendOrYield(operation)
-      case 'expire':
-        return this.#expire(operation)
+      case 'sweepExpired':
+        return this.#sweepExpired(operation)
       case 'revoke':
         return this.#operator.revoke(operation)
       case 'forceRelease':
@@ -128,7 +128,7 @@ export class QuorumEngine implements Engine {
 
   #enqueue(operation: Enqueue): Promise<RequestStatus> {
     const known = this.#candidates.get(operation.request.id)
-    if (known) return known.poll(operation)
+    if (known) return known.checkIn(operation)
     const candidate = new Candidate(this.#parts, operation)
     this.#candidates.set(candidate.id, candidate)
     return candidate.enter()
@@ -146,7 +146,7 @@ export class QuorumEngine implements Engine {
     return { state: 'gone' }
   }
 
-  async #expire(operation: Expire): Promise<void> {
+  async #sweepExpired(operation: SweepExpired): Promise<void> {
     const { majority, voters } = this.#electorate
     const expired = voters.map(voter => voter.submit(operation))
     await this.#electorate.firstAnswers(expired, majority)
@@ -157,7 +157,7 @@ export class QuorumEngine implements Engine {
     return {
       wake: id => this.#candidates.get(id)?.woken(voter),
       lost: id => this.#candidates.get(id)?.dropped(voter),
-      wanted: id => this.#candidates.get(id)?.wanted(voter),
+      contended: id => this.#candidates.get(id)?.contended(voter),
       reserved: key => this.#listener?.reserved(key),
       changed: () => undefined,
       missed: () => undefined,

@@ -70,7 +70,7 @@ export class Vote {
     this.isReserved = false
     this.isWanted = false
     this.receivesHints = this.voter.receivesHints
-    const type = isNew ? 'enqueue' : 'poll'
+    const type = isNew ? 'enqueue' : 'checkIn'
     const asked = this.voter.submit({ type, request, lease: leaseOnServer(lease), wait }, { order, least })
     this.#follow(asked, answer => {
       if (answer instanceof UnavailableError && isNew) this.state = 'absent'

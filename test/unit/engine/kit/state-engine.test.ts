@@ -30,10 +30,10 @@ class RoughEngine extends StateEngine {
 
 test('a pause is not shorter than was asked for, whenever within what is known it was decided', async () => {
   const engine = new RoughEngine(new VirtualClock(100))
-  const listener = { wake: () => 0, lost: () => 0, wanted: () => 0, reserved: () => 0 }
+  const listener = { wake: () => 0, lost: () => 0, contended: () => 0, reserved: () => 0 }
   const more = { changed: () => 0, missed: () => 0, ended: () => 0 }
   await engine.join({ session: 's', host: '', pid: 1, label: undefined }, { ...listener, ...more })
   const request = { limiter: 'api', session: 's', windows: [], units: [], horizon: 0, hold: 0, returns: [] }
-  const { reserved } = await engine.reserve!({ ...request, pause: 500, explain: undefined })
+  const { reserved } = await engine.reservePermits!({ ...request, pause: 500, explain: undefined })
   expect(reserved.pausedUntil).toBe(5510)
 })

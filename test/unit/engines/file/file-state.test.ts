@@ -64,9 +64,9 @@ const KINDS = [
   'enqueue',
   'enqueue',
   'enqueue',
-  'poll',
-  'poll',
-  'poll',
+  'checkIn',
+  'checkIn',
+  'checkIn',
   'cancel',
   'renew',
   'release',
@@ -77,7 +77,7 @@ const KINDS = [
   'downgrade',
   'forceRelease',
   'revoke',
-  'expire',
+  'sweepExpired',
   'inspect',
   'read',
   'commit',
@@ -334,7 +334,7 @@ class Script {
           const read = step.right ? step.read : undefined
           return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read }
         }
-        case 'poll':
+        case 'checkIn':
           return { type: kind, request, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
         case 'cancel':
           return { type: kind, request }
@@ -353,7 +353,7 @@ class Script {
         }
         case 'revoke':
           return { type: kind, session: step.other }
-        case 'expire':
+        case 'sweepExpired':
           return { type: kind, keys: set.map(({ key }) => key) }
         case 'inspect':
           return { type: kind, prefix: step.right ? '' : '_' }
@@ -381,7 +381,7 @@ class Script {
     this.#repeatable = undefined
     if (type === 'enqueue') this.#claims.set(operation.request.id, operation.request.claims)
     if (type === 'extendOrYield') this.#claims.set(operation.next.id, operation.next.claims)
-    if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
+    if (type !== 'enqueue' && type !== 'checkIn' && type !== 'extendOrYield') return
     const own = this.#requests.get(session)!
     outcomes.forEach((outcome, index) => {
       const standing = outcome as RequestStatus
@@ -445,7 +445,7 @@ function compare(steps: readonly Step[]): void {
     }
     now += 100_000
     // Everything has expired: dropping it leaves nothing behind but the counter.
-    const all: Operation = { type: 'expire', keys: ['permits', ...LOCKS] }
+    const all: Operation = { type: 'sweepExpired', keys: ['permits', ...LOCKS] }
     for (const side of sides) side.decide('amy', all, now)
     expect(file.rows()).toMatchObject({ queues: 1, requests: 0 })
   } finally {

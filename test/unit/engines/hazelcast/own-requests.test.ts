@@ -29,7 +29,7 @@ function followed(...requests: RequestRecord[]) {
   return { clock, own, wanted }
 }
 
-test('a box is told when another request claims a key of a grant that was alone', () => {
+test('a box is notified when another request claims a key of an uncontended grant', () => {
   const { own, wanted } = followed(grant)
   expect(own.watchAlone('grant', 5)).toBe(true)
   own.follow(recordOf(grant))
@@ -38,7 +38,7 @@ test('a box is told when another request claims a key of a grant that was alone'
   expect(wanted).toEqual(['grant'])
 })
 
-test('a box is told when the time is over for which a grant was certainly alone', () => {
+test('a box is notified when the time ends for which a grant was certainly uncontended', () => {
   const { clock, own, wanted } = followed(grant)
   expect(own.watchAlone('grant', 5)).toBe(true)
   clock.advance(4)
@@ -49,7 +49,7 @@ test('a box is told when the time is over for which a grant was certainly alone'
   expect(wanted).toEqual(['grant'])
 })
 
-test('a grant is not alone beside another request for one of its keys, or when it shares a key', () => {
+test('a grant is contended by another request for one of its keys, or when it shares a key', () => {
   expect(followed(grant, other).own.watchAlone('grant', 5)).toBe(false)
   const sharing = request('grant', 'own', { key: 'a', mode: 'exclusive' }, { key: 'b', mode: 'shared' })
   expect(followed(sharing).own.watchAlone('grant', 5)).toBe(false)

@@ -14,7 +14,7 @@ import {
 } from '../../../../src/engines/hazelcast/table-record.js'
 import { decodeEntry, encodeEntry, stampOf } from '../../../../src/engines/hazelcast/value-entry.js'
 
-test('an entry is read as it was written, whatever its ids and its value contain', () => {
+test('an entry is read as it was written, with any IDs and any value', () => {
   const tricky = ['"value":', ',"value":', '\\",\\"value\\":', '{"value":1}', ',']
   for (const text of tricky) {
     const entry = { stamp: 7, version: 6, ids: [[text, 5]] as const, value: JSON.stringify({ value: text }) }
@@ -26,7 +26,7 @@ test('an entry is read as it was written, whatever its ids and its value contain
   }
 })
 
-/** A record after so many changes of `before`, with these marks. */
+/** A record after a number of changes of `before`, with these marks. */
 function later(before: TableRecord, changes: number, latest: readonly Mark[]): TableRecord {
   return { ...before, turn: before.turn + changes, latest }
 }

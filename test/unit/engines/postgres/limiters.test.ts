@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
-import type { Reserve } from '../../../../src/engine/limits/reserve.js'
+import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Limiters } from '../../../../src/engines/postgres/limiters.js'
 import type { Statements } from '../../../../src/engines/postgres/statements.js'
 
-const onePerHour: Reserve = {
+const onePerHour: ReservePermits = {
   limiter: 'api',
   session: 'box',
   windows: [{ kind: 'sliding', limit: 1, per: 3_600_000, hold: 1000, guard: 1000, timeZone: '' }],
@@ -31,17 +31,17 @@ function limitersOver(...answers: Answer[]): Limiters {
   return new Limiters({ query } as Partial<SqlClient> as SqlClient, {} as Statements, systemClock)
 }
 
-test('a decision that arrives too late is made anew, and counts once', async () => {
+test('a decision that arrives too late is made again, and counts once', async () => {
   const limiters = limitersOver('late', 'kept', 'late')
   // The first call learns the server's clock.
-  await limiters.reserve({ ...onePerHour, units: [] })
-  expect((await limiters.reserve(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
+  await limiters.reservePermits({ ...onePerHour, units: [] })
+  expect((await limiters.reservePermits(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
 })
 
 test('a decision whose call failed is not counted by the next one', async () => {
   const failed = new SqlError('the connection is lost', undefined, false, undefined)
   const limiters = limitersOver('late', 'kept', failed)
-  await limiters.reserve({ ...onePerHour, units: [] })
-  await expect(limiters.reserve(onePerHour)).rejects.toBe(failed)
-  expect((await limiters.reserve(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
+  await limiters.reservePermits({ ...onePerHour, units: [] })
+  await expect(limiters.reservePermits(onePerHour)).rejects.toBe(failed)
+  expect((await limiters.reservePermits(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
 })

@@ -11,7 +11,7 @@ import {
 type Statement = Parameters<LentConnection['query']>[0]
 type Result = Awaited<ReturnType<LentConnection['query']>>
 
-/** A pool of one connection, which answers as it is told. */
+/** A pool of one connection, which answers as the test says. */
 class FakePool extends EventEmitter implements PgPool, LentConnection {
   readonly asked: Statement[] = []
   /** Whether the connection was ended, each time that it was given back. */
@@ -97,7 +97,7 @@ test('a pool that lends no connection in time has sent nothing', async () => {
   expect(late.released).toEqual([false])
 })
 
-test('a connection that is lost before it listens is told once, by the error', async () => {
+test('a connection that is lost before it listens is reported once, by the error', async () => {
   const pool = new FakePool(silent)
   let lost = 0
   const clock = new VirtualClock()
@@ -114,7 +114,7 @@ test('a connection that is lost before it listens is told once, by the error', a
   expect(pool.released).toEqual([true])
 })
 
-test('a connection that is lost while it listens is told once', async () => {
+test('a connection that is lost while it listens is reported once', async () => {
   const pool = new FakePool(() => row(null))
   const heard: string[] = []
   const client = new PgClient('db', pool, new VirtualClock())

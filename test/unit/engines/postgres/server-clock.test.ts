@@ -14,7 +14,7 @@ test('the time is not ahead of the server, and the closest answers count', () =>
   clock.advance(10)
   server.told(1519, 1018)
   expect(server.now()).toEqual({ at: 1519, earliest: 1018, latest: 1020 })
-  // A slow answer tells less, and changes nothing.
+  // A slow answer shows less, and changes nothing.
   clock.advance(100)
   server.told(1560, 1020)
   expect(server.now().at).toBe(1619)

@@ -54,12 +54,12 @@ test.each([
   expect(sqlError(Object.assign(new Error(message), { code }), true).isUnclear).toBe(isUnclear)
 })
 
-test('what was not sent is clear, whatever happened', () => {
+test('what was not sent is known after every failure', () => {
   expect(sqlError(failure({ code: '57P01' }), false).isUnclear).toBe(false)
   expect(sqlError(failure({}), false).isUnclear).toBe(false)
 })
 
-test('an error without a message is told by its code', () => {
+test('an error without a message is described by its code', () => {
   expect(sqlError(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), true).message).toBe(
     'ECONNREFUSED',
   )

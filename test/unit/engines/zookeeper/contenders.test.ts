@@ -64,7 +64,7 @@ describe('the queue of a key', () => {
     expect(states([exclusive, permits(1), shared])).toEqual(['free', '0', '1'])
   })
 
-  test('a contender that gets in tells a follower that waits for permits', () => {
+  test('a contender that gets in notifies a follower that waits for permits', () => {
     const queue = (claims: readonly Claim[]) =>
       contendersOf(claims.map((claim, index) => nodePrefix(GUID, claim) + digits(index)))
     expect(hasFollower(queue([permits(1), permits(1)]), 0)).toBe(true)

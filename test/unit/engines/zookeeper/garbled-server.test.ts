@@ -19,7 +19,7 @@ const SESSION_TIMEOUT = 3000
 const ROUNDS = 12
 const CLIENTS = 12
 
-/** A server that knows one node, and garbles, cuts or blows up what it answers when it is told to. */
+/** A server that knows one node, and garbles, cuts or blows up what it answers when the test asks for it. */
 class GarblingServer extends ScriptedServer {
   readonly #random: Random
   /** How many answers from now on are bad ones. */
@@ -62,7 +62,7 @@ class GarblingServer extends ScriptedServer {
     switch (this.#random.below(8)) {
       case 0:
         return void socket.end(frame.subarray(0, at))
-      // A client that was told too great a length waits for the rest; the silence ends the connection.
+      // A client that received too great a length waits for the rest; the silence ends the connection.
       case 1:
         return void socket.write(frame.subarray(0, at))
       case 2:
@@ -109,7 +109,7 @@ test('a server that garbles its answers costs a connection, and nothing waits fo
           if (error instanceof ConnectionLossError) lost++
         }
         server.bad = 0
-        // It may have heard of an end of its session, and then says so; else it goes on as if nothing had been.
+        // It may have learned of the end of its session, and then reports that; otherwise it continues as before.
         const next = await zk.getData('/a').catch((error: unknown) => error)
         if (next instanceof SessionExpiredError) zk = await ZooKeeper.connect(address)
         else expect(next).toMatchObject({ data: Buffer.from('data') })

@@ -131,7 +131,7 @@ test('an id is kept for its time by the clock of the server, from the change on'
   await writer.commit('key', '1')
   tree.now += 50 * MINUTE
   expect(await writer.commit('key', '2', 'id')).toMatchObject({ state: 'committed' })
-  // Written once more, together with the ids that are there.
+  // Written again, together with the ids that are there.
   await box().commit('key', '3')
   await box().commit('key', undefined, 'second')
 

@@ -82,7 +82,11 @@ describe('a request over three servers', () => {
     servers = [new Server('a'), new Server('b'), new Server('c')]
     const engines = servers.map(server => server.engine)
     engine = new QuorumEngine({ name: 'quorum', engines, clock, numbers: new NumberClock(() => 1000) })
-    const listener = { wake: () => undefined, lost: (id: string) => lost.push(id), wanted: () => undefined }
+    const listener = {
+      wake: () => undefined,
+      lost: (id: string) => lost.push(id),
+      contended: () => undefined,
+    }
     await engine.join({ session: 's', host: 'h', pid: 1, label: undefined }, listener as unknown as Listener)
   })
 
@@ -173,9 +177,9 @@ describe('a request over three servers', () => {
     const { order } = servers[0].questions[0]!.ballot!
     for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(QUEUED)
     await entered
-    const polled = engine.submit({ type: 'poll', request: request('r'), lease: LEASE, wait: 1000 })
+    const polled = engine.submit({ type: 'checkIn', request: request('r'), lease: LEASE, wait: 1000 })
     polled.catch(() => undefined)
-    await servers[0].next('poll').answer({ state: 'gone' })
+    await servers[0].next('checkIn').answer({ state: 'gone' })
     expect(servers[0].next('enqueue').ballot).toMatchObject({ order })
   })
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
-import { recognise } from '../../../../src/engines/postgres/clients/recognise.js'
+import { detectClient } from '../../../../src/engines/postgres/clients/detect-client.js'
 
 test.each([
   ['postgres://me:secret@db:6432/app?sslmode=require', 'postgres://db:6432/app'],
@@ -9,5 +9,5 @@ test.each([
   ['postgres://me:sec@secret@db/app', 'postgres://db/app'],
   ['postgres:///app?host=db&password=secret', 'postgres:///app'],
 ])('the name of a pool of %s has no password', (connectionString, name) => {
-  expect(recognise(new pg.Pool({ connectionString }), 'signalbox', new VirtualClock()).name).toBe(name)
+  expect(detectClient(new pg.Pool({ connectionString }), 'signalbox', new VirtualClock()).name).toBe(name)
 })

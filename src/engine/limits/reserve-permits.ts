@@ -4,7 +4,7 @@ import type { Spacing } from './smooth-window.js'
 import type { LimitReport, Window } from './window.js'
 
 /** Asks for permits of one limiter ahead of their use, for all waiters of a process, and gives back unused ones. */
-export interface Reserve {
+export interface ReservePermits {
   /** The name of the limiter. */
   readonly limiter: string
   /** The session of the process that asks. */
@@ -174,9 +174,9 @@ const FRACTION = 1024
  * @param now of a clock that runs on by itself.
  * @param wall milliseconds since 1970.
  */
-export function reserve(
+export function reservePermits(
   state: LimiterState | undefined,
-  request: Reserve,
+  request: ReservePermits,
   now: number,
   wall: number,
 ): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
@@ -225,7 +225,7 @@ class ReservationDecision {
   /** Permits that were reserved for a later instant keep all limits that there are. */
   readonly #firm: number
 
-  constructor(state: LimiterState, { windows, hold, session }: Reserve, now: number, wall: number) {
+  constructor(state: LimiterState, { windows, hold, session }: ReservePermits, now: number, wall: number) {
     this.#state = state
     this.#session = session
     this.#now = now
@@ -280,7 +280,7 @@ class ReservationDecision {
       this.#state.pausedUntil = Math.max(this.#state.pausedUntil, this.#now + duration)
   }
 
-  reserveAll({ units, horizon }: Reserve): InstantPermits[] {
+  reserveAll({ units, horizon }: ReservePermits): InstantPermits[] {
     let beyond: number | undefined
     let vain: Unit | undefined
     let vainAt = Infinity
@@ -328,7 +328,7 @@ class ReservationDecision {
     return at
   }
 
-  answer(units: readonly InstantPermits[], explain: Reserve['explain']): Reserved {
+  answer(units: readonly InstantPermits[], explain: ReservePermits['explain']): Reserved {
     return {
       now: this.#now,
       units,

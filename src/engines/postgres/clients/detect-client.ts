@@ -13,7 +13,7 @@ interface Address {
   readonly database?: string | undefined
 }
 
-interface GivenPool extends PgPool {
+interface ExistingPool extends PgPool {
   readonly options: Address & { readonly max: number; readonly connectionString?: string }
   readonly ending: boolean
   on(event: 'error', listener: () => void): unknown
@@ -29,15 +29,15 @@ interface ExistingClient extends PgConnection, Address {
   getTransactionStatus?(): string | null
 }
 
-interface GivenPGlite extends PGlite {
+interface ExistingPGlite extends PGlite {
   readonly dataDir?: string
 }
 
 /**
- * Tells by its looks what a client is: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`.
- * @throws InvalidArgumentError when it is nothing of these, or cannot be used
+ * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`.
+ * @throws InvalidArgumentError when it is of no known kind, or cannot be used
  */
-export function recognise(client: unknown, schema: string, clock: Clock): SqlClient {
+export function detectClient(client: unknown, schema: string, clock: Clock): SqlClient {
   if ((typeof client === 'object' || typeof client === 'function') && client !== null) {
     const has = (...methods: string[]): boolean =>
       methods.every(name => typeof Reflect.get(client, name) === 'function')
@@ -45,17 +45,18 @@ export function recognise(client: unknown, schema: string, clock: Clock): SqlCli
       return overSql(client as PostgresSql & { options: Address }, schema, clock)
     if (has('unsafe'))
       throw unusable('the sql of a transaction or of one connection; give the sql that made it')
-    if (has('exec', 'query', 'transaction', 'listen')) return overPGlite(client as GivenPGlite, schema, clock)
+    if (has('exec', 'query', 'transaction', 'listen'))
+      return overPGlite(client as ExistingPGlite, schema, clock)
     if (has('exec', 'query', 'rollback')) throw unusable('a transaction of a PGlite; give the PGlite')
     if (has('connect', 'query', 'on') && 'totalCount' in client)
-      return overPool(client as unknown as GivenPool, schema, clock)
+      return overPool(client as unknown as ExistingPool, schema, clock)
     if (has('connect', 'query', 'on') && 'processID' in client)
       return overClient(client as unknown as ExistingClient, schema, clock)
   }
   throw unusable(shown(client))
 }
 
-function overPool(pool: GivenPool, schema: string, clock: Clock): SqlClient {
+function overPool(pool: ExistingPool, schema: string, clock: Clock): SqlClient {
   const { connectionString, max } = pool.options
   if (pool.ending) throw unusable('a Pool that was ended')
   if (max < 2) throw unusable('a Pool of one connection; the box listens on one and needs another')
@@ -77,7 +78,7 @@ function overSql(sql: PostgresSql & { readonly options: Address }, schema: strin
   return new PostgresClient(placeName(placeOf(sql.options), schema), { given: sql }, clock)
 }
 
-function overPGlite(pglite: GivenPGlite, schema: string, clock: Clock): SqlClient {
+function overPGlite(pglite: ExistingPGlite, schema: string, clock: Clock): SqlClient {
   if (pglite.closed) throw unusable('a PGlite that was closed')
   return new PGliteClient(placeName(`pglite/${pglite.dataDir ?? ''}`, schema), pglite, clock)
 }
