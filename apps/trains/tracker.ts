@@ -26,7 +26,7 @@ export type StoreUse = 'together' | 'alone' | 'unlocked'
 
 /** How much a process works on at the same time, and the options of its store. */
 export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: StoreOptions }>> = {
-  together: { limits: { run: 16, atOnce: 128 }, store: { group: { most: 64, within: 20 } } },
+  together: { limits: { run: 16, atOnce: 128 }, store: { group: { maxSize: 64, maxTime: 20 } } },
   alone: { limits: { run: 1, atOnce: 4 }, store: {} },
   unlocked: { limits: { run: 1, atOnce: 128 }, store: {} },
 }

@@ -65,7 +65,7 @@ async function imbalance(store: Store): Promise<string | undefined> {
   return done.applied && done.result === 0 ? undefined : 'the accounts have not together what they had'
 }
 
-const TOGETHER: StoreOptions = { group: { most: 64, within: '20ms' } }
+const TOGETHER: StoreOptions = { group: { maxSize: 64, maxTime: '20ms' } }
 
 /** Transactions of two keys on the file engine. What is called a wait here is the whole transaction. */
 export const storeTransfers: Work = {

@@ -78,18 +78,18 @@ export class Batch {
   readonly #session: Session
   readonly #values: Values
   readonly #prefix: string
-  readonly #within: number
+  readonly #maxTime: number
   #reading: Reading | undefined
 
   /**
    * @param prefix what comes before each key in the engine, and where its values are kept.
-   * @param within when to commit what has been done and leave the rest for the next batch, in milliseconds.
+   * @param maxTime when to commit what has been done and leave the rest for the next batch, in milliseconds.
    */
-  constructor(session: Session, values: Values, prefix: string, within: number) {
+  constructor(session: Session, values: Values, prefix: string, maxTime: number) {
     this.#session = session
     this.#values = values
     this.#prefix = prefix
-    this.#within = within
+    this.#maxTime = maxTime
   }
 
   /**
@@ -231,7 +231,7 @@ export class Batch {
     const underWay = new Set<string>()
     const again: Member[] = []
     const done: Done[] = []
-    const until = this.#session.clock.now() + this.#within
+    const until = this.#session.clock.now() + this.#maxTime
     for (const [index, one] of named.entries()) {
       const { member } = one
       member.onSettled = undefined

@@ -34,11 +34,11 @@ export interface StoreEntry<T = unknown> {
 /** Options of a store in this process. Other processes may use other ones. */
 export interface StoreOptions {
   /**
-   * Lets transactions that come at the same time share locks and a commit: at most `most` of them (2 to 1024), and
-   * their functions together not much longer than `within`. They run one after another, in call order. Each sees what
-   * those before it wrote. One that fails leaves no trace. Default: each transaction on its own.
+   * Lets concurrent transactions share their locks and one commit: at most `maxSize` transactions (2 to 1024), whose
+   * tasks together take little longer than `maxTime`. The tasks run one after another, in call order. Each sees the
+   * writes of those before it. A transaction that fails writes nothing. Default: each transaction commits on its own.
    */
-  group?: { most: number; within: Duration } | undefined
+  group?: { maxSize: number; maxTime: Duration } | undefined
   /**
    * Keeps the values in records of the caller's store instead of the engine, which then has only the locks; see
    * `signalbox/store` for adapters. All processes that use the store must take their locks from the same engine.
@@ -46,8 +46,8 @@ export interface StoreOptions {
   records?: Records | undefined
 }
 
-const WITHIN_BOUNDS = { least: 1, most: 1000 }
-const MOST_TOGETHER = 1024
+const GROUP_TIME_BOUNDS = { least: 1, most: 1000 }
+const MAX_GROUP_SIZE = 1024
 
 /** Versioned values under text keys, kept as JSON. */
 export class Store {
@@ -259,15 +259,16 @@ function groupOptions(options: StoreOptions): GroupOptions | undefined {
   const { group } = options
   if (group === undefined) return undefined
   if (typeof group !== 'object' || group === null) {
-    throw new InvalidArgumentError(`group must be an object with most and within, not ${shown(group)}`)
+    throw new InvalidArgumentError(`group must be an object with maxSize and maxTime, not ${shown(group)}`)
   }
-  checkOptions(group, ['most', 'within'])
-  if (!Number.isSafeInteger(group.most) || group.most < 2 || group.most > MOST_TOGETHER) {
+  checkOptions(group, ['maxSize', 'maxTime'])
+  const { maxSize, maxTime } = group
+  if (!Number.isSafeInteger(maxSize) || maxSize < 2 || maxSize > MAX_GROUP_SIZE) {
     throw new InvalidArgumentError(
-      `group.most must be a whole number from 2 to ${MOST_TOGETHER}, not ${shown(group.most)}`,
+      `group.maxSize must be a whole number from 2 to ${MAX_GROUP_SIZE}, not ${shown(maxSize)}`,
     )
   }
-  return { most: group.most, within: milliseconds('group.within', group.within, WITHIN_BOUNDS) }
+  return { maxSize, maxTime: milliseconds('group.maxTime', maxTime, GROUP_TIME_BOUNDS) }
 }
 
 function recordValues(session: Session, records: unknown): Values {

@@ -8,10 +8,10 @@ import type { Values } from './values.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
-  /** Maximum number in one batch. */
-  readonly most: number
-  /** Time that the functions of a batch may take before it commits, in milliseconds. */
-  readonly within: number
+  /** Maximum number of transactions in one batch. */
+  readonly maxSize: number
+  /** Time after which a batch commits and leaves its remaining tasks to the next one, in milliseconds. */
+  readonly maxTime: number
 }
 
 /** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
@@ -49,7 +49,7 @@ export class TransactionQueue {
   /** @param group undefined: each transaction on its own. */
   constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
-    this.#batch = new Batch(session, values, prefix, group?.within ?? Infinity)
+    this.#batch = new Batch(session, values, prefix, group?.maxTime ?? Infinity)
     this.#order = new KeyOrder(session.clock)
     this.#prefix = prefix
     this.#group = group
@@ -85,7 +85,7 @@ export class TransactionQueue {
     if (this.#prepared || this.#preparing || this.#waiting.length === 0) return
     this.#preparing = true
     this.#putBefore = 0
-    void this.#batch.prepare(this.#waiting.splice(0, this.#group!.most)).then(prepared => {
+    void this.#batch.prepare(this.#waiting.splice(0, this.#group!.maxSize)).then(prepared => {
       this.#preparing = false
       if (prepared && this.#putBefore > 0) {
         this.#waiting.splice(this.#putBefore, 0, ...this.#batch.unprepare(prepared))

@@ -79,7 +79,7 @@ describe('nothing grows per key ever used', () => {
     const { box } = await start()
     const grown = await growth(async () => {
       const store = box.store('s')
-      const grouped = box.store('s', { group: { most: 16, within: 5 } })
+      const grouped = box.store('s', { group: { maxSize: 16, maxTime: 5 } })
       for (let index = 0; index < 2500; index++) {
         const key = `key ${index}`
         await store.put(key, { some: 'value' })

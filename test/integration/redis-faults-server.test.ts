@@ -426,7 +426,7 @@ test("of transactions that commit together only those with another program's dat
   await using here = await RedisPlace.start()
   const { server } = here
   const box = await here.box()
-  const store = box.store('s', { group: { most: 64, within: 1000 } })
+  const store = box.store('s', { group: { maxSize: 64, maxTime: 1000 } })
   const names = new Names('', false)
   await server.command('SET', names.value('s/text'), 'hello')
   await server.command('SET', names.value('s/far'), '9007199254740993 1')

@@ -176,7 +176,7 @@ export class World {
         continue
       }
       process.stores.set(SINGLE, process.box.store(SINGLE))
-      process.stores.set(GROUPED, process.box.store(GROUPED, { group: { most: 4, within: 5 } }))
+      process.stores.set(GROUPED, process.box.store(GROUPED, { group: { maxSize: 4, maxTime: 5 } }))
       process.open = true
       this.history.note(process.name, 'has joined')
       return

@@ -126,8 +126,8 @@ const groups: Record<string, Row[]> = {
   'a store': [
     ['store', (store, { box }) => box.store(store), NAMES],
     ['group', (group, { box }) => box.store('s', { group })],
-    ['group.most', (most, { box }) => box.store('s', { group: { most, within: 5 } }), NEVER],
-    ['group.within', (within, { box }) => box.store('s', { group: { most: 5, within } }), NEVER],
+    ['group.maxSize', (maxSize, { box }) => box.store('s', { group: { maxSize, maxTime: 5 } }), NEVER],
+    ['group.maxTime', (maxTime, { box }) => box.store('s', { group: { maxSize: 5, maxTime } }), NEVER],
     ['records', (records, { box }) => box.store('s', { records })],
     ['options', (options, { box }) => box.store('s', options)],
     ['key', (key, { box }) => box.store('s').get(key), NAMES],

@@ -55,7 +55,7 @@ const CALLS: readonly ((box: Box, task: () => unknown) => Promise<unknown>)[] = 
   (box, task) => box.limiter('calls', { limit: 100, per: '1m' }).run(task),
   (box, task) => box.election('e').lead(task),
   (box, task) => box.store('s').transaction(['k'], task),
-  (box, task) => box.store('s', { group: { most: 2, within: 10 } }).transaction(['k'], task),
+  (box, task) => box.store('s', { group: { maxSize: 2, maxTime: 10 } }).transaction(['k'], task),
 ]
 
 let keys = 0

@@ -36,7 +36,7 @@ describe.concurrent('the error of a transaction says whether its function ran', 
     expect(await box.store('s').get('k')).toBe(undefined)
   })
 
-  for (const group of [undefined, { most: 2, within: 10 }]) {
+  for (const group of [undefined, { maxSize: 2, maxTime: 10 }]) {
     const kind = group ? 'a transaction of a group' : 'a transaction'
     test(`the error of ${kind} that could not commit says that its task began`, async ({ boxes }) => {
       const [box, engine] = await boxes.withFaults()

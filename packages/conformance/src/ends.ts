@@ -61,7 +61,7 @@ const holdLock: Call = async (box, random) => {
 }
 
 const transact: Call = (box, random) => {
-  const group = random.below(2) === 0 ? {} : { group: { most: 4, within: 10 } }
+  const group = random.below(2) === 0 ? {} : { group: { maxSize: 4, maxTime: 10 } }
   const task = async (transaction: Transaction): Promise<void> => {
     await pause(random.below(10))
     transaction.put('a', random.below(10))

@@ -76,7 +76,7 @@ export function errors(fixture: EngineFixture): void {
       await expectError(other.mutex('key').acquire({ wait: 20 }), TimedOutError, 'TIMED_OUT', 'key', other)
       if (!keepsValues(fixture)) return
       await one.mutex('s/k').acquire()
-      for (const options of [{}, { group: { most: 4, within: 5 } }]) {
+      for (const options of [{}, { group: { maxSize: 4, maxTime: 5 } }]) {
         const waiting = other.store('s', options).transaction(['k'], () => 1, { wait: 20 })
         await expectError(waiting, TimedOutError, 'TIMED_OUT', undefined, other)
       }
@@ -115,7 +115,7 @@ export function errors(fixture: EngineFixture): void {
       )
       assert.equal(failure.cause, reason)
       if (!keepsValues(fixture)) return
-      for (const options of [{}, { group: { most: 4, within: 5 } }]) {
+      for (const options of [{}, { group: { maxSize: 4, maxTime: 5 } }]) {
         const controller = new AbortController()
         const waiting = other.store('s', options).transaction(['k'], () => 1, { signal: controller.signal })
         setTimeout(() => controller.abort(reason), 20)
@@ -248,7 +248,7 @@ export function errors(fixture: EngineFixture): void {
         one.store('s').delete('k'),
         one.store('s').compareAndSet('k', 0, 1),
         one.store('s').transaction(['k'], () => 1),
-        one.store('s', { group: { most: 4, within: 5 } }).transaction(['k'], () => 1),
+        one.store('s', { group: { maxSize: 4, maxTime: 5 } }).transaction(['k'], () => 1),
         one.store('s').watch('k').next(),
         locks(one),
         one.forceRelease('key', 1n),

@@ -5,7 +5,7 @@ import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { nothingHeld } from './time.js'
 
-const group = { most: 8, within: 20 }
+const group = { maxSize: 8, maxTime: 20 }
 
 /** P13: a value from which a transaction named its keys must not change before the commit, also if it is not named. */
 export function foundKeys(fixture: EngineFixture): void {

@@ -88,7 +88,7 @@ switch (scene) {
     break
   }
   case 'transactions': {
-    const store = box.store('s', { group: { most: 8, within: 20 } })
+    const store = box.store('s', { group: { maxSize: 8, maxTime: 20 } })
     await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         store.transaction(['k', `k${index}`], transaction => transaction.put('k', index), {

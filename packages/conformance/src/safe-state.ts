@@ -13,7 +13,7 @@ export function safeState(fixture: EngineFixture): void {
     values(fixture)
     for (const [manner, options] of [
       ['each on its own', {}],
-      ['in groups', { group: { most: 8, within: 20 } }],
+      ['in groups', { group: { maxSize: 8, maxTime: 20 } }],
     ] as const) {
       describe(`transactions, ${manner}`, () => {
         transactions(fixture, options)

@@ -11,7 +11,7 @@ export function sharedCommits(fixture: EngineFixture): void {
   const test = testOn(fixture)
 
   describe('transactions that share a commit', () => {
-    const group = { most: 4, within: 50 }
+    const group = { maxSize: 4, maxTime: 50 }
 
     test('they run in call order, and each sees the writes of the ones before', async boxes => {
       const box = await boxes.open()
@@ -133,7 +133,7 @@ export function sharedCommits(fixture: EngineFixture): void {
 
     test('a wait counts from the call, also behind slow groups', async boxes => {
       const box = await boxes.open()
-      const store = box.store('s', { group: { most: 2, within: 1 } })
+      const store = box.store('s', { group: { maxSize: 2, maxTime: 1 } })
       let ended = 0
       const slow = Array.from({ length: 12 }, () =>
         store.transaction(['key'], () => pause(60)).finally(() => ended++),
@@ -157,7 +157,7 @@ export function sharedCommits(fixture: EngineFixture): void {
 
     test('a slow group leaves the rest to the next one, in order', async boxes => {
       const box = await boxes.open()
-      const store = box.store('s', { group: { most: 4, within: 10 } })
+      const store = box.store('s', { group: { maxSize: 4, maxTime: 10 } })
       const order: number[] = []
       await Promise.all(
         Array.from({ length: 16 }, (_, index) =>
@@ -176,7 +176,7 @@ export function sharedCommits(fixture: EngineFixture): void {
     test('groups of several boxes work at the same time, each key in order', async boxes => {
       const all = await boxes.several(3)
       const task = async (box: Box, index: number): Promise<void> => {
-        const store = box.store('s', { group: { most: 8, within: 20 } })
+        const store = box.store('s', { group: { maxSize: 8, maxTime: 20 } })
         await Promise.all(
           Array.from({ length: 30 }, (_, round) =>
             store.transaction(

@@ -367,7 +367,7 @@ test("limits and stores have spans, as children of the caller's span, and failed
   const tracer = tracerProvider.getTracer('test')
   using _instrumented = instrument({ tracerProvider })
   await using box = await open('memory:')
-  const store = box.store('bank', { group: { most: 2, within: 1000 } })
+  const store = box.store('bank', { group: { maxSize: 2, maxTime: 1000 } })
   const within = (name: string, task: () => Promise<unknown>): Promise<unknown> =>
     context.with(trace.setSpan(context.active(), tracer.startSpan(name)), async () => {
       await task()

@@ -8,7 +8,7 @@ import type { ReadSet } from '../../../src/engine/contract.js'
 test('a value that names the keys of several transactions of a group is asked for once', async () => {
   const engine = new FaultInjectingEngine(openMemory('memory:group'))
   const box = await Box.join(engine, new VirtualClock())
-  const store = box.store('s', { group: { most: 8, within: 1000 } })
+  const store = box.store('s', { group: { maxSize: 8, maxTime: 1000 } })
   await store.put('pointer', 'target')
   engine.operations.length = 0
   const add = () =>

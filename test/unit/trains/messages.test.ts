@@ -176,7 +176,7 @@ describe('a further message type', () => {
     const lines: string[] = []
     await using box = await open('memory:')
     const processor = new MessageProcessor(
-      runStore(box.store('trains', { group: { most: 8, within: 1000 } })),
+      runStore(box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })),
       new MessageRegistry([...standardTypes, forgetful]),
       { lockWait: 1000, lease: 30_000, lockTries: 1, attempts: 3 },
       new Log({ write: line => lines.push(line) }, 'error'),

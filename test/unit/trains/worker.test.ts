@@ -216,7 +216,7 @@ describe('messages of one train that follow each other', () => {
 
   test('share their locks and a commit with those of other trains, which one that fails does not hinder', async () => {
     await using box = await open('memory:')
-    const store = box.store('trains', { group: { most: 8, within: 1000 } })
+    const store = box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })
     const tokens: unknown[] = []
     const observed: Pick<TrainStore, 'transaction'> = {
       async transaction(keys, change, options) {
