@@ -21,8 +21,15 @@ export class RedisWithSentinel {
   /** Makes the Sentinel promote the replica, and waits until it has and names it. */
   async failover(): Promise<void> {
     const before = await this.masterPort()
-    await this.sentinel.command('SENTINEL', 'FAILOVER', this.name)
-    await until(async () => (await this.masterPort()) !== before)
+    await until(async () => {
+      if ((await this.masterPort()) !== before) return true
+      // On a busy machine, a Sentinel aborts a failover whose step takes too long, or refuses one for lack of a pong.
+      const master = (await this.sentinel.command('SENTINEL', 'MASTER', this.name)) as string[]
+      const [port, flags] = ['port', 'flags'].map(name => master[master.indexOf(name) + 1]!)
+      if (Number(port) === before && !flags!.includes('failover_in_progress'))
+        await this.sentinel.command('SENTINEL', 'FAILOVER', this.name).catch(() => undefined)
+      return false
+    })
   }
 
   /** The port of the master that the Sentinel names. */
