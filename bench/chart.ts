@@ -3,7 +3,7 @@ import { drawn } from '../apps/drawing.js'
 import type { Report, Row } from './report.js'
 
 /** The least wait that the logarithmic scale shows, in milliseconds. */
-const LEAST_WAIT = 0.001
+const MIN_WAIT = 0.001
 
 /**
  * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was
@@ -48,9 +48,9 @@ function waits(rows: readonly Row[]): readonly object[] {
       ? [
           {
             subject,
-            p50: Math.max(waitMs.p50, LEAST_WAIT),
-            p99: Math.max(waitMs.p99, LEAST_WAIT),
-            worst: Math.max(waitMs.worst, LEAST_WAIT),
+            p50: Math.max(waitMs.p50, MIN_WAIT),
+            p99: Math.max(waitMs.p99, MIN_WAIT),
+            worst: Math.max(waitMs.worst, MIN_WAIT),
           },
         ]
       : [],

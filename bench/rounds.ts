@@ -84,12 +84,12 @@ async function sample(contender: Contender, milliseconds: number): Promise<Sampl
 }
 
 /** So much is said of why a subject failed: characters, of one line. */
-const LONGEST_COMPLAINT = 200
+const MAX_MESSAGE_LENGTH = 200
 
 /** What stands for a round in which a subject failed. */
 function failure(error: unknown): Sample {
   const message = error instanceof Error ? error.message : String(error)
-  const broken = `it failed: ${message.split('\n')[0]!.slice(0, LONGEST_COMPLAINT)}`
+  const broken = `it failed: ${message.split('\n')[0]!.slice(0, MAX_MESSAGE_LENGTH)}`
   return { operations: 0, milliseconds: 0, waits: new Float64Array(), broken }
 }
 

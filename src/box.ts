@@ -336,31 +336,29 @@ export class Box implements AsyncDisposable {
   async close(options: CloseOptions = {}): Promise<void> {
     checkOptions(options, ['drain'])
     const { drain = false } = options
-    const most =
-      typeof drain === 'boolean'
-        ? drain && Infinity
-        : milliseconds('drain', drain, { least: 0, most: Infinity })
-    if (most === false) this.#session.close()
-    await (this.#closing ??= this.#close(most))
+    const max =
+      typeof drain === 'boolean' ? drain && Infinity : milliseconds('drain', drain, { min: 0, max: Infinity })
+    if (max === false) this.#session.close()
+    await (this.#closing ??= this.#close(max))
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /** @param most how long to drain, in milliseconds. False: the session has been closed without draining. */
-  async #close(most: number | false): Promise<void> {
-    if (most !== false) await this.#drained(most)
+  /** @param max how long to drain, in milliseconds. False: the session has been closed without draining. */
+  async #close(max: number | false): Promise<void> {
+    if (max !== false) await this.#drained(max)
     await this.#limiters?.close()
     this.#session.close()
     await this.#engine.leave()
   }
 
-  async #drained(most: number): Promise<void> {
+  async #drained(max: number): Promise<void> {
     const drained = this.#session.drain()
-    if (most === Infinity) return drained
+    if (max === Infinity) return drained
     await new Promise<void>(resolve => {
-      const timer = this.#session.clock.after(most, resolve, true)
+      const timer = this.#session.clock.after(max, resolve, true)
       void drained.then(() => {
         timer.cancel()
         resolve()

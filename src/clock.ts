@@ -53,7 +53,7 @@ export class SleepCounter {
   lookAt: number
   readonly #sources: TimeSources
   /** Lower and upper bound of the uptime minus the monotonic time, at creation. */
-  readonly #atFirst: readonly [least: number, most: number]
+  readonly #atFirst: readonly [min: number, max: number]
   /** The wall clock less the monotonic time, at the last look. */
   #wallAhead: number
 
@@ -70,13 +70,13 @@ export class SleepCounter {
     const wallAhead = this.#sources.wall() - now
     if (Math.abs(wallAhead - this.#wallAhead) <= APART) return
     this.#wallAhead = wallAhead
-    const [least, most] = this.#uptimeAhead()
+    const [min, max] = this.#uptimeAhead()
     // Only a sleep that is certain counts, or a wall clock that is set would shorten grants. Its longest possible
     // duration counts, so that a deadline comes early rather than late.
-    if (least - this.#atFirst[1] > this.slept) this.slept = most - this.#atFirst[0]
+    if (min - this.#atFirst[1] > this.slept) this.slept = max - this.#atFirst[0]
   }
 
-  #uptimeAhead(): readonly [least: number, most: number] {
+  #uptimeAhead(): readonly [min: number, max: number] {
     for (;;) {
       const before = this.#sources.monotonic()
       const uptime = this.#sources.uptime()
@@ -128,7 +128,7 @@ export const sharedClock: Clock = clockOf(monotonic)
  * The runtime's timers do not count sleep, so the clock is read again after this many milliseconds. A timer that fell
  * due during a sleep runs that soon after it.
  */
-const LONGEST_DELAY = 1000
+const MAX_DELAY = 1000
 
 function clockOf(now: () => number): Clock {
   const clock: Clock = {
@@ -137,7 +137,7 @@ function clockOf(now: () => number): Clock {
       const due = clock.now() + delay
       let handle: NodeJS.Timeout
       const set = (left: number): void => {
-        handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
+        handle = setTimeout(look, Math.min(Math.max(left, 0), MAX_DELAY))
         if (!keepAlive) handle.unref()
       }
       // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come

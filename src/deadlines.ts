@@ -6,7 +6,7 @@ interface Limited {
 }
 
 /** With fewer entries a sweep is not worth while. */
-const FEWEST_SWEPT = 64
+const MIN_SWEPT = 64
 
 /**
  * The deadlines of waiters, the earliest first: a binary heap. A waiter that has left the queue stays in the heap until
@@ -31,7 +31,7 @@ export class Deadlines<W extends Limited> {
   /** Notes that a waiter has left the queue. */
   left(): void {
     this.#gone++
-    if (this.#gone < FEWEST_SWEPT || 2 * this.#gone < this.#heap.length) return
+    if (this.#gone < MIN_SWEPT || 2 * this.#gone < this.#heap.length) return
     // A sorted array is a heap.
     this.#heap = this.#heap.filter(waiter => waiter.isQueued).sort((a, b) => deadline(a) - deadline(b))
     this.#gone = 0

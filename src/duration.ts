@@ -8,8 +8,8 @@ const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 
 /** The bounds of one option, both included, in milliseconds. */
 export interface DurationBounds {
-  least: number
-  most: number
+  min: number
+  max: number
 }
 
 /**
@@ -23,9 +23,9 @@ export function milliseconds(option: string, value: unknown, bounds: DurationBou
       `${option} must be milliseconds or a string like '5s' (ms, s, m, h, d), not ${shown(value)}`,
     )
   }
-  if (parsed < bounds.least || parsed > bounds.most) {
+  if (parsed < bounds.min || parsed > bounds.max) {
     throw new InvalidArgumentError(
-      `${option} must be ${bounds.most === Infinity ? `at least ${bounds.least} ms` : `from ${bounds.least} ms to ${bounds.most} ms`}, not ${shown(value)}`,
+      `${option} must be ${bounds.max === Infinity ? `at least ${bounds.min} ms` : `from ${bounds.min} ms to ${bounds.max} ms`}, not ${shown(value)}`,
     )
   }
   return parsed

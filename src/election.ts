@@ -124,10 +124,10 @@ class MutexElection implements Election {
         const canPass = ledSince !== undefined || isOutageOrLoss(error)
         if (again === false || !canPass || signal?.aborted || this.#session.refusal()) throw error
         if (ledSince === undefined) failures = 0
-        else failures = clock.now() - ledSince < LONGEST_PAUSE ? failures + 1 : 1
+        else failures = clock.now() - ledSince < MAX_PAUSE ? failures + 1 : 1
         if (!(await this.#mayStandAgain(again, error))) throw error
       }
-      const length = Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), LONGEST_PAUSE)
+      const length = Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), MAX_PAUSE)
       await pause(length, clock, signal, this.#session.over)
     }
   }
@@ -293,7 +293,7 @@ function isStoredLeader(value: unknown): value is StoredLeader {
 
 /** How long after an error a caller stands again: milliseconds. A task that fails at once must not spin. */
 const STAND_AGAIN = 1000
-const LONGEST_PAUSE = 10_000
+const MAX_PAUSE = 10_000
 
 function isOutageOrLoss(error: unknown): boolean {
   return (

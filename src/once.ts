@@ -60,14 +60,14 @@ const REMEMBERED = 100
  * A slot that was done makes earlier ones void. But one that begins later than this was done by a wrong clock, and must
  * not keep others from being done for as long as that clock was ahead, in milliseconds.
  */
-const MOST_AHEAD = 3_600_000
+const MAX_AHEAD = 3_600_000
 /**
  * A timer by a clock that is ahead of the engine's asks before its slot begins there. Within this the slot is meant
  * that is about to begin, in milliseconds.
  */
-const MOST_EARLY = 60_000
+const MAX_EARLY = 60_000
 const SECOND = 1000
-const PERIOD_BOUNDS = { least: 1, most: 36_500 * 86_400_000 }
+const PERIOD_BOUNDS = { min: 1, max: 36_500 * 86_400_000 }
 
 /** What is meant as a duration, a pattern or a missing value. As names these would be one slot for ever. */
 const MISTAKEN: readonly RegExp[] = [
@@ -158,7 +158,7 @@ export class Runs {
     const key = runsKey(names)
     const [shared, entry] = await Promise.all([this.#shared(), this.#store.get<DoneSlots>(key)])
     const own = this.#own()
-    const now = own > shared && own <= shared + MOST_EARLY ? own : shared
+    const now = own > shared && own <= shared + MAX_EARLY ? own : shared
     return new Run(this.#store, key, entry, await slotAt(option, slots, now), now)
   }
 }
@@ -197,7 +197,7 @@ class Run {
 function covers(done: Slot, slot: Slot, now: number): boolean {
   if (done.name === slot.name) return true
   const isPeriod = done.begins !== undefined && slot.begins !== undefined
-  return isPeriod && done.begins >= slot.begins && done.begins <= now + MOST_AHEAD
+  return isPeriod && done.begins >= slot.begins && done.begins <= now + MAX_AHEAD
 }
 
 /**

@@ -55,7 +55,7 @@ export async function open(
 ): Promise<Box> {
   checkOptions(options, [...BOX_OPTIONS, 'wait'])
   const { wait = 0, ...ofBox } = options
-  const patience = milliseconds('wait', wait, { least: 0, most: Infinity })
+  const patience = milliseconds('wait', wait, { min: 0, max: Infinity })
   const until = systemClock.now() + patience
   for (;;) {
     try {

@@ -1,16 +1,16 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
 /** Maximum number of characters of a key. */
-export const LONGEST_KEY = 1024
+export const MAX_KEY_LENGTH = 1024
 
 /**
  * Checks a name that engines store: text of 1 to 1024 characters that is well-formed Unicode without NUL.
  * @throws InvalidArgumentError that names the option.
  */
 export function checkKey(option: string, key: unknown): asserts key is string {
-  if (typeof key !== 'string' || key.length === 0 || key.length > LONGEST_KEY || UNFIT.test(key)) {
+  if (typeof key !== 'string' || key.length === 0 || key.length > MAX_KEY_LENGTH || UNFIT.test(key)) {
     throw new InvalidArgumentError(
-      `${option} must be a string of 1 to ${LONGEST_KEY} characters of well-formed Unicode without NUL, not ${shown(key)}`,
+      `${option} must be a string of 1 to ${MAX_KEY_LENGTH} characters of well-formed Unicode without NUL, not ${shown(key)}`,
     )
   }
 }

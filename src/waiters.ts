@@ -50,7 +50,7 @@ export interface WaitersOwner<W extends Waiter> {
 }
 
 /** A shorter delay could be lost in rounding, in milliseconds. */
-const SHORTEST_DELAY = 0.001
+const MIN_DELAY = 0.001
 
 /**
  * The queue of the local callers that wait for a lock or for permits: by priority, then in the order in which they
@@ -207,7 +207,7 @@ export class Waiters<W extends Waiter> {
     if (at === Infinity && this.#limited === 0) return
     this.#timerAt = at
     this.#timerKeepsAlive = keepsAlive
-    const delay = Math.max(at - (now ?? this.#clock.now()), SHORTEST_DELAY)
+    const delay = Math.max(at - (now ?? this.#clock.now()), MIN_DELAY)
     this.#timer = this.#clock.after(delay, () => this.#timeOver(), keepsAlive)
   }
 

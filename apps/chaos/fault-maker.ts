@@ -22,9 +22,9 @@ import type { Ways } from './ways.js'
 const PATIENCE = 1000
 /** So much longer than what is allowed a grant is waited for, in milliseconds. */
 const BEYOND = 10_000
-const LONGEST_DELAY = 200
+const MAX_DELAY = 200
 /** The longest time that comes on top for a packet, in milliseconds. */
-const LONGEST_JITTER = 500
+const MAX_JITTER = 500
 /** Engines that commit grants without waiting for the disk, so a server that is killed loses the latest. */
 const LOSES_GRANTS = /^postgres(ql)?:/
 
@@ -160,12 +160,12 @@ export class FaultMaker {
         ways.of(place).cut()
         return
       case 'delay':
-        ways.of(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
+        ways.of(place).delay = MAX_DELAY * (0.1 + 0.9 * length)
         await this.#sleep(long)
         ways.of(place).delay = 0
         return
       case 'jitter':
-        ways.of(place).jitter = LONGEST_JITTER * (0.1 + 0.9 * length)
+        ways.of(place).jitter = MAX_JITTER * (0.1 + 0.9 * length)
         await this.#sleep(long)
         ways.of(place).jitter = 0
         return

@@ -18,8 +18,8 @@ export function sessionOf(url: string): number | undefined {
   if (!url.startsWith('zookeeper')) return undefined
   const text = urlParameters(url.split('?')[1] ?? '').get('sessionTimeout') ?? USUAL_SESSION
   return milliseconds('sessionTimeout', /^\d+$/.test(text) ? Number(text) : text, {
-    least: 1000,
-    most: 3_600_000,
+    min: 1000,
+    max: 3_600_000,
   })
 }
 

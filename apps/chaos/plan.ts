@@ -18,8 +18,8 @@ const WEIGHTS = {
 } as const
 
 /** How far a wall clock jumps at least, in milliseconds, and the maximum multiple of it. */
-const SHORTEST_JUMP = 1000
-const LONGEST_JUMP = 3600
+const MIN_JUMP = 1000
+const MAX_JUMP = 3600
 
 export type FaultKind = keyof typeof WEIGHTS
 
@@ -104,7 +104,7 @@ export function drawFault(random: Random, kinds: readonly FaultKind[], clients: 
     pause: 50 + random.below(300),
     length: random.fraction(),
     // As many of some seconds as of some minutes.
-    jump: (random.below(2) === 0 ? 1 : -1) * Math.round(SHORTEST_JUMP * LONGEST_JUMP ** random.fraction()),
+    jump: (random.below(2) === 0 ? 1 : -1) * Math.round(MIN_JUMP * MAX_JUMP ** random.fraction()),
     setsRight: random.below(2) === 0,
   }
 }

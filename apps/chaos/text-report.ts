@@ -5,7 +5,7 @@ import type { Fault } from './history.js'
 import type { Report } from './report.js'
 
 /** So many findings are shown of each promise. */
-const MOST_FINDINGS = 5
+const MAX_FINDINGS = 5
 /** The columns of figures, after the one that names them. */
 const FIGURES = [1, 2, 3, 4]
 
@@ -49,7 +49,7 @@ function firstOfEach(findings: Verdict['findings']): Verdict['findings'] {
   return findings.filter(({ promise }) => {
     const count = (counts.get(promise) ?? 0) + 1
     counts.set(promise, count)
-    return count <= MOST_FINDINGS
+    return count <= MAX_FINDINGS
   })
 }
 

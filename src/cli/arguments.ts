@@ -5,7 +5,7 @@ import { checkKey } from '../options.js'
 /** Parses a duration such as `5s`. @throws commander's error, which names the option. */
 export function duration(text: string): number {
   try {
-    return milliseconds('It', text, { least: 0, most: Infinity })
+    return milliseconds('It', text, { min: 0, max: Infinity })
   } catch {
     throw new Refusal('It must be a time with a unit, such as 250ms, 5s, 2m, 1h or 1d.')
   }

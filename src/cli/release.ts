@@ -31,11 +31,11 @@ export function addRelease(program: Command, stdout: Terminal['stdout']): void {
 }
 
 /** Tokens fit a signed 64-bit column. */
-const GREATEST_TOKEN = 2n ** 63n - 1n
+const MAX_TOKEN = 2n ** 63n - 1n
 
 function token(text: string): bigint {
   const number = /^\d{1,19}$/.test(text) ? BigInt(text) : -1n
-  if (number < 0n || number > GREATEST_TOKEN) {
+  if (number < 0n || number > MAX_TOKEN) {
     throw new InvalidArgumentError('It must be a token such as 1773761422222221312.')
   }
   return number

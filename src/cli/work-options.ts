@@ -45,9 +45,9 @@ export function refuseCommandAsName(command: Command, words: readonly string[]):
   if (dashes >= 0 && behind > words.length) command.error("error: missing required argument 'name'")
 }
 
-const LONGEST_LABEL = 100
+const MAX_LABEL_LENGTH = 100
 
 /** The label that others see next to the lock: the name of the command without its arguments, which may be secrets. */
 export function labelOf(command: readonly string[]): string {
-  return `signalbox: ${withoutSecrets(command[0]!).slice(0, LONGEST_LABEL)}`
+  return `signalbox: ${withoutSecrets(command[0]!).slice(0, MAX_LABEL_LENGTH)}`
 }

@@ -11,7 +11,7 @@ export interface ClaimSet {
   readonly title: string
 }
 
-const MOST_PERMITS = 2 ** 31 - 1
+const MAX_PERMITS = 2 ** 31 - 1
 
 /**
  * Checks claims and brings them into their one order.
@@ -64,7 +64,7 @@ function checked(claim: Claim): Claim {
       return { key, mode }
     case 'permits': {
       const { permits, max } = claim
-      checkPermits('max', max, MOST_PERMITS)
+      checkPermits('max', max, MAX_PERMITS)
       checkPermits('permits', permits, max)
       return { key, mode, permits, max }
     }

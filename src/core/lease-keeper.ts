@@ -11,9 +11,9 @@ const TOGETHER = 1 / 20
 /** After a renewal without a clear answer, this part of the lease passes until the next. */
 const RETRY_AFTER = 1 / 12
 /** Milliseconds. */
-const SHORTEST_RETRY = 10
+const MIN_RETRY = 10
 /** Maximum number of leases that are spares, or were and are in use again. */
-const MOST_SPARES = 64
+const MAX_SPARES = 64
 
 /**
  * Keeps all leases of a box alive with one timer. Leases due at about the same time are renewed together. The keeper
@@ -66,7 +66,7 @@ export class LeaseKeeper {
     lease.isSpare = true
     if (this.#spares.has(lease)) return
     this.#spares.set(lease, true)
-    if (this.#spares.size <= MOST_SPARES) return
+    if (this.#spares.size <= MAX_SPARES) return
     for (const oldest of this.#spares.keys()) {
       this.#spares.delete(oldest)
       return this.#dropSpare(oldest)
@@ -165,7 +165,7 @@ export class LeaseKeeper {
       }
       if (isDue && lease.renew) {
         // When to try again. The answer sets another time; it may come within the call.
-        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, SHORTEST_RETRY), lease.deadline)
+        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, MIN_RETRY), lease.deadline)
         if (!lease.renewing) this.#renew(lease, now)
       }
       if (!lease.loss) next = Math.min(next, lease.due, certainUntil)

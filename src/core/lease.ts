@@ -4,8 +4,8 @@ import type { ClaimSet } from './claims.js'
 import type { AcquireRequest } from './lock-options.js'
 
 /** Maximum turns of a lease, and milliseconds, until the engine is asked whether others wait. */
-const MOST_TURNS = 16
-const LONGEST_TURNS = 5
+const MAX_TURNS = 16
+const MAX_TURNS_TIME = 5
 /** The last turn that the token has room for. */
 const LAST_TURN = 1023
 /** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
@@ -65,7 +65,7 @@ export class Lease {
   /** Whether a further turn keeps other processes waiting for no longer than is fair. @param now clock time. */
   isFair(now: number): boolean {
     // mutant: endless-turns
-    return this.turn + 1 - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
+    return this.turn + 1 - this.#firstTurn < MAX_TURNS && now - this.#turnsSince < MAX_TURNS_TIME
   }
 
   /** Whether a further turn, with the rest of the lease, gives a caller what it asks for. @param now clock time. */

@@ -22,7 +22,7 @@ import {
 } from './pending-request.js'
 
 /** The wait sent to the engine when a wait is over but its timer is late: 0 would mean not to wait at all. */
-const SHORTEST_WAIT = 1
+const MIN_WAIT = 1
 
 /** What a local queue needs of its session. */
 export interface QueueSession extends RequestSession {
@@ -102,7 +102,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** The longest that a local caller waits from now on, in milliseconds. */
   longestWait(): number {
-    return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
+    return Math.max(this.#waitsUntil - this.clock.now(), MIN_WAIT)
   }
 
   wantedRead(): ReadSet | undefined {

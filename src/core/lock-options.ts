@@ -20,9 +20,9 @@ export interface LockOptions {
 }
 
 const DEFAULT_LEASE = 30_000
-const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
-const WAIT_BOUNDS = { least: 0, most: Infinity }
-const LONGEST_LABEL = 200
+const LEASE_BOUNDS = { min: 20, max: 86_400_000 }
+const WAIT_BOUNDS = { min: 0, max: Infinity }
+const MAX_LABEL_LENGTH = 200
 
 /** A caller's checked request; times in milliseconds. */
 export interface AcquireRequest {
@@ -63,9 +63,9 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
   checkOptions(options, NAMES)
   const { wait, lease, signal, label, renew, reentrant } = options
   checkSignal(signal)
-  if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > LONGEST_LABEL)) {
+  if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > MAX_LABEL_LENGTH)) {
     throw new InvalidArgumentError(
-      `label must be a string of 1 to ${LONGEST_LABEL} characters, not ${shown(label)}`,
+      `label must be a string of 1 to ${MAX_LABEL_LENGTH} characters, not ${shown(label)}`,
     )
   }
   return {

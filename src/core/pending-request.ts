@@ -18,7 +18,7 @@ import type { LockErrors } from './lock-errors.js'
 /** The pause after a check-in that found the engine unreachable, in milliseconds. */
 const RETRY_PAUSE = 200
 /** The shortest pause between two check-ins, in milliseconds. */
-const SHORTEST_PAUSE = 5
+const MIN_PAUSE = 5
 
 /** What an engine answers. A faulty engine of another author may answer null or undefined. */
 export type Answer = RequestStatus | null | undefined
@@ -199,7 +199,7 @@ export class PendingRequest {
     if (this.#isWoken) return this.#checkIn()
     // mutant: silent-waiter
     const pause = Math.min(status.lookAgain, this.#heartbeatPause())
-    this.#checkInAfter(Math.max(pause, SHORTEST_PAUSE))
+    this.#checkInAfter(Math.max(pause, MIN_PAUSE))
   }
 
   /** Interval within which the engine expects its next sign of life, in milliseconds. */

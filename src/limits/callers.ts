@@ -51,9 +51,9 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   }
 
   /** Rejects the waiters that want more permits than can ever be given. */
-  refuseAbove(most: number): void {
+  refuseAbove(max: number): void {
     for (const waiter of this.queue) {
-      if (waiter.n > most) this.refuse(waiter, lowered(most, waiter.n, this.#context))
+      if (waiter.n > max) this.refuse(waiter, lowered(max, waiter.n, this.#context))
     }
   }
 

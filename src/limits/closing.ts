@@ -10,7 +10,7 @@ export interface LimiterCloseOptions {
   drain?: boolean | Duration | undefined
 }
 
-const DRAIN_BOUNDS = { least: 0, most: Infinity }
+const DRAIN_BOUNDS = { min: 0, max: Infinity }
 
 /**
  * How long waiters may continue to have their turn, in milliseconds.

@@ -24,7 +24,7 @@ export interface Taken {
 /** Counts permits and decides whether there are any; it sets no timer. */
 export interface Counter {
   /** The most permits that can be given together. */
-  readonly most: number
+  readonly maxPermits: number
   /** How many permits are in use; 0 unless `concurrency` limits that. */
   readonly running: number
   /** Whether only a release can admit another caller. */

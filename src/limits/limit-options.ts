@@ -72,11 +72,11 @@ export interface Terms {
   readonly priority: number
 }
 
-const MOST_PERMITS = 1e9
-const PER_BOUNDS = { least: 1, most: 366 * DAY }
-const JITTER_BOUNDS = { least: 0, most: DAY }
-const WAIT_BOUNDS = { least: 0, most: Infinity }
-const MOST_PRIORITY = 1e6
+const MAX_PERMITS = 1e9
+const PER_BOUNDS = { min: 1, max: 366 * DAY }
+const JITTER_BOUNDS = { min: 0, max: DAY }
+const WAIT_BOUNDS = { min: 0, max: Infinity }
+const MAX_PRIORITY = 1e6
 
 const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone']
 const COMMON_NAMES = ['jitter', 'concurrency', 'queue', 'clock']
@@ -92,7 +92,7 @@ const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 export function checkedOptions(
   options: PassedOptions,
   names: readonly string[] = COMMON_NAMES,
-  mostConcurrency = MOST_PERMITS,
+  maxConcurrency = MAX_PERMITS,
 ): CheckedOptions {
   const several = hasSeveral(options)
   checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)])
@@ -101,8 +101,8 @@ export function checkedOptions(
   return {
     limits: several ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
     jitter,
-    concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, mostConcurrency),
-    queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
+    concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, maxConcurrency),
+    queue: queue === undefined ? Infinity : whole('queue', queue, 0, MAX_PERMITS),
   }
 }
 
@@ -131,7 +131,7 @@ export function rulesOf({ limits, jitter, concurrency, queue }: CheckedOptions):
  * @throws InvalidArgumentError
  */
 export function withLimit<T extends CheckedOptions>(options: T, limit: number, per: Duration | undefined): T {
-  const checked = whole('limit', limit, 1, MOST_PERMITS)
+  const checked = whole('limit', limit, 1, MAX_PERMITS)
   const meant = indexOfLimit(options.limits, per)
   const limits = options.limits.map((one, index) => (index === meant ? { ...one, limit: checked } : one))
   return { ...options, limits }
@@ -150,7 +150,7 @@ function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
 
 function checkedLimit(options: LimitOptions, jitter: number): Limit {
   const { window: kind = 'sliding', timeZone } = options
-  const limit = whole('limit', options.limit, 1, MOST_PERMITS)
+  const limit = whole('limit', options.limit, 1, MAX_PERMITS)
   const per = milliseconds('per', options.per, PER_BOUNDS)
   if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
     throw new InvalidArgumentError(`timeZone needs window 'calendar' and per '1d'`)
@@ -197,16 +197,16 @@ export function termsOf(options: AcquireOptions | undefined): Terms {
   return {
     wait: wait === undefined ? Infinity : milliseconds('wait', wait, WAIT_BOUNDS),
     signal,
-    priority: priority === undefined ? 0 : whole('priority', priority, -MOST_PRIORITY, MOST_PRIORITY),
+    priority: priority === undefined ? 0 : whole('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
   }
 }
 
 /** @throws InvalidArgumentError unless the value is a whole number within the bounds, both included. */
-export function whole(option: string, value: unknown, least: number, most: number): number {
-  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
+export function whole(option: string, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
     return value as number
   }
   throw new InvalidArgumentError(
-    `${option} must be a whole number from ${least} to ${most}, not ${shown(value)}`,
+    `${option} must be a whole number from ${min} to ${max}, not ${shown(value)}`,
   )
 }

@@ -33,9 +33,9 @@ export function tooLate(wait: number, turn: number, context: ErrorContext): Time
 }
 
 /** The error of a waiter that wants more permits than there will ever be. */
-export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
+export function lowered(max: number, n: number, context: ErrorContext): InvalidArgumentError {
   return new InvalidArgumentError(
-    `the limit was lowered to ${most} while a caller waited for ${n} permits`,
+    `the limit was lowered to ${max} while a caller waited for ${n} permits`,
     context,
   )
 }

@@ -33,8 +33,8 @@ const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 }
 
-const SHORTEST_LEASE = 20
-const LONGEST_LEASE = 86_400_000
+const MIN_LEASE = 20
+const MAX_LEASE = 86_400_000
 
 /**
  * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a
@@ -160,7 +160,7 @@ export class Redlock extends EventEmitter {
     const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings
     checkRetries({ retryCount, retryDelay })
     return {
-      lease: Math.min(Math.max(duration, SHORTEST_LEASE), LONGEST_LEASE),
+      lease: Math.min(Math.max(duration, MIN_LEASE), MAX_LEASE),
       ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
     }
   }

@@ -312,7 +312,7 @@ export class Batch {
 
   /** Whether a member whose keys have moved names them again; otherwise it is rejected. */
   #isTriedAgain(member: Member, keys: readonly string[]): boolean {
-    if (member.attempts < member.mostAttempts) return true
+    if (member.attempts < member.maxAttempts) return true
     const key = keys.join(', ')
     member.reject(
       new ConflictError(`the keys of the transaction changed ${member.attempts} times, last to ${key}`, {

@@ -54,7 +54,7 @@ export interface Member {
   /** The ids of its parts. */
   readonly ids: readonly string[]
   readonly retention: number
-  readonly mostAttempts: number
+  readonly maxAttempts: number
   /** The caller's transaction that it is to be part of. */
   readonly within: object | undefined
   attempts: number
@@ -79,7 +79,7 @@ export function titleOf({ keys }: Member, prefix: string): string | undefined {
 
 export const DEFAULT_RETENTION = 86_400_000
 const DEFAULT_ATTEMPTS = 10
-const RETENTION_BOUNDS = { least: 1000, most: 10 * 365 * 86_400_000 }
+const RETENTION_BOUNDS = { min: 1000, max: 10 * 365 * 86_400_000 }
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function memberOf(
@@ -119,7 +119,7 @@ export function memberOf(
     ids: id === undefined ? [] : idsOf(id),
     retention:
       retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
-    mostAttempts: attempts,
+    maxAttempts: attempts,
     within,
     attempts: 0,
     began: false,

@@ -4,7 +4,7 @@ import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } fro
 import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engine/contract.js'
 import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../errors.js'
-import { checkKey, checkOptions, LONGEST_KEY } from '../options.js'
+import { checkKey, checkOptions, MAX_KEY_LENGTH } from '../options.js'
 import type { Session } from '../core/session.js'
 import { EngineValues } from './engine-values.js'
 import { follow, type Found } from './follow.js'
@@ -46,7 +46,7 @@ export interface StoreOptions {
   records?: Records | undefined
 }
 
-const GROUP_TIME_BOUNDS = { least: 1, most: 1000 }
+const GROUP_TIME_BOUNDS = { min: 1, max: 1000 }
 const MAX_GROUP_SIZE = 1024
 
 /** Versioned values under text keys, kept as JSON. */
@@ -249,7 +249,7 @@ export class Store {
     checkKey('key', key)
     const full = this.#prefix + key
     // Its lock has this name, and everything that can be written can be locked, too.
-    if (full.length > LONGEST_KEY) checkKey('key with its store', full)
+    if (full.length > MAX_KEY_LENGTH) checkKey('key with its store', full)
     return full
   }
 }

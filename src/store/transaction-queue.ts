@@ -15,7 +15,7 @@ export interface GroupOptions {
 }
 
 /** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
-const MOST_BATCHES = 4
+const MAX_BATCHES = 4
 /** How long a batch keeps the next one back while it waits, in milliseconds. Of two in the queue neither is full. */
 const KEPT_BACK = 250
 
@@ -74,7 +74,7 @@ export class TransactionQueue {
 
   /** Begins a batch unless one is on its way to its commit: later members are better off in a fuller one. */
   #pump(): void {
-    if (this.#beginning || this.#batches >= MOST_BATCHES) return
+    if (this.#beginning || this.#batches >= MAX_BATCHES) return
     if (!this.#prepared) return this.#prepareNext()
     const prepared = this.#prepared
     this.#prepared = undefined

@@ -74,7 +74,7 @@ async function unchanged(within: Within, url: string, own: string, step: (caller
 }
 
 /** The longest sequence of packets of a caller's client in one call. */
-const MOST_PACKETS = 8
+const MAX_PACKETS = 8
 
 /** What one call does within a transaction of a caller. Each takes keys of its own. */
 const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<void>])[] = [
@@ -207,9 +207,9 @@ describe.concurrent.each(clients)('the settings of a transaction of a caller ove
 
   test('are as before whichever two packets are late', { timeout: 60_000 }, async () => {
     await using box = await open(server.url)
-    const pairs = Array.from({ length: MOST_PACKETS ** 2 }, (_, pair) => [
-      pair % MOST_PACKETS,
-      Math.floor(pair / MOST_PACKETS),
+    const pairs = Array.from({ length: MAX_PACKETS ** 2 }, (_, pair) => [
+      pair % MAX_PACKETS,
+      Math.floor(pair / MAX_PACKETS),
     ]).filter(([one, other]) => one! < other!)
     const store = box.store('pairs')
     for (let from = 0; from < pairs.length; from += 10) {
@@ -256,7 +256,7 @@ test(
   async () => {
     await using own = await startPostgres()
     await own.query('create table paid (id int primary key)')
-    for (let late = 0; late < MOST_PACKETS; late++) {
+    for (let late = 0; late < MAX_PACKETS; late++) {
       await using tap = await Tap.start(own.address.port)
       await using box = await open(own.url)
       await own.stopWriter()

@@ -13,7 +13,7 @@ import { zipArchive } from '../support/trains/zip-archive.js'
 const DAYS = 4
 const KILLS = 20
 /** A new process takes seconds where its engine's client does, and more while other tests run, in milliseconds. */
-const LONGEST_RUN = 5 * 60_000
+const MAX_RUN = 5 * 60_000
 
 /** Starts an engine for one run. */
 const ENGINES: Readonly<Record<string, (folder: string) => Promise<string>>> = {
@@ -42,7 +42,7 @@ const ENGINES: Readonly<Record<string, (folder: string) => Promise<string>>> = {
 
 test.each(Object.entries(ENGINES))(
   'the tracker on %s loses nothing of a spoiled feed in a zip archive while twenty workers are killed',
-  { timeout: 2 * LONGEST_RUN },
+  { timeout: 2 * MAX_RUN },
   async (_, start) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -50,7 +50,7 @@ test.each(Object.entries(ENGINES))(
     writeFileSync(join(folder, 'feed.zip'), zipArchive(feed.files))
     const argv = ['--gtfs', join(folder, 'feed.zip'), '--days', `${DAYS}`, '--kill', `${KILLS}`, '--strict']
     const engine = await start(folder)
-    const { status, output, report } = await runTracker(folder, engine, argv, { limit: LONGEST_RUN })
+    const { status, output, report } = await runTracker(folder, engine, argv, { limit: MAX_RUN })
     const lines = (kinds: typeof report.repairs) =>
       Object.fromEntries(kinds.map(({ kind, lines: found }) => [kind, found]))
     expect(lines(report.repairs)).toEqual(feed.repaired)

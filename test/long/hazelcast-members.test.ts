@@ -26,7 +26,7 @@ const LEASE = 3000
 /** The run of the train tracker that its task names: worker processes, days of traffic, workers that are killed. */
 const NAMED_RUN = ['--processes', '4', '--days', '10', '--kill', '20']
 /** Members and workers that end at the same time make the others wait for leases, so it takes longer: milliseconds. */
-const LONGEST_RUN = 5 * 60_000
+const MAX_RUN = 5 * 60_000
 
 let members: HazelcastServer[]
 
@@ -146,7 +146,7 @@ test('trains on three members that are killed in turn and join again: nothing lo
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=trains`
   // What a killed worker had locked may keep the others waiting until its lease is over.
-  const run = runTracker(folder, url, [...NAMED_RUN, '--lease', '3s'], { limit: LONGEST_RUN })
+  const run = runTracker(folder, url, [...NAMED_RUN, '--lease', '3s'], { limit: MAX_RUN })
   const over = new AbortController()
   const isOver = run.then(
     () => over.abort(),

@@ -21,7 +21,7 @@ const PATIENCE = 500
 /** No caller waits longer for a lock: milliseconds. */
 const BOUND = 30_000
 /** How late one of them begins, and how late a client that was cut off is let in again: milliseconds. */
-const LONGEST_DELAY = 2000
+const MAX_DELAY = 2000
 const ACCOUNTS = 'accounts'
 
 let server: HazelcastServer
@@ -157,7 +157,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
   }
 
   const race = async ({ name, box }: Contender, key: string): Promise<void> => {
-    await pause(random.below(LONGEST_DELAY))
+    await pause(random.below(MAX_DELAY))
     const grant = await persisting(() => box.mutex(key).acquire({ lease: LEASE, wait: BOUND }))
     sections.enter(key, name, grant)
     came(key, name)
@@ -167,7 +167,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
     await grant.release()
   }
   const raceForeign = async (key: string): Promise<void> => {
-    await pause(random.below(LONGEST_DELAY))
+    await pause(random.below(MAX_DELAY))
     expect(await map.tryLock(key, BOUND, BOUND)).toBe(true)
     const leave = sections.enterForeign(key)
     came(key, 'foreign')
@@ -211,7 +211,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
     const races = KEYS.flatMap(key => contenders.map(contender => race(contender, key)))
     races.push(...FOREIGN_KEYS.map(raceForeign))
     const deposits = commits.map(({ name }) => deposit(contenders[round % 2]!.box, name, `${name} ${round}`))
-    await pause(random.below(LONGEST_DELAY))
+    await pause(random.below(MAX_DELAY))
     for (const contender of late) contender.restore()
     await Promise.all([...races, ...deposits])
 

@@ -33,7 +33,7 @@ async function compared(...options: string[]) {
 }
 
 const LIMIT = 20
-const MOST_RUNS = 3
+const MAX_RUNS = 3
 
 /** Ours that let through more than they promise: sliding and smooth in any second, calendar in those of the clock. */
 function above(strategies: readonly Figures[]): readonly Figures[] {
@@ -51,7 +51,7 @@ async function comparedCalm(...options: string[]) {
   const calm = ['--scenario', 'calm', ...options]
   const outcome = await compared(...calm)
   let failing = above(outcome.strategies)
-  for (let run = 1; run < MOST_RUNS && failing.length > 0; run++) {
+  for (let run = 1; run < MAX_RUNS && failing.length > 0; run++) {
     const again: Figures[] = []
     for (const { name } of failing) again.push(...(await compared(...calm, '--only', name)).strategies)
     failing = above(again)

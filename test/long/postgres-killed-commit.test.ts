@@ -5,7 +5,7 @@ import { Tap } from '../support/postgres/tap.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
 /** More packets than a commit has in either direction. */
-const MOST_PACKETS = 40
+const MAX_PACKETS = 40
 
 /** One commit: what it writes is one number under two keys. */
 type Commit = (box: Box, url: string, number: number) => Promise<unknown>
@@ -64,7 +64,7 @@ test.each(commits)(
     let last = 0
     let acknowledged = 0
     for (const from of ['client', 'server'] as const) {
-      for (let killedAt = 1; killedAt <= MOST_PACKETS; killedAt++) {
+      for (let killedAt = 1; killedAt <= MAX_PACKETS; killedAt++) {
         await using tap = await Tap.start(server.address.port)
         const url = tap.through(server.url)
         const box = await open(url)

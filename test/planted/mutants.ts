@@ -145,7 +145,7 @@ export const mutants: readonly SimulatedMutant[] = [
   {
     id: 'endless-turns',
     description: 'a grant is handed on for as long as there are callers',
-    wrong: 'return this.turn + 1 - this.#firstTurn < MOST_TURNS * 10',
+    wrong: 'return this.turn + 1 - this.#firstTurn < MAX_TURNS * 10',
     breaks: ['P4'],
   },
   {

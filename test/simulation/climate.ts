@@ -36,7 +36,7 @@ export interface Climate {
 }
 
 /** The longest lease of any climate. */
-export const LONGEST_LEASE = 30_000
+export const MAX_LEASE = 30_000
 
 /** Whether the boxes of a schedule follow tasks to find deadlocks. */
 export function followsTasks(seed: number): boolean {
@@ -65,7 +65,7 @@ export function drawClimate(seed: number, random: Random): Climate {
         jitter: 0,
         repeatedHints: 0,
         timeout: 1000,
-        leases: random.sample([20, 100, 1000, 5000, LONGEST_LEASE], 2),
+        leases: random.sample([20, 100, 1000, 5000, MAX_LEASE], 2),
       }
     case 'calm':
       return {
@@ -75,7 +75,7 @@ export function drawClimate(seed: number, random: Random): Climate {
         jitter: random.between(0, 4),
         repeatedHints: random.pick([0, 0.1]),
         timeout: 3000,
-        leases: random.sample([400, 1000, 5000, LONGEST_LEASE], 2),
+        leases: random.sample([400, 1000, 5000, MAX_LEASE], 2),
       }
     case 'rough':
       return {
@@ -90,7 +90,7 @@ export function drawClimate(seed: number, random: Random): Climate {
         lostHints: random.pick([0, 0.1, 1]),
         repeatedHints: random.pick([0, 0.1]),
         timeout: random.pick([200, 1000, 3000]),
-        leases: random.sample([50, 200, 1000, 5000, LONGEST_LEASE], 2),
+        leases: random.sample([50, 200, 1000, 5000, MAX_LEASE], 2),
       }
   }
 }

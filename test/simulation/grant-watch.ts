@@ -23,8 +23,8 @@ export interface Holder {
 const TINY = 1e-6
 
 /** What may be handed on locally while others may wait: maximum turns, and maximum milliseconds. */
-const MOST_TURNS = 16
-const LONGEST_TURNS = 5
+const MAX_TURNS = 16
+const MAX_TURNS_TIME = 5
 /** The part of a lease within which a renewal has to come back, and what timers may add, in milliseconds. */
 const RENEWABLE = 1 / 2
 const SLACK = 5
@@ -78,7 +78,7 @@ export class GrantWatch {
     const time = this.#timeline.now - (this.#firstTurns.get(number) ?? this.#timeline.now)
     if (!this.#firstTurns.has(number)) this.#firstTurns.set(number, this.#timeline.now)
     if (!record || (this.#climate.kind === 'direct' && !this.#table.awaited(record.request))) return
-    if (turn >= MOST_TURNS || time > LONGEST_TURNS + TINY)
+    if (turn >= MAX_TURNS || time > MAX_TURNS_TIME + TINY)
       this.#history.violate('P4', `${this.#text(holder)} is handed on ${time} ms after its first turn`)
   }
 

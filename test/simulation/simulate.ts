@@ -1,5 +1,5 @@
 import { LOOK_EVERY } from '../../src/engine/contract.js'
-import { LONGEST_LEASE, longestDelay } from './climate.js'
+import { MAX_LEASE, longestDelay } from './climate.js'
 import type { History, Violation } from './history.js'
 import { begin } from './operations.js'
 import type { SimulatedProcess } from './process.js'
@@ -17,16 +17,16 @@ export interface Result {
 /**
  * Maximum time, after the last fault, until all that has begun ends: leases of the dead, then one after another.
  */
-const DRAINED_WITHIN = 4 * LONGEST_LEASE
+const DRAINED_WITHIN = 4 * MAX_LEASE
 /**
  * Maximum time until every watcher has looked. A look that began before everything was well may fail, and is made
  * again.
  */
 const LOOKED_WITHIN = LOOK_EVERY + 3000
 /** Time after which no remnant of a fault is left. */
-const CLEAN_AFTER = LONGEST_LEASE + 5000
+const CLEAN_AFTER = MAX_LEASE + 5000
 /** A schedule in which more happens is one that polls. */
-const MOST_STEPS = 100_000
+const MAX_STEPS = 100_000
 
 /**
  * Runs the schedule of a seed to its end, or to the first promise that is broken.
@@ -98,8 +98,8 @@ async function end(world: World): Promise<void> {
 
 async function run(world: World, until: number): Promise<void> {
   const { timeline, history } = world
-  await timeline.run(until, () => history.violation !== undefined || timeline.steps > MOST_STEPS)
-  if (timeline.steps > MOST_STEPS) history.violate('P5', 'far more happens than the callers have reason for')
+  await timeline.run(until, () => history.violation !== undefined || timeline.steps > MAX_STEPS)
+  if (timeline.steps > MAX_STEPS) history.violate('P5', 'far more happens than the callers have reason for')
 }
 
 /** On inspection, boxes release the grants that they keep unused. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { milliseconds } from '../../src/duration.js'
 import { InvalidArgumentError, shown } from '../../src/errors.js'
 
-const any = { least: 0, most: Infinity }
+const any = { min: 0, max: Infinity }
 
 describe('a duration becomes milliseconds', () => {
   test.each([
@@ -59,7 +59,7 @@ describe('a duration becomes milliseconds', () => {
   })
 
   test('bounds are inclusive, and named in the error', () => {
-    const bounds = { least: 20, most: 1000 }
+    const bounds = { min: 20, max: 1000 }
     expect(milliseconds('lease', 20, bounds)).toBe(20)
     expect(milliseconds('lease', '1s', bounds)).toBe(1000)
     expect(() => milliseconds('lease', 19.9, bounds)).toThrow('lease must be from 20 ms to 1000 ms, not 19.9')

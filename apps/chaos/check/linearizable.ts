@@ -10,7 +10,7 @@ export interface Operation<S> {
 export type Answer = 'yes' | 'no' | 'undecided'
 
 /** So many steps are enough for every history of a run; a search that takes more is given up. */
-const MOST_STEPS = 2_000_000
+const MAX_STEPS = 2_000_000
 
 interface Entry<S> {
   readonly operation: Operation<S>
@@ -65,7 +65,7 @@ class Search<S extends string | number> {
   run(): Answer {
     let entry = this.#head.after
     for (let steps = 0; this.#left > 0; steps++) {
-      if (steps > MOST_STEPS) return 'undecided'
+      if (steps > MAX_STEPS) return 'undecided'
       if (entry.isCall && this.#place(entry)) entry = this.#head.after
       else if (entry.isCall) entry = entry.after
       else {

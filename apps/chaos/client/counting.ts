@@ -6,8 +6,8 @@ import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
 /** Maximum time that it thinks, in milliseconds. In the crowd many wait for it. */
-const LONGEST_WORK = 15
-const LONGEST_WORK_IN_CROWD = 3
+const MAX_WORK = 15
+const MAX_WORK_IN_CROWD = 3
 
 /** Takes a counter's lock, reads the counter, thinks, and writes one more than it read. */
 export class Counting {
@@ -28,7 +28,7 @@ export class Counting {
   /** Counts under the lock of any of the counters. */
   async once(): Promise<void> {
     const key = `${this.#run}:${COUNTERS[this.#random.below(COUNTERS.length)]!}`
-    await this.#count(key, LONGEST_WORK)
+    await this.#count(key, MAX_WORK)
   }
 
   /**
@@ -39,7 +39,7 @@ export class Counting {
     const key = crowdOf(this.#run)
     const labels = (await this.#locks.waiters?.(key)) ?? []
     if (labels.length > 0) this.#link.report({ say: 'seen', labels, at: systemClock.now() })
-    await this.#count(key, LONGEST_WORK_IN_CROWD, `${key}:${this.#who}:${place}`)
+    await this.#count(key, MAX_WORK_IN_CROWD, `${key}:${this.#who}:${place}`)
   }
 
   async #count(key: string, longest: number, ownKey?: string): Promise<void> {

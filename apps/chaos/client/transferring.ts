@@ -13,7 +13,7 @@ type Order = Omit<Transfer, 'asked' | 'settled' | 'end' | 'changes'>
 /** What numbers the calls and receives the reports. */
 type Reporter = Pick<Link, 'nextCall' | 'report'>
 
-const MOST_MONEY = 20
+const MAX_MONEY = 20
 /** So many deliveries of one transfer are tried when answers are lost. */
 const DELIVERIES = 3
 
@@ -33,7 +33,7 @@ export class Transferring {
 
   async once(random: Random): Promise<void> {
     const [from, to] = random.some(ACCOUNTS, 2) as [string, string]
-    const amount = 1 + random.below(MOST_MONEY)
+    const amount = 1 + random.below(MAX_MONEY)
     const transfer = { who: this.#who, id: `${this.#who} ${this.#link.nextCall()}`, from, to, amount }
     // Messages come twice, at once or one after another.
     const twice = random.below(5) === 0

@@ -125,7 +125,7 @@ class Pipe {
       isMuted: () => proxy.mute !== undefined && proxy.mute.test(this.#said),
     })
     client.on('data', (bytes: Buffer) => {
-      if (this.#said.length < MOST_SAID) this.#said += bytes.toString('latin1')
+      if (this.#said.length < MAX_OUTPUT) this.#said += bytes.toString('latin1')
     })
     for (const socket of [client, server]) {
       socket.setNoDelay()
@@ -165,7 +165,7 @@ class Pipe {
 }
 
 /** So much of what a client says is searched for {@link Proxy.mute}: characters. */
-const MOST_SAID = 100_000
+const MAX_OUTPUT = 100_000
 
 /** What disturbs one direction besides its fate. */
 interface Disturbance {

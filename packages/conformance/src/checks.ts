@@ -3,7 +3,7 @@ import { AssertionError } from 'node:assert'
 /** Maximum duration of a check, in milliseconds. */
 const PATIENCE = 20_000
 /** The longest that a timer of Node takes. */
-const LONGEST = 2 ** 31 - 1
+const MAX_TIMEOUT = 2 ** 31 - 1
 
 /** Something that an engine has to do. */
 export interface Check {
@@ -123,7 +123,7 @@ async function within(
     // The timer also keeps the process alive: what a check waits for may not, and not every test runner does.
     timer = setTimeout(
       () => reject(new AssertionError({ message: `still waiting after ${patience / 1000} s` })),
-      Math.min(patience, LONGEST),
+      Math.min(patience, MAX_TIMEOUT),
     )
   })
   try {

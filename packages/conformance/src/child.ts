@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
 /** A line or the end is waited for no longer, in milliseconds. A process starts slowly on a busy machine. */
-const MOST = 40_000
+const MAX_WAIT = 40_000
 
 /** A child process. Disposing kills it. */
 export interface Child extends Disposable {
@@ -30,10 +30,10 @@ export function startChild(path: string, argv: readonly string[]): Child {
         if (status !== undefined) throw new Error(`${path} ended early: ${output.stdout}${output.stderr}`)
         return false
       }
-      await until(`${path} prints ${line}`, isPrinted, MOST)
+      await until(`${path} prints ${line}`, isPrinted, MAX_WAIT)
     },
     async end() {
-      await until(`${path} ends`, () => status !== undefined, MOST)
+      await until(`${path} ends`, () => status !== undefined, MAX_WAIT)
       return { status: status!, ...output }
     },
   }

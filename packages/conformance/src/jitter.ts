@@ -6,11 +6,11 @@ import { HotKey } from './hot-key.js'
 import { pause } from './time.js'
 
 /** The longest time that comes on top for a packet, in milliseconds. */
-const LONGEST = 500
+const MAX_LATENCY = 500
 
 const ways: readonly (readonly [name: string, delays: Delays])[] = [
-  ['requests', { way: 0, requestJitter: LONGEST }],
-  ['replies', { way: 0, replyJitter: LONGEST }],
+  ['requests', { way: 0, requestJitter: MAX_LATENCY }],
+  ['replies', { way: 0, replyJitter: MAX_LATENCY }],
 ]
 
 /** P1, P3, P13: packets of one box that take from 0 to 500 ms, one way. */

@@ -36,7 +36,7 @@ export async function until(
 }
 
 /** How much of a time counts in which this process stands still, in milliseconds. */
-const LONGEST_STALL = 100
+const MAX_STALL = 100
 
 /**
  * Milliseconds that something took. When this process stands still meanwhile, as on a busy machine, at most 100 of them
@@ -47,7 +47,7 @@ export async function timed(task: () => Promise<unknown>): Promise<number> {
   let last = performance.now()
   const count = (): void => {
     const now = performance.now()
-    took += Math.min(now - last, LONGEST_STALL)
+    took += Math.min(now - last, MAX_STALL)
     last = now
   }
   const counting = setInterval(count, 10)

@@ -19,7 +19,7 @@ const permits =
     box.semaphore(key, { max: 3 }).acquire({ permits: count, signal })
 
 /** So many attempts are made to see something undisturbed. */
-const MOST_ATTEMPTS = 10
+const MAX_ATTEMPTS = 10
 
 /**
  * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
@@ -32,7 +32,7 @@ async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promis
     const begun = performance.now()
     const seen = await work(`key ${attempt}`, controller.signal)
     controller.abort()
-    if (performance.now() - begun < HEARTBEAT_INTERVAL / 2 || attempt === MOST_ATTEMPTS) return seen
+    if (performance.now() - begun < HEARTBEAT_INTERVAL / 2 || attempt === MAX_ATTEMPTS) return seen
   }
 }
 

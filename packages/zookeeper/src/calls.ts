@@ -48,7 +48,7 @@ export interface ChildrenAndStat {
   readonly stat: Stat
 }
 
-const LONGEST_TTL = 2 ** 40 - 1
+const MAX_TTL = 2 ** 40 - 1
 
 /** The operations. Each function throws an InvalidArgumentError for arguments that no server takes. */
 export const calls = {
@@ -203,9 +203,9 @@ function nodeKind({ ephemeral = false, sequential = false, container = false, tt
     throw new InvalidArgumentError('a container must not be ephemeral or sequential, or have a ttl')
   if (ttl !== undefined) {
     if (ephemeral) throw new InvalidArgumentError('an ephemeral node must not have a ttl')
-    if (!Number.isSafeInteger(ttl) || ttl < 1 || ttl > LONGEST_TTL)
+    if (!Number.isSafeInteger(ttl) || ttl < 1 || ttl > MAX_TTL)
       throw new InvalidArgumentError(
-        `ttl must be a whole number of milliseconds from 1 to ${LONGEST_TTL}, not ${shown(ttl)}`,
+        `ttl must be a whole number of milliseconds from 1 to ${MAX_TTL}, not ${shown(ttl)}`,
       )
     return { opcode: OPCODE.createTtl, flags: sequential ? 6 : 5 }
   }

@@ -23,7 +23,7 @@ const APART = 10
 /** The uptime advances in steps of this: milliseconds. */
 const UPTIME_STEP = 10
 /** The runtime's timers do not count sleep, so the clock is read again after this time: milliseconds. */
-const LONGEST_DELAY = 1000
+const MAX_DELAY = 1000
 
 /**
  * A monotonic clock that also counts sleep, because servers do not wait for a client that sleeps. A sleep that is shorter
@@ -77,7 +77,7 @@ export function after(delay: number, task: () => void, keepAlive: boolean): Time
   const due = now() + delay
   let handle: NodeJS.Timeout
   const set = (left: number): void => {
-    handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
+    handle = setTimeout(look, Math.min(Math.max(left, 0), MAX_DELAY))
     if (!keepAlive) handle.unref()
   }
   // The runtime's timers may run up to a millisecond early.

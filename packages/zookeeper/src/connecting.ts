@@ -17,10 +17,10 @@ export interface Attempt {
 
 /** The pauses between rounds: milliseconds. */
 const FIRST_PAUSE = 20
-const LONGEST_PAUSE = 1000
+const MAX_PAUSE = 1000
 /** One server has so long to welcome a client, until one was silent for as long, and at the least: milliseconds. */
 const FIRST_PATIENCE = 1000
-const LEAST_PATIENCE = 100
+const MIN_PATIENCE = 100
 /** One server gets this part of the time that is left, so that there is time to report what was wrong. */
 const PATIENT_FOR = 0.9
 
@@ -45,7 +45,7 @@ export async function connectToAny(
       if (signal.aborted) return undefined
       // A server without a leader accepts connections and says nothing, while another one may have found its leader.
       const left = attempt.until() - now()
-      const patience = Math.max(Math.min(left * PATIENT_FOR, longest), LEAST_PATIENCE)
+      const patience = Math.max(Math.min(left * PATIENT_FOR, longest), MIN_PATIENCE)
       const begun = now()
       try {
         return await Connection.open(address, attempt.hello(), patience, options)
@@ -57,7 +57,7 @@ export async function connectToAny(
     }
     if (isTooShort) longest *= 2
     // The random part keeps clients apart that come back together after an outage.
-    const duration = Math.min(round * FIRST_PAUSE, LONGEST_PAUSE) * (0.5 + Math.random())
+    const duration = Math.min(round * FIRST_PAUSE, MAX_PAUSE) * (0.5 + Math.random())
     await pause(duration, undefined, { ref: false, signal }).catch(() => undefined)
     if (signal.aborted) return undefined
   }

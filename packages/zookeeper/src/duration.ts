@@ -4,7 +4,7 @@ import { InvalidArgumentError, shown } from './errors.js'
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const LONGEST = 2 ** 31 - 1
+const MAX_DURATION = 2 ** 31 - 1
 
 /**
  * Turns a duration into milliseconds.
@@ -13,8 +13,8 @@ const LONGEST = 2 ** 31 - 1
 export function milliseconds(option: string, value: unknown): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value)) ?? []
   const parsed = typeof value === 'number' ? value : Number(count) * MILLISECONDS[unit ?? 'ms']!
-  if (parsed >= 1 && parsed <= LONGEST) return parsed
+  if (parsed >= 1 && parsed <= MAX_DURATION) return parsed
   throw new InvalidArgumentError(
-    `${option} must be from 1 to ${LONGEST} milliseconds, or a string like '5s' (ms, s, m, h, d), not ${shown(value)}`,
+    `${option} must be from 1 to ${MAX_DURATION} milliseconds, or a string like '5s' (ms, s, m, h, d), not ${shown(value)}`,
   )
 }

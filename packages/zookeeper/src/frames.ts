@@ -1,10 +1,10 @@
 import { ProtocolError } from './errors.js'
 
 /** A request of more bytes is refused by servers, which close the connection then. */
-export const LONGEST_REQUEST = 1_048_575
+export const MAX_REQUEST_SIZE = 1_048_575
 
 /** Replies may be longer than requests (children of one node); beyond this it is no ZooKeeper that speaks. */
-export const LONGEST_REPLY = 64 * 1024 * 1024
+export const MAX_REPLY_SIZE = 64 * 1024 * 1024
 
 /** Cuts what arrives on one connection into frames, however it was split or joined on its way. */
 export class Frames {
@@ -21,7 +21,7 @@ export class Frames {
     const frames: Buffer[] = []
     while (this.#size >= 4) {
       const length = this.#peekLength()
-      if (length < 0 || length > LONGEST_REPLY)
+      if (length < 0 || length > MAX_REPLY_SIZE)
         throw new ProtocolError(
           `the server announced a reply of ${length} bytes; it is not a ZooKeeper server`,
         )

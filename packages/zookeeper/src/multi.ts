@@ -12,14 +12,14 @@ export type MultiOutcome =
 /** The type that stands before the error of a part, and after the last part. */
 export const NO_PART = -1
 /** A multi with more parts does not name them in messages. */
-const MOST_NAMED = 8
+const MAX_NAMED = 8
 /** The numbers of parts that were all right, and of parts after the one at fault. */
 const NOT_AT_FAULT = new Set([0, -2])
 
 /** Several changes and checks that are carried out together or not at all. */
 export function multi(parts: readonly Call<unknown>[]): Call<MultiOutcome> {
   return {
-    name: `multi of ${parts.length > MOST_NAMED ? `${parts.length} parts` : parts.map(({ name }) => name).join(', ')}`,
+    name: `multi of ${parts.length > MAX_NAMED ? `${parts.length} parts` : parts.map(({ name }) => name).join(', ')}`,
     opcode: OPCODE.multi,
     path: parts[0]?.path ?? '/',
     repeatable: false,

@@ -2,7 +2,7 @@ import { after, now, type Timer } from './clock.js'
 import type { Call } from './call.js'
 import type { Connection } from './connection.js'
 import { ConnectionLossError, InvalidArgumentError, NotSentError, ProtocolError } from './errors.js'
-import { LONGEST_REQUEST } from './frames.js'
+import { MAX_REQUEST_SIZE } from './frames.js'
 import { JuteWriter } from './jute-writer.js'
 import type { SessionProof } from './session-proof.js'
 import type { WatchEvent } from './watch-event.js'
@@ -79,10 +79,10 @@ export class Requests {
   /** Sends an operation as soon as there is a connection. @param timeout how long the caller waits: milliseconds. */
   submit<T>(call: Call<T>, timeout: number): Promise<T> {
     const writer = this.#written(call)
-    if (writer.size > LONGEST_REQUEST)
+    if (writer.size > MAX_REQUEST_SIZE)
       return Promise.reject(
         new InvalidArgumentError(
-          `${call.name} ${call.path} has ${writer.size} bytes; servers accept at most ${LONGEST_REQUEST}`,
+          `${call.name} ${call.path} has ${writer.size} bytes; servers accept at most ${MAX_REQUEST_SIZE}`,
           { path: call.path, ensemble: this.#ensemble },
         ),
       )

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { calls } from '../src/calls.js'
 import { ProtocolError } from '../src/errors.js'
-import { Frames, LONGEST_REPLY } from '../src/frames.js'
+import { Frames, MAX_REPLY_SIZE } from '../src/frames.js'
 import { JuteReader } from '../src/jute-reader.js'
 import { JuteWriter } from '../src/jute-writer.js'
 import { multi } from '../src/multi.js'
@@ -90,7 +90,7 @@ describe('frames', () => {
   })
 
   test('that announce an invalid length are refused at once', () => {
-    for (const length of [-1, LONGEST_REPLY + 1, 0x48545450]) {
+    for (const length of [-1, MAX_REPLY_SIZE + 1, 0x48545450]) {
       const bytes = Buffer.alloc(4)
       bytes.writeInt32BE(length)
       expect(() => new Frames().push(bytes)).toThrow(ProtocolError)

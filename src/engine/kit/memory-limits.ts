@@ -5,7 +5,7 @@ import type { LimiterState } from '../limits/reserve-permits.js'
  * The pause between two sweeps, and its increase for each limiter, in milliseconds, so that sweeps cost next to
  * nothing.
  */
-const LEAST_PAUSE = 1000
+const MIN_PAUSE = 1000
 const PAUSE_EACH = 0.01
 
 /** The state of limiters by name, in variables. A state is deleted a while after it has no effect any more. */
@@ -47,7 +47,7 @@ export class MemoryLimits {
     this.#sweeper?.cancel()
     this.#earliest = time
     if (time === Infinity) return
-    const pause = LEAST_PAUSE + this.#known.size * PAUSE_EACH
+    const pause = MIN_PAUSE + this.#known.size * PAUSE_EACH
     const delay = Math.max(time - this.#clock.now(), pause)
     this.#sweeper = this.#clock.after(delay, () => this.#sweep(), false)
   }

@@ -7,7 +7,7 @@ import { MemoryLimits } from './memory-limits.js'
 import type { EngineState } from './state-engine.js'
 
 /** Minimum number of IDs recorded between two sweeps. */
-const LEAST_RECORDS = 4096
+const MIN_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 
 /** Everything that a {@link MemoryState} has, as JSON. */
@@ -34,7 +34,7 @@ export class MemoryState implements EngineState {
   /** Until when an id is kept, by key, then by id. */
   readonly #ids = new Map<string, Map<string, number>>()
   readonly #limits: MemoryLimits
-  #recordsToSweep = LEAST_RECORDS
+  #recordsToSweep = MIN_RECORDS
   readonly #clock: Clock
   #number: number
   #version: number
@@ -222,7 +222,7 @@ export class MemoryState implements EngineState {
       kept += ids.size
     }
     // The next sweep comes after as many new ids as are kept now, so it costs each new id a look or two.
-    this.#recordsToSweep = Math.max(LEAST_RECORDS, kept)
+    this.#recordsToSweep = Math.max(MIN_RECORDS, kept)
   }
 }
 

@@ -2,8 +2,8 @@ import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable } from '../contract.js'
 
 /** The pause before a further attempt grows from the first to the second of these, in milliseconds. */
-const SHORTEST_PAUSE = 50
-const LONGEST_PAUSE = 2000
+const MIN_PAUSE = 50
+const MAX_PAUSE = 2000
 
 /**
  * Keeps a connection for as long as a box is open: after one is lost it connects again, with pauses that grow, until an
@@ -14,7 +14,7 @@ export class Reconnector<Connection> {
   readonly #clock: Clock
   #connection: Connection | undefined
   #attempt: Promise<Connection> | undefined
-  #pause = SHORTEST_PAUSE
+  #pause = MIN_PAUSE
   #retry: Timer | undefined
   #isClosed = false
 
@@ -51,7 +51,7 @@ export class Reconnector<Connection> {
     if (this.#isClosed || this.#connection) return
     this.#retry?.cancel()
     this.#retry = this.#clock.after(this.#pause * (0.5 + Math.random() / 2), () => this.#again(), false)
-    this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE)
+    this.#pause = Math.min(2 * this.#pause, MAX_PAUSE)
   }
 
   /** Makes no further attempt, and gives the connection that is left, if there is one. */
@@ -65,7 +65,7 @@ export class Reconnector<Connection> {
 
   async #try(): Promise<Connection> {
     const connection = await this.#connect()
-    this.#pause = SHORTEST_PAUSE
+    this.#pause = MIN_PAUSE
     return (this.#connection = connection)
   }
 

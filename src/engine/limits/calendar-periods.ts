@@ -7,7 +7,7 @@ export interface Period {
 const SECOND = 1000
 export const DAY = 86_400_000
 /** No local day is longer. */
-const LONGEST_DAY = 50 * 3_600_000
+const MAX_DAY_LENGTH = 50 * 3_600_000
 
 /** How the wall clock is divided. */
 export interface CalendarPeriods {
@@ -56,8 +56,8 @@ export class ZoneDays implements CalendarPeriods {
     // Clocks are changed at whole seconds. A day need not begin at midnight: where the hour after it is left out, the
     // day begins at one o'clock.
     return {
-      start: firstSecond(time - LONGEST_DAY, time, second => this.#date(second) >= date),
-      end: firstSecond(time, time + LONGEST_DAY, second => this.#date(second) > date),
+      start: firstSecond(time - MAX_DAY_LENGTH, time, second => this.#date(second) >= date),
+      end: firstSecond(time, time + MAX_DAY_LENGTH, second => this.#date(second) > date),
     }
   }
 

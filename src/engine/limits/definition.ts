@@ -25,10 +25,10 @@ export interface WindowDefinition {
  * Keeps an engine's state of a limit to at most a few kilobytes. Grants that share an entry come back with the last of
  * them, which keeps the bound and costs at most a 256th of the rate.
  */
-export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256, inOrder: false }
+export const COARSE_GRAINS: Grains = { maxExact: 256, parts: 256, inOrder: false }
 
 /** So many rules are kept ready; a process seldom uses more than a few. */
-const MOST_READY = 256
+const MAX_READY = 256
 const ready = new Map<string, Rule>()
 
 /** A definition, and the rule that it makes. */
@@ -46,7 +46,7 @@ export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefiniti
 export function ruleOf(id: string): Rule {
   const known = ready.get(id)
   if (known) return known
-  if (ready.size >= MOST_READY) ready.clear()
+  if (ready.size >= MAX_READY) ready.clear()
   const [kind, limit, per, hold, guard, timeZone] = JSON.parse(id) as [
     Window['kind'],
     number,

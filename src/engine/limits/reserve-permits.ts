@@ -137,19 +137,19 @@ const UNEASE = 1000
  */
 const IN_FORCE = 5000
 /** So many sessions are noted that name one limit. */
-const MOST_NAMERS = 16
+const MAX_NAMERS = 16
 /** Shorter than the time between two decisions, in milliseconds. */
-const LEAST_STEP = 0.0005
+const MIN_STEP = 0.0005
 /** Maximum number of returned instants that are kept for other processes. */
-const MOST_FREE = 1000
+const MAX_FREE = 1000
 /** Number, instant and from when on. */
 const FIELDS = 3
 /** Maximum time between two calls of a waiting process, in milliseconds. */
 export const CONTENDS = 3000
 /** Maximum number of known processes. With more, each assumes that there are this many. */
-const MOST_CONTENDERS = 100
+const MAX_CONTENDERS = 100
 /** So many times an instant is put off because of a period that is over by then. */
-const MOST_ROUNDS = 8
+const MAX_ROUNDS = 8
 /** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
 const FRACTION = 1024
 
@@ -262,7 +262,7 @@ class ReservationDecision {
    */
   takeBack({ n, at, from }: ReturnedPermits): void {
     const spare = this.#spare
-    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MOST_FREE) {
+    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MAX_FREE) {
       this.#refund(n, at)
     } else {
       let place = spare.length
@@ -310,7 +310,7 @@ class ReservationDecision {
   #contend(): number {
     const known = Object.entries(this.#state.contenders ?? {})
     const contenders = Object.fromEntries(known.filter(([, seenAt]) => this.#now - seenAt <= CONTENDS))
-    if (Object.keys(contenders).length < MOST_CONTENDERS) contenders[this.#session] = this.#now
+    if (Object.keys(contenders).length < MAX_CONTENDERS) contenders[this.#session] = this.#now
     this.#state.contenders = contenders
     return Object.keys(contenders).length
   }
@@ -374,11 +374,11 @@ class ReservationDecision {
   }
 
   /** Takes up to a number of the permits that were given back. */
-  #takeSpare(place: number, most: number): number {
+  #takeSpare(place: number, max: number): number {
     const spare = this.#spare
-    if (spare[place]! <= most) return takeOut(spare, place)[0]
-    spare[place]! -= most
-    return most
+    if (spare[place]! <= max) return takeOut(spare, place)[0]
+    spare[place]! -= max
+    return max
   }
 
   /** The time `at` on the clock that a rule uses. */
@@ -389,13 +389,13 @@ class ReservationDecision {
   /** The record of a limit that is named at this time. */
   #named(id: string): WindowRecord {
     const { records, lastAt } = this.#state
-    const begun = Math.max(lastAt, this.#now - LEAST_STEP)
+    const begun = Math.max(lastAt, this.#now - MIN_STEP)
     const known = records.find(record => record.id === id)
     if (known) {
       if (endsAt(known) < this.#now) Object.assign(known, { begun, namers: [] })
       known.seen = this.#now
       if (known.namers && !known.namers.includes(this.#session)) {
-        if (known.namers.length < MOST_NAMERS) known.namers.push(this.#session)
+        if (known.namers.length < MAX_NAMERS) known.namers.push(this.#session)
         else delete known.namers
       }
       return known
@@ -429,7 +429,7 @@ class ReservationDecision {
   #earliest(n: number, ahead: number): number {
     const from = Math.max(this.#now, this.#state.pausedUntil)
     let at = from
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       const next = this.#readyFrom(at, n, ahead)
       if (next === at) return this.#live.some(({ window }) => window.limit < n) ? Infinity : at
       at = next

@@ -15,7 +15,7 @@ import type { Window } from './window.js'
 /** How finely a log is kept. */
 export interface Grains {
   /** Up to this limit every grant has an entry of its own. */
-  readonly mostExact: number
+  readonly maxExact: number
   /** Above it, grants within this part of the window share an entry. */
   readonly parts: number
   /** Whether grants come in the order of their times; then a clock that was set back is waited for. */
@@ -23,7 +23,7 @@ export interface Grains {
 }
 
 /** The grains of a log in a variable. */
-const FINE: Grains = { mostExact: 10_000, parts: 1024, inOrder: true }
+const FINE: Grains = { maxExact: 10_000, parts: 1024, inOrder: true }
 
 /**
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
@@ -49,7 +49,7 @@ export class SlidingWindow implements Window<GrantLog> {
   ) {
     this.#grains = grains
     this.#memory = per + jitter
-    this.#grain = limit > grains.mostExact ? this.#memory / grains.parts : 0
+    this.#grain = limit > grains.maxExact ? this.#memory / grains.parts : 0
   }
 
   empty(): GrantLog {

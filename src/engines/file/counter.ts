@@ -4,7 +4,7 @@ import type { Connection } from './driver.js'
 const ROW = ''
 /** How far the durable mark is kept ahead of the counter, and when it is moved. */
 export const MARK_AHEAD = 2 ** 22
-const MARK_LEAST = 2 ** 21
+const MIN_MARK = 2 ** 21
 
 /** The counter that gives grants their numbers and values their versions. */
 export class Counter {
@@ -20,7 +20,7 @@ export class Counter {
   next(): number {
     const number = this.#read() + 1
     // A counter past its mark could be used again after a power cut; a mark this far ahead is durable long before.
-    if (number + MARK_LEAST > this.#mark) {
+    if (number + MIN_MARK > this.#mark) {
       this.#mark = number + MARK_AHEAD
       this.#sql.putMark.run(this.#mark)
     }

@@ -3,7 +3,7 @@ import type { LockRequest, Operation, RequestStatus } from '../../engine/contrac
 import type { Mailbox } from './mailbox.js'
 
 /** Up to this number of sessions stay watched although no request of this box waits behind them. */
-const MOST_WATCHED = 8
+const MAX_WATCHED = 8
 /** When a request that has sessions before it which are not watched looks again which those are, in milliseconds. */
 const LOOK_AGAIN = 5000
 
@@ -35,7 +35,7 @@ export class DeathWatch {
   /** Own requests with sessions before them that are not watched. */
   readonly #unwatched = new Set<string>()
   #lookAgain: Timer | undefined
-  #mostWatched = MOST_WATCHED
+  #mostWatched = MAX_WATCHED
   #stopped = false
 
   constructor(mailbox: Mailbox, sessions: Sessions, clock: Clock) {
@@ -91,7 +91,7 @@ export class DeathWatch {
   #forget(id: string): void {
     this.#behind.delete(id)
     this.#unwatched.delete(id)
-    if (this.#behind.size === 0 && this.#watched.size > MOST_WATCHED) this.#lookAway()
+    if (this.#behind.size === 0 && this.#watched.size > MAX_WATCHED) this.#lookAway()
   }
 
   #wakeUnwatched(): void {
@@ -124,7 +124,7 @@ export class DeathWatch {
       stop()
       this.#watched.delete(session)
     }
-    this.#mostWatched = Math.max(MOST_WATCHED, 2 * this.#watched.size)
+    this.#mostWatched = Math.max(MAX_WATCHED, 2 * this.#watched.size)
   }
 
   /** Frees all that a dead session had. The requests that waited behind it look again. */

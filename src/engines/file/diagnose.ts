@@ -7,7 +7,7 @@ import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 /** File systems that lie in memory, by the numbers that Linux gives them: tmpfs and ramfs. */
 const IN_MEMORY: readonly number[] = [0x01021994, 0x858458f6]
 /** Bytes. The log that is written before the database can grow that far. */
-const LEAST_FREE = 64 * 2 ** 20
+const MIN_FREE = 64 * 2 ** 20
 const MEBIBYTE = 2 ** 20
 
 const OTHERS_WRITE = 0o002
@@ -54,7 +54,7 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       fix: `chmod o= ${folder}, or open a box as the owner of the files, which restricts them`,
     })
   }
-  if (free < LEAST_FREE) {
+  if (free < MIN_FREE) {
     findings.push({
       id: 'disk-full',
       promises: [],

@@ -9,7 +9,7 @@ import { marksOf } from './waiter-board.js'
 export const DATABASE = 'signalbox.db'
 
 /** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
-const LONGEST_PATH = 503
+const MAX_PATH_LENGTH = 503
 
 /** What is locked by the process that opens the database. Its name is not longer, because SQLite opens it, too. */
 export const OPEN_LOCK = 'opening.db'
@@ -79,7 +79,7 @@ async function refuseForeignFile(path: string, isOpenToAll: boolean): Promise<vo
 }
 
 function refuseLongPath(folder: string): void {
-  const excess = Buffer.byteLength(join(folder, DATABASE)) - LONGEST_PATH
+  const excess = Buffer.byteLength(join(folder, DATABASE)) - MAX_PATH_LENGTH
   if (excess <= 0) return
   throw new UnavailableError(
     `the path of the folder has ${Buffer.byteLength(folder)} bytes, ${excess} more than SQLite takes: ${folder}`,

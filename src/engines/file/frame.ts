@@ -1,14 +1,14 @@
 /** The longest message, bytes of UTF-8. */
-const LONGEST_MESSAGE = 64 * 1024
+const MAX_MESSAGE_SIZE = 64 * 1024
 /** The length of the message stands before it, a 32-bit number with the highest byte first. */
 const HEADER = 4
 /** Bytes of the longest frame. */
-export const LONGEST_FRAME = HEADER + LONGEST_MESSAGE
+export const MAX_FRAME_SIZE = HEADER + MAX_MESSAGE_SIZE
 
 /** What travels for a message; undefined when it is longer than 64 KB. */
 export function toFrame(message: string): Buffer | undefined {
   const length = Buffer.byteLength(message)
-  if (length > LONGEST_MESSAGE) return undefined
+  if (length > MAX_MESSAGE_SIZE) return undefined
   const frame = Buffer.allocUnsafe(HEADER + length)
   frame.writeUInt32BE(length)
   frame.write(message, HEADER)
@@ -43,7 +43,7 @@ export class FrameReader {
     let at = 0
     while (bytes.length - at >= HEADER) {
       const length = bytes.readUInt32BE(at)
-      if (length > LONGEST_MESSAGE) return false
+      if (length > MAX_MESSAGE_SIZE) return false
       const end = at + HEADER + length
       if (end > bytes.length) break
       receive(bytes.toString('utf8', at + HEADER, end), end - at)

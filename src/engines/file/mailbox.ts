@@ -11,7 +11,7 @@ import { ownerOf } from './presence.js'
 import { SocketFolder } from './socket-folder.js'
 
 /** Up to this number of connections are kept while they are idle. */
-const MOST_KEPT = 8
+const MAX_KEPT = 8
 
 /** The file names of sockets in the folder. Any other text is no address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
@@ -92,7 +92,7 @@ export class Mailbox {
     const stop = peer.watch(dead)
     return () => {
       stop()
-      this.#restAbove(MOST_KEPT)
+      this.#restAbove(MAX_KEPT)
     }
   }
 
@@ -193,7 +193,7 @@ export class Mailbox {
     // The one that was used last is the last.
     this.#peers.delete(address)
     if (peer === undefined) {
-      this.#restAbove(MOST_KEPT - 1)
+      this.#restAbove(MAX_KEPT - 1)
       const [socketPath, filePath] = [this.#folder.socketPath(address), this.#folder.filePath(address)]
       peer = new Peer(socketPath, filePath, this.#clock, () => this.#peers.delete(address))
     }
@@ -202,9 +202,9 @@ export class Mailbox {
   }
 
   /** Gives up idle connections above this number, those first that were not used for longest. */
-  #restAbove(most: number): void {
+  #restAbove(max: number): void {
     for (const peer of this.#peers.values()) {
-      if (this.#peers.size <= most) return
+      if (this.#peers.size <= max) return
       if (peer.idle) peer.rest()
     }
   }

@@ -3,7 +3,7 @@ import type { Connection } from './driver.js'
 import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
 
 /** So many queues are kept in memory between transactions. */
-const MOST_KEPT = 4096
+const MAX_KEPT = 4096
 
 /**
  * The requests for one key: a row for each key with all of them, read when the key is asked for. They are kept in
@@ -36,7 +36,7 @@ export class NarrowRequests {
       else this.#sql.delete.run(key)
     }
     this.#changed.clear()
-    if (this.#queues.size > MOST_KEPT) this.forget()
+    if (this.#queues.size > MAX_KEPT) this.forget()
   }
 
   /** The entries for a key in order of arrival. */

@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Clock, Timer } from '../../clock.js'
-import { LONGEST_FRAME, STEP, unitsOf, WINDOW } from './frame.js'
+import { MAX_FRAME_SIZE, STEP, unitsOf, WINDOW } from './frame.js'
 
 /** The pauses between attempts to reach one that is watched double up to this, milliseconds. */
-const LONGEST_PAUSE = 1000
+const MAX_PAUSE = 1000
 
 /**
  * Another mailbox, as one that sends to it and watches it sees it: one connection, made when it is first needed and
@@ -20,7 +20,7 @@ export class Peer {
   /** Whether the socket takes writes. */
   #connected = false
   #connectedAt = 0
-  /** Frames that no connection has taken on, and their bytes: at most LONGEST_FRAME, what is more is lost. */
+  /** Frames that no connection has taken on, and their bytes: at most MAX_FRAME_SIZE, what is more is lost. */
   #queue: Buffer[] = []
   #queued = 0
   /** Settles when the connection that is being made has taken what is queued, or failed. */
@@ -46,7 +46,7 @@ export class Peer {
    */
   send(frame: Buffer): Promise<void> | undefined {
     if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
-    else if (this.#queued + frame.length <= LONGEST_FRAME) {
+    else if (this.#queued + frame.length <= MAX_FRAME_SIZE) {
       this.#queue.push(frame)
       this.#queued += frame.length
     }
@@ -145,7 +145,7 @@ export class Peer {
 
   /** The connection ended: the other mailbox is gone, or gave up this one connection. */
   #broke(): void {
-    if (this.#clock.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
+    if (this.#clock.now() - this.#connectedAt > MAX_PAUSE) this.#failures = 0
     // What was never written is sent over a new connection, but only over one: its owner may be dead.
     if (this.#failures > 0) this.#lose()
     if (this.#watchers.size === 0 && this.#queue.length === 0) return
@@ -185,14 +185,14 @@ export class Peer {
   }
 
   #connectLater(): void {
-    const pause = Math.min(LONGEST_PAUSE, 2 ** this.#failures)
+    const pause = Math.min(MAX_PAUSE, 2 ** this.#failures)
     this.#pause = this.#clock.after(pause, () => this.#connect(), false)
   }
 
   #mayWrite(frame: Buffer): boolean {
     if (!this.#connected || this.#unread + unitsOf(frame.length) > WINDOW) return false
     // Only where the system's buffers are tiny, or a receiver says that it has read what it has not.
-    return this.#socket!.writableLength <= LONGEST_FRAME
+    return this.#socket!.writableLength <= MAX_FRAME_SIZE
   }
 
   #flush(): void {

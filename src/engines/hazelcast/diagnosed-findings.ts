@@ -3,7 +3,7 @@ import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { Finding } from '../../engine/diagnosis.js'
 import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'
 
-const LEAST_VERSION = 5
+const MIN_VERSION = 5
 
 /** Returns what weakens the promises on a cluster. */
 export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
@@ -26,7 +26,7 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
 
 function versions({ members }: HazelcastFacts): Finding[] {
   const findings: Finding[] = []
-  const old = members.filter(({ version }) => version && Number.parseInt(version, 10) < LEAST_VERSION)
+  const old = members.filter(({ version }) => version && Number.parseInt(version, 10) < MIN_VERSION)
   if (old.length > 0)
     findings.push({
       id: 'version',
@@ -34,7 +34,7 @@ function versions({ members }: HazelcastFacts): Finding[] {
       how:
         `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, which Signalbox ` +
         'is not tested with',
-      fix: `use Hazelcast ${LEAST_VERSION}.0 or later`,
+      fix: `use Hazelcast ${MIN_VERSION}.0 or later`,
     })
   const different = new Set(members.flatMap(({ version }) => version?.replace(/\.\d+$/, '') ?? []))
   if (different.size > 1)

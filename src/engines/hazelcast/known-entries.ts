@@ -2,9 +2,9 @@ import { textOfMark, type TableRecord } from './table-record.js'
 import { stampOf } from './value-entry.js'
 
 /** At most so many entries are kept. */
-const MOST = 1024
+const MAX_ENTRIES = 1024
 /** Longer ones are not kept: characters. */
-const LONGEST = 4096
+const MAX_VALUE_LENGTH = 4096
 
 /**
  * Entries of store keys, as they will be when all that the newest record has pending is carried over. They need not
@@ -55,12 +55,12 @@ export class KnownEntries {
   }
 
   #keep(key: string, text: string | undefined): void {
-    if (text !== undefined && text.length > LONGEST) {
+    if (text !== undefined && text.length > MAX_VALUE_LENGTH) {
       this.#entries.delete(key)
       this.epoch++
       return
     }
-    if (this.#entries.size >= MOST && !this.#entries.has(key)) this.#forget()
+    if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(key)) this.#forget()
     this.#entries.set(key, text)
   }
 

@@ -11,7 +11,7 @@ const ATTEMPT = 25
  * milliseconds.
  */
 const FIRST_WAIT = 1000
-const LONGEST_WAIT = 30_000
+const MAX_WAIT = 30_000
 /**
  * The lease of such a call, which is renewed at once: a lock whose box has died or given up ends soon. Milliseconds.
  */
@@ -212,7 +212,7 @@ export class MemberLocks {
       try {
         await this.#lock(holding, holding.keys[next]!, wait, WAIT_LEASE)
         if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
-        else wait = Math.min(2 * wait, LONGEST_WAIT)
+        else wait = Math.min(2 * wait, MAX_WAIT)
       } catch {
         await pause(this.#clock, false)
       }

@@ -5,7 +5,7 @@ import type { Statements } from './statements.js'
 import { isDurable, textOf, wordsOf, type ServerOperation, type Words } from './words.js'
 
 /** How often a call is sent again that the server undid because of another transaction. */
-const MOST_ATTEMPTS = 50
+const MAX_ATTEMPTS = 50
 /** Rows are needed that have to be locked before. The error names them. */
 const NEEDS_ROWS = 'SB001'
 /** How long the server waits for a row that another transaction holds: milliseconds. */
@@ -87,7 +87,7 @@ export class Calls {
         for (const [index, place] of order.places.entries()) answers[place] = sorted[index]!
         return { answers, told, isNotified: !durable }
       } catch (error) {
-        if (!(error instanceof SqlError) || attempt === MOST_ATTEMPTS || isWithin) throw error
+        if (!(error instanceof SqlError) || attempt === MAX_ATTEMPTS || isWithin) throw error
         if (error.code === NEEDS_ROWS)
           locked = [...new Set([...words.flatMap(({ rows }) => rows), ...locked, ...neededIn(error)])]
         else if (!error.isUndone) throw error

@@ -1,7 +1,7 @@
 import type { Finding } from '../../engine/diagnosis.js'
 import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { PostgresFacts } from './diagnosed-facts.js'
-import { LEAST_SERVER } from './provide-schema.js'
+import { MIN_SERVER } from './provide-schema.js'
 import { SCHEMA_VERSION } from './schema.js'
 
 /** From this on the queue of NOTIFY is not read: a part of its room. */
@@ -32,13 +32,13 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 }
 
 function version({ version: text }: PostgresFacts): Finding[] {
-  if (Number.parseInt(text, 10) >= LEAST_SERVER) return []
+  if (Number.parseInt(text, 10) >= MIN_SERVER) return []
   return [
     {
       id: 'version',
       promises: [],
       how: `the server is PostgreSQL ${text}, on which no box can be opened`,
-      fix: `use PostgreSQL ${LEAST_SERVER} or later`,
+      fix: `use PostgreSQL ${MIN_SERVER} or later`,
     },
   ]
 }

@@ -12,9 +12,9 @@ const GRACE = 50
 /** A test follows when nothing was received for so long: milliseconds. */
 const TEST_INTERVAL = 1500
 /** Maximum number of tests that have to pass after one that has not. */
-const MOST_NEEDED = 15
+const MAX_NEEDED = 15
 /** The server takes messages of less than 8000 bytes. */
-const MOST_BYTES = 7900
+const MAX_BYTES = 7900
 const TEST = 'test'
 
 interface Job {
@@ -155,7 +155,7 @@ export class Hints {
         this.#seenAt = -Infinity
         this.#passed = 0
         // Behind a pooler one now and then arrives by chance.
-        this.#needed = Math.min(2 * this.#needed + 1, MOST_NEEDED)
+        this.#needed = Math.min(2 * this.#needed + 1, MAX_NEEDED)
         if (hasHeard && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
       }
       if (!this.#listening.isClosed) this.#testLater(TEST_INTERVAL)
@@ -204,7 +204,7 @@ export class Hints {
 
 /** What can be sent: a key with a line break in it, or too long a one, can't be. */
 function lineOf(line: string): string {
-  return Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n') ? line : 'missed '
+  return Buffer.byteLength(line) < MAX_BYTES && !line.includes('\n') ? line : 'missed '
 }
 
 function channelOf(session: string): string {

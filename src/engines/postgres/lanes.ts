@@ -8,11 +8,11 @@ import { rowName } from './names.js'
 import { wordsOf, type ServerOperation } from './words.js'
 
 /** Maximum number of operations in one call. */
-const MOST_TOGETHER = 256
+const MAX_BATCH = 256
 /** A transaction elsewhere holds a row for longer than the server waits for it. */
 const ROW_IS_HELD = '55P03'
 /** How long an operation without a wait of its own waits for such a row: milliseconds. */
-const MOST_HELD = 2000
+const MAX_HELD = 2000
 /** How long one attempt waits for it, and how long it is until the next one: milliseconds. */
 const HELD_PATIENCE = 50
 const HELD_PAUSE = 50
@@ -58,14 +58,14 @@ export class Lanes {
     this.#query = query
     this.#clock = clock
     this.#told = told
-    this.#main = new TickBatcher(() => this.#carryOut(this.#main.take(MOST_TOGETHER)))
-    this.#renewals = new TickBatcher(() => this.#carryOut(this.#renewals.take(MOST_TOGETHER)))
+    this.#main = new TickBatcher(() => this.#carryOut(this.#main.take(MAX_BATCH)))
+    this.#renewals = new TickBatcher(() => this.#carryOut(this.#renewals.take(MAX_BATCH)))
   }
 
   /** Rejects with a SqlError. */
   run(operation: ServerOperation): Promise<Json> {
     return new Promise((resolve, reject) => {
-      const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MOST_HELD
+      const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_HELD
       const words = wordsOf(operation)
       const job = { operation, words, until: this.#clock.now() + wait, resolve, reject }
       if (operation.type === 'renew') this.#renewals.add(job)
@@ -176,7 +176,7 @@ export class Lanes {
       this.#held.set(first.name, first)
       await this.#try([first], { waits: true, patience: HELD_PATIENCE })
       const values = [...this.#held.values()].filter(row => row !== first && row.name.startsWith('value'))
-      if (values.length > 0) await this.#try(values.slice(0, MOST_TOGETHER))
+      if (values.length > 0) await this.#try(values.slice(0, MAX_BATCH))
     }
     if (this.#held.size > 0) {
       this.#tryHeldSoon()

@@ -17,12 +17,12 @@ import type { Statements } from './statements.js'
 /** How far the server's clock may be past the time of a decision: milliseconds. */
 const SLACK = 250
 /** Maximum number of limiters in one statement. */
-const MOST_TOGETHER = 256
+const MAX_BATCH = 256
 /** After so many decisions by a state that was out of date, the row is locked while it is decided. */
-const MOST_OUTDATED = 2
-const MOST_ATTEMPTS = 50
+const MAX_OUTDATED = 2
+const MAX_ATTEMPTS = 50
 /** Maximum number of limiters whose state is remembered. */
-const MOST_KEPT = 4096
+const MAX_KEPT = 4096
 
 interface Job {
   readonly request: ReservePermits
@@ -87,15 +87,15 @@ export class Limiters {
   }
 
   async #next(): Promise<void> {
-    const jobs = this.#batcher.take(MOST_TOGETHER)
+    const jobs = this.#batcher.take(MAX_BATCH)
     try {
       const outdated = await this.#attempt(jobs, this.#sql.query)
-      const again = outdated.filter(job => ++job.outdated < MOST_OUTDATED)
-      for (const job of outdated) if (job.outdated >= MOST_OUTDATED) this.#decideLocked(job)
+      const again = outdated.filter(job => ++job.outdated < MAX_OUTDATED)
+      for (const job of outdated) if (job.outdated >= MAX_OUTDATED) this.#decideLocked(job)
       if (again.length > 0) this.#batcher.putBack(again)
     } catch (error) {
       for (const job of jobs) {
-        if (isUndone(error) && ++job.outdated < MOST_ATTEMPTS) this.#decideLocked(job)
+        if (isUndone(error) && ++job.outdated < MAX_ATTEMPTS) this.#decideLocked(job)
         else job.reject(error)
       }
     }
@@ -110,7 +110,7 @@ export class Limiters {
 
   async #locked(job: Job): Promise<void> {
     const { limiter } = job.request
-    for (; job.outdated < MOST_ATTEMPTS; job.outdated++) {
+    for (; job.outdated < MAX_ATTEMPTS; job.outdated++) {
       try {
         const outdated = await this.#sql.transaction(async query => {
           const asked = this.#clock.now()
@@ -128,7 +128,7 @@ export class Limiters {
         }
       }
     }
-    job.reject(new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined))
+    job.reject(new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
   }
 
   /** One attempt. @returns what was decided by a state or a clock that was out of date */
@@ -202,7 +202,7 @@ export class Limiters {
   }
 
   #remember(limiter: string, seen: Seen): void {
-    if (this.#seen.size >= MOST_KEPT) this.#seen.clear()
+    if (this.#seen.size >= MAX_KEPT) this.#seen.clear()
     this.#seen.set(limiter, seen)
   }
 }

@@ -5,11 +5,11 @@ import type { RecordedId } from '../../engine/contract.js'
 export type Kind = 'lock' | 'value' | 'limit'
 
 /** An entry of an index takes no more bytes than this, with room to spare. */
-const MOST_BYTES = 1000
+const MAX_BYTES = 1000
 
 /** The name of the row for a key. A key that is too long for an index is named by its hash. */
 export function rowName(kind: Kind, key: string): string {
-  if (key.length <= MOST_BYTES / 4 || Buffer.byteLength(key) <= MOST_BYTES) return `${kind}/${key}`
+  if (key.length <= MAX_BYTES / 4 || Buffer.byteLength(key) <= MAX_BYTES) return `${kind}/${key}`
   return `${kind}#${createHash('sha256').update(key).digest('hex')}`
 }
 

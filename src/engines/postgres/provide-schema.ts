@@ -5,7 +5,7 @@ import { SCHEMA_VERSION, schemaText } from './schema.js'
 import { statementsOf } from './statements.js'
 
 /** The oldest server that is supported: its major version. */
-export const LEAST_SERVER = 13
+export const MIN_SERVER = 13
 
 /** The server takes no writes. */
 const READ_ONLY = '25006'
@@ -23,9 +23,9 @@ const ABSENT = ['3F000', '42883', '42P01']
  */
 export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
   const server = String(await sql.query('show server_version', []))
-  if (Number.parseInt(server, 10) < LEAST_SERVER)
+  if (Number.parseInt(server, 10) < MIN_SERVER)
     throw new UnavailableError(
-      `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${LEAST_SERVER} or later`,
+      `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${MIN_SERVER} or later`,
       { engine: sql.name },
     )
   const lacking = await withSafePath(sql, async query => {

@@ -97,7 +97,7 @@ function isPlain({ mode, key }: ClaimWords): boolean {
 
 const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
 /** The server stores a time that is past all others as that of this many milliseconds: some 3,000 years. */
-const LONGEST = 1e14
+const MAX_DURATION = 1e14
 /** How long a watcher is notified without a sign of life: milliseconds. */
 export const WATCH_LIFE = 60_000
 /** What is no text to PostgreSQL: NUL, and halves of surrogate pairs. */
@@ -233,5 +233,5 @@ function patient(words: Words, patience: WaitTerms): Words {
 }
 
 function finite(milliseconds: number): number {
-  return Math.min(milliseconds, LONGEST)
+  return Math.min(milliseconds, MAX_DURATION)
 }

@@ -2,7 +2,7 @@ import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { Finding } from '../../engine/diagnosis.js'
 import type { RedisFacts } from './diagnosed-facts.js'
 
-const LEAST_VERSION = 7
+const MIN_VERSION = 7
 
 /**
  * Returns what weakens the promises on one server.
@@ -24,13 +24,13 @@ export function redisFindings(facts: RedisFacts, minReplicas: number): Finding[]
 }
 
 function version({ version: text }: RedisFacts): Finding[] {
-  if (text === undefined || Number.parseInt(text, 10) >= LEAST_VERSION) return []
+  if (text === undefined || Number.parseInt(text, 10) >= MIN_VERSION) return []
   return [
     {
       id: 'version',
       promises: ['P1', 'P13'],
-      how: `the server is Redis ${text}, whose scripts lack guarantees that Redis ${LEAST_VERSION}.0 gives`,
-      fix: `use Redis ${LEAST_VERSION}.0 or later`,
+      how: `the server is Redis ${text}, whose scripts lack guarantees that Redis ${MIN_VERSION}.0 gives`,
+      fix: `use Redis ${MIN_VERSION}.0 or later`,
     },
   ]
 }

@@ -20,7 +20,7 @@ const ALONE_FOR = 20
 /** How long a request outlives its lease in this process's memory, in milliseconds. */
 const REMEMBERED = 5000
 /** So many requests at least come between two looks for those that can be forgotten. */
-const LEAST_SWEPT = 1024
+const MIN_SWEPT = 1024
 /** The pause after an answer was lost until all waiters look, in milliseconds. */
 const LOST_PAUSE = 100
 
@@ -51,7 +51,7 @@ export class OwnRequests {
   readonly #parts: OwnRequestsParts
   readonly #freed: FreedChannels
   readonly #own = new Map<string, Own>()
-  #sweepAt = LEAST_SWEPT
+  #sweepAt = MIN_SWEPT
   /** The channels on which messages about them come, and those of them that are subscribed by now. */
   readonly #channels = new Set<string>()
   readonly #subscribed = new Set<string>()
@@ -191,7 +191,7 @@ export class OwnRequests {
     if (this.#own.size < this.#sweepAt) return
     const now = this.#parts.clock.now()
     for (const [id, { until }] of this.#own) if (until < now) this.#forget(id)
-    this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#own.size)
+    this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#own.size)
   }
 
   #prolong({ id }: LockRequest, lease: number): void {

@@ -16,7 +16,7 @@ import type { Replicas } from './replicas.js'
  * for a moment only, and works on one call while this process continues with what another has brought: with all in one,
  * each of the two would wait for the other.
  */
-const MOST_OPERATIONS = 16
+const MAX_OPERATIONS = 16
 
 /** What calls are made of. */
 export interface ScriptCallsParts {
@@ -82,7 +82,7 @@ export class ScriptCalls {
     const queue: Queue = {
       group,
       pending: new TickBatcher<Pending>(
-        () => void this.#call(queue, queue.pending.take(MOST_OPERATIONS)),
+        () => void this.#call(queue, queue.pending.take(MAX_OPERATIONS)),
         send => this.#defer(queue, send),
       ),
       inFlight: 0,

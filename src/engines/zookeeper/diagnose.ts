@@ -9,7 +9,7 @@ import { shortDuration } from '../../duration.js'
 import { clockFact, clockFindings, type ClockFacts } from '../../engine/kit/clock-findings.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
-const LEAST_VERSION = [3, 6] as const
+const MIN_VERSION = [3, 6] as const
 /** Milliseconds. */
 const TIMEOUT = 3000
 
@@ -94,7 +94,7 @@ async function lookAtServer(host: string, port: number, isSecure: boolean): Prom
 }
 
 function versionFindings(name: string, version: string, major: number, minor: number): Finding[] {
-  const [leastMajor, leastMinor] = LEAST_VERSION
+  const [leastMajor, leastMinor] = MIN_VERSION
   if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return []
   return [
     {

@@ -18,7 +18,7 @@ export interface Known {
  */
 const KNOWN_FOR = 5000
 /** So many keys are known at the most. */
-const MOST_KNOWN = 4096
+const MAX_KNOWN = 4096
 /** The nodes of deleted keys stay for so long at the least: milliseconds. */
 const DELETED_FOR = 600_000
 
@@ -104,7 +104,7 @@ export class KnownValues {
   }
 
   #keep(key: string, known: Known): void {
-    if (this.#known.size >= MOST_KNOWN) this.#known = new Map()
+    if (this.#known.size >= MAX_KNOWN) this.#known = new Map()
     this.#known.set(key, known)
   }
 }

@@ -30,7 +30,7 @@ export interface ZooKeeperPlace {
 const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
 const DEFAULT_ROOT = '/signalbox'
 const DEFAULT_SESSION_TIMEOUT = 10_000
-const SESSION_TIMEOUT = { least: 1000, most: 3_600_000 }
+const SESSION_TIMEOUT = { min: 1000, max: 3_600_000 }
 const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
 
 /**

@@ -36,10 +36,10 @@ interface CallPermit {
   refund(): unknown
 }
 
-const MOST_RETRIES = 100
-const WAIT_BOUNDS = { least: 0, most: Infinity }
+const MAX_RETRIES = 100
+const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_PAUSE = 3_600_000
-const PAUSE_BOUNDS = { least: 0, most: 366 * 86_400_000 }
+const PAUSE_BOUNDS = { min: 0, max: 366 * 86_400_000 }
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /**
@@ -72,7 +72,7 @@ export function limitFetch<Fetch extends typeof fetch>(
     throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
-  const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MOST_RETRIES)
+  const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MAX_RETRIES)
   const anyMethod = flag('idempotent', options.idempotent, false)
   const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
 

@@ -6,9 +6,9 @@ export interface HeaderFields {
 }
 
 /** A reset above this is a time of the wall clock, in seconds since 1970; below, seconds from now. */
-const LEAST_TIME = 1e9
+const MIN_TIME = 1e9
 /** And above this it is one in milliseconds. */
-const LEAST_MILLISECONDS = 1e12
+const MIN_MILLISECONDS = 1e12
 
 const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
@@ -95,8 +95,8 @@ function separate(headers: HeaderFields, prefix: string, now: number): Quota | u
 
 /** Services differ: seconds from now, a time in seconds, or one in milliseconds. */
 function untilReset(reset: number, now: number): number {
-  if (reset < LEAST_TIME) return reset * 1000
-  return Math.max((reset < LEAST_MILLISECONDS ? reset * 1000 : reset) - now, 0)
+  if (reset < MIN_TIME) return reset * 1000
+  return Math.max((reset < MIN_MILLISECONDS ? reset * 1000 : reset) - now, 0)
 }
 
 /** Some services add the window to it, after a comma or semicolon. */

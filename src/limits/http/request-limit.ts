@@ -60,7 +60,7 @@ const REFUSED = 429
 /** The problem type of the IETF's draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
 /** The least `Retry-After` of a refusal, in seconds. */
-const LEAST_RETRY = 1
+const MIN_RETRY_AFTER = 1
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function judge<Request>(
@@ -100,7 +100,7 @@ function verdictOf({ permit, explanation }: RequestDecision, name: string): Verd
   if (permit) {
     return { fields: explanation ? rateLimitFields(name, explanation.limits) : [], permit }
   }
-  const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
+  const retry = Math.max(seconds(explanation?.readyIn ?? 0), MIN_RETRY_AFTER)
   const fields = explanation ? rateLimitFields(name, refusedBy(explanation, retry)) : []
   return {
     fields: [...fields, ['Retry-After', String(retry)], ['Content-Type', PROBLEM_TYPE]],

@@ -99,7 +99,7 @@ export class LocalWaiters implements PermitGiver, Source {
   /** Notes that the limits have changed. */
   limitsChanged(): void {
     this.counter.limitsChanged?.()
-    this.#queue?.refuseAbove(this.counter.most)
+    this.#queue?.refuseAbove(this.counter.maxPermits)
     this.#queue?.wake()
   }
 
@@ -165,6 +165,6 @@ export class LocalWaiters implements PermitGiver, Source {
   }
 
   #check(n: number): void {
-    whole('n', n, 1, this.counter.most)
+    whole('n', n, 1, this.counter.maxPermits)
   }
 }

@@ -3,7 +3,7 @@ import type { LimitReport } from '../../engine/limits/window.js'
 import type { Times } from './times.js'
 
 /** So many times a turn is put off because of a period that is over by then; the queue looks again anyway. */
-export const MOST_ROUNDS = 8
+export const MAX_ROUNDS = 8
 
 /**
  * Counts the permits that were given, under several limits that hold together, and decides whether more can be given
@@ -30,7 +30,7 @@ export class PermitCounter implements Counter {
     this.#counted = rules.concurrency === Infinity ? 0 : 1
   }
 
-  get most(): number {
+  get maxPermits(): number {
     return Math.min(...this.#rules.windows.map(({ limit }) => limit))
   }
 
@@ -97,7 +97,7 @@ export class PermitCounter implements Counter {
   readyAt(n: number, ahead: number): number {
     let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
     // A later time can be too late for a period that was open before.
-    for (let round = 0; round < MOST_ROUNDS && this.#states.length > 1; round++) {
+    for (let round = 0; round < MAX_ROUNDS && this.#states.length > 1; round++) {
       const next = this.#readyFrom(time, n, 0)
       if (next === time) break
       time = next

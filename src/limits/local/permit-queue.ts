@@ -33,7 +33,7 @@ export interface Source {
 /** By how much a timer can be late without shifting what is evenly spaced, in milliseconds. */
 const LATENESS = 5
 /** How long the wall clock is trusted to run like the other one, in milliseconds. */
-const LONGEST_NAP = 60_000
+const MAX_SLEEP = 60_000
 
 /**
  * Hands out permits to waiters. Each permit is counted at the moment at which it is given. The next waiter gets its
@@ -92,8 +92,8 @@ export class PermitQueue implements CallersOwner<Permit> {
   }
 
   /** Rejects the waiters that want more permits than can ever be given. */
-  refuseAbove(most: number): void {
-    this.#callers.refuseAbove(most)
+  refuseAbove(max: number): void {
+    this.#callers.refuseAbove(max)
   }
 
   /** Rejects all waiters. */
@@ -161,6 +161,6 @@ export class PermitQueue implements CallersOwner<Permit> {
     const { counter, times } = this.#source
     // A release wakes the queue where the permits in use are the reason.
     const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
-    this.#waiters.lookAt(times.readsWall ? Math.min(readyAt, now + LONGEST_NAP) : readyAt, now)
+    this.#waiters.lookAt(times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
   }
 }

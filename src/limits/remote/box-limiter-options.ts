@@ -52,7 +52,7 @@ export interface BoxTerms {
   readonly options: CheckedBoxOptions
   readonly windows: readonly WindowDefinition[]
   /** The most permits that can be given together. */
-  readonly most: number
+  readonly maxPermits: number
   /** How far ahead permits are reserved, in milliseconds. */
   readonly horizon: number
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
@@ -72,8 +72,8 @@ export interface BoxTerms {
 /** Minimum part of the shortest window for which a reserved permit can be used. */
 const HOLD = 0.02
 /** The bounds of that, milliseconds: answers take their time, and no caller needs a longer hold. */
-const LEAST_HOLD = 5
-const MOST_HOLD = 1000
+const MIN_HOLD = 5
+const MAX_HOLD = 1000
 /**
  * Maximum part of a calendar's period for which a permit can be used: none is given in the last part of a
  * period.
@@ -85,18 +85,18 @@ const PART_OF_PERIOD = 0.5
  * in the order in which they asked.
  */
 const AHEAD = 5
-const LEAST_AHEAD = 500
-const MOST_AHEAD = FARTHEST / 2
+const MIN_AHEAD = 500
+const MAX_AHEAD = FARTHEST / 2
 
 const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
-const MOST_SHARES = 1e6
+const MAX_SHARES = 1e6
 /** With a greater number, equal parts of the whole would leave room for one permit more. */
-const MOST_CONCURRENCY = 10_000
+const MAX_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
-  const checked = checkedOptions(options, BOX_NAMES, MOST_CONCURRENCY)
+  const checked = checkedOptions(options, BOX_NAMES, MAX_CONCURRENCY)
   const { batch = 1, onUnavailable = 'error', shares } = options
   return termsFrom({ ...checked, batch, onUnavailable, shares })
 }
@@ -118,7 +118,7 @@ export function keeps(one: BoxTerms, other: BoxTerms): boolean {
 function termsFrom(options: CheckedBoxOptions): BoxTerms {
   const { limits, jitter, queue, concurrency, onUnavailable, shares } = options
   const shortest = Math.min(...limits.map(({ per }) => per))
-  const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
+  const hold = Math.max(Math.min(shortest * HOLD, MAX_HOLD), MIN_HOLD)
   const all = limits.map(limit => ({ ...limit, hold, guard: jitter + hold }))
   // A limit that is given twice counts once.
   const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
@@ -131,16 +131,16 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
     }
   }
   const periods = calendars.map(({ per }) => (per - jitter) * PART_OF_PERIOD)
-  const most = Math.min(...limits.map(({ limit }) => limit))
-  const batch = whole('batch', options.batch, 1, most)
+  const maxPermits = Math.min(...limits.map(({ limit }) => limit))
+  const batch = whole('batch', options.batch, 1, maxPermits)
   if (batch > 1 && limits.some(({ kind }) => kind === 'smooth')) {
     throw new InvalidArgumentError(`batch must be 1 for window 'smooth', not ${batch}`)
   }
   return {
     options,
     windows,
-    most,
-    horizon: Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD),
+    maxPermits,
+    horizon: Math.min(Math.max(shortest * AHEAD, MIN_AHEAD), MAX_AHEAD),
     hold,
     mostHold: Math.max(Math.min(...periods), hold),
     concurrency,
@@ -162,7 +162,7 @@ function shareOf(options: CheckedBoxOptions): Rules | undefined {
     if (shares !== undefined) throw new InvalidArgumentError(`shares needs onUnavailable 'share'`)
     return policy === 'open' ? rulesOf(options) : undefined
   }
-  const parts = whole('shares', shares, 1, MOST_SHARES)
+  const parts = whole('shares', shares, 1, MAX_SHARES)
   return rulesOf({
     ...options,
     limits: limits.map(one => ({ ...one, limit: partOf('limit', one.limit, parts) })),
@@ -170,8 +170,8 @@ function shareOf(options: CheckedBoxOptions): Rules | undefined {
   })
 }
 
-function partOf(what: string, most: number, parts: number): number {
-  const part = Math.floor(most / parts)
+function partOf(what: string, max: number, parts: number): number {
+  const part = Math.floor(max / parts)
   if (part > 0) return part
-  throw new InvalidArgumentError(`shares must be at most ${most}, the ${what}, not ${parts}`)
+  throw new InvalidArgumentError(`shares must be at most ${max}, the ${what}, not ${parts}`)
 }

@@ -8,7 +8,7 @@ import {
   type RefusedEvent,
 } from '../../diagnostics.js'
 import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
-import { checkKey, LONGEST_KEY } from '../../options.js'
+import { checkKey, MAX_KEY_LENGTH } from '../../options.js'
 import { concurrencyKey } from '../../reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
@@ -248,12 +248,12 @@ export class BoxLimiters {
  * @throws InvalidArgumentError
  */
 function checkLength(name: string, key: string | undefined): void {
-  const excess = concurrencyKey(limiterId(name, key)).length - LONGEST_KEY
+  const excess = concurrencyKey(limiterId(name, key)).length - MAX_KEY_LENGTH
   if (excess <= 0) return
   const [what, given] = key === undefined ? ['name', name] : ['key', key]
   throw new InvalidArgumentError(
     `${what} must have at most ${given.length - excess} characters here, not ${given.length}: a limiter's name and key ` +
-      `are kept as one text of at most ${LONGEST_KEY} characters`,
+      `are kept as one text of at most ${MAX_KEY_LENGTH} characters`,
   )
 }
 

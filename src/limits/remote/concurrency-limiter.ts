@@ -9,7 +9,7 @@ import { Permit } from '../permit.js'
 import { aborted, busy, late } from '../refusals.js'
 import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
-import { SHORTEST_WAIT } from './outage.js'
+import { MIN_WAIT } from './outage.js'
 import type { ReservationSource } from './reservation-calls.js'
 import { ReservationClient } from './reservation-client.js'
 
@@ -68,7 +68,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    whole('n', n, 1, this.#terms.most)
+    whole('n', n, 1, this.#terms.maxPermits)
     const { wait, signal, priority } = termsOf(options)
     if (this.#closed) throw this.#closed
     if (signal?.aborted) throw aborted(signal, this.#context)
@@ -78,7 +78,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     const deadline = clock.now() + wait
     /** The options for what is left of the wait. */
     const rest = (): Terms => ({
-      wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_WAIT),
+      wait: isTry ? 0 : Math.max(deadline - clock.now(), MIN_WAIT),
       signal,
       priority,
     })
@@ -140,7 +140,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   change(terms: BoxTerms): void {
     this.#terms = terms
-    this.#semaphore.refuseAbove(terms.most)
+    this.#semaphore.refuseAbove(terms.maxPermits)
     this.#remote.change(behind(terms))
   }
 

@@ -101,8 +101,8 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   }
 
   /** Rejects the waiters that will want more permits than the rate limit can ever give. */
-  refuseAbove(most: number): void {
-    this.#callers.refuseAbove(most)
+  refuseAbove(max: number): void {
+    this.#callers.refuseAbove(max)
   }
 
   /** Rejects all waiters. */

@@ -5,7 +5,7 @@ const WHILE = 2000
 /** The hold is longer than the measure by this factor, because the next answer may take a little longer. */
 const MARGIN = 1.15
 /** The permits of an engine that is farther away are over when they come, in milliseconds. */
-const MOST = 2000
+const MAX_HOLD = 2000
 
 /**
  * Measures how long a hold this process needs: for how long a permit must be usable so that its caller gets it in time.
@@ -38,11 +38,11 @@ export class LatencyEstimator {
     return this.#since > -Infinity
   }
 
-  /** Whole milliseconds, so that times keep their exactness. @param most milliseconds. */
-  hold(most = MOST): number {
+  /** Whole milliseconds, so that times keep their exactness. @param max milliseconds. */
+  hold(max = MAX_HOLD): number {
     const repeated = Math.max(this.#before.second, this.#current.second)
     const taken = repeated >= 0 ? repeated : Math.max(this.#before.greatest, this.#current.greatest, 0)
-    return Math.min(Math.ceil(taken * MARGIN), MOST, most)
+    return Math.min(Math.ceil(taken * MARGIN), MAX_HOLD, max)
   }
 }
 

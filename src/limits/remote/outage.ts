@@ -11,7 +11,7 @@ import type { BoxPermits } from './box-permits.js'
 /** Delay before an unreachable engine is asked again, in milliseconds. */
 export const RETRY = 500
 /** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
-export const SHORTEST_WAIT = 0.001
+export const MIN_WAIT = 0.001
 
 /** Notifies the waiters for a permit of this process alone that they must wait for one of the engine. */
 const BACK = new Error('the engine is reachable again')
@@ -74,7 +74,7 @@ export class Outage {
     } catch (error) {
       if (error !== BACK) throw error
       const { wait, ...others } = termsOf(options)
-      const rest = Math.max(now + wait - this.#clock.now(), SHORTEST_WAIT)
+      const rest = Math.max(now + wait - this.#clock.now(), MIN_WAIT)
       return this.#again(n, { ...others, wait: rest })
     }
   }

@@ -65,8 +65,8 @@ export class ReservationCalls {
    * permits that can be used within the time of a call and its answer, because the other processes do not want them. So
    * a process with many callers has what those with few leave.
    */
-  part({ most }: BoxTerms): number {
-    return Math.floor(most / this.#contenders + Math.random())
+  part({ maxPermits }: BoxTerms): number {
+    return Math.floor(maxPermits / this.#contenders + Math.random())
   }
 
   /** @param horizon how far ahead to reserve, in milliseconds. */

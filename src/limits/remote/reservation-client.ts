@@ -159,7 +159,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   change(terms: BoxTerms): void {
     const before = this.#terms
     this.#terms = terms
-    this.#callers.refuseAbove(terms.most)
+    this.#callers.refuseAbove(terms.maxPermits)
     this.#outage.change(terms.share)
     // A permit that is requested again would come after what other processes have reserved.
     if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
@@ -458,7 +458,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   #check(n: number): void {
-    whole('n', n, 1, this.#terms.most)
+    whole('n', n, 1, this.#terms.maxPermits)
   }
 }
 

@@ -58,7 +58,7 @@ export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermit
 }
 
 /** Approximate maximum number of used entries left at the front. */
-const MOST_USED = 64
+const MAX_USED = 64
 
 /**
  * The permits that are reserved for a process and not used yet, in the order of their instants, and those that the
@@ -188,7 +188,7 @@ export class ReservedPermits {
   }
 
   #dropFirst(): void {
-    if (++this.#used < MOST_USED || 2 * this.#used < this.#instants.length) return
+    if (++this.#used < MAX_USED || 2 * this.#used < this.#instants.length) return
     this.#instants = this.#instants.slice(this.#used)
     this.#used = 0
   }

@@ -6,11 +6,11 @@ import type { ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'
 
 /** Maximum number of waiters that one call to the engine asks for, */
-const MOST_UNITS = 1000
+const MAX_UNITS = 1000
 /**
  * and maximum number of full windows of permits. A waiter behind them learns only later that its wait can't be met.
  */
-const MOST_WINDOWS = 8
+const MAX_WINDOWS = 8
 
 /** What a process asks for. */
 export interface WantedUnits {
@@ -56,7 +56,7 @@ function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situatio
       continue
     }
     permits += n
-    if (units.length === MOST_UNITS || permits > MOST_WINDOWS * terms.most) {
+    if (units.length === MAX_UNITS || permits > MAX_WINDOWS * terms.maxPermits) {
       return { units, waiters }
     }
     if (!isTry) ahead += n
@@ -71,7 +71,7 @@ function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situatio
 }
 
 function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
-  const { batch, most } = terms
+  const { batch, maxPermits } = terms
   const waiters: PermitWaiter[] = []
   const held = reserved.permits
   const { first } = reserved
@@ -88,7 +88,7 @@ function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situ
       laterLeft = Math.min(laterLeft, left)
       continue
     }
-    if (wanted + n > MOST_WINDOWS * most) break
+    if (wanted + n > MAX_WINDOWS * maxPermits) break
     wanted += n
     greatest = Math.max(greatest, n)
     if (!isTry) onlyTries = false
@@ -98,7 +98,7 @@ function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situ
   // Each unit has room for any of the waiters.
   const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
   const beyondPart = { ...unit, within: onlyTries ? 0 : hold }
-  const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
+  const count = Math.min(Math.ceil(wanted / size), MAX_UNITS)
   const unitAt = (_: unknown, index: number): Unit =>
     held + (index + 1) * size > Math.max(part, size) ? beyondPart : unit
   return { units: Array.from({ length: count }, unitAt), waiters }
@@ -115,7 +115,7 @@ export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation)
   for (const [n, { earliest }] of reserved.lastOfSizes()) {
     // An answer may take longer than such a unit would gain.
     const within = earliest - hold - now
-    const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
+    const count = Math.min(sizes.get(n)!, MAX_UNITS - units.length)
     const unit = { n, more: 0, within }
     if (within > 0) units.push(...Array.from({ length: count }, () => unit))
   }

@@ -10,7 +10,7 @@ const BEGUN = 0
 const ENDS = 1
 
 /** A shorter wait could be lost in rounding, in milliseconds. */
-const SHORTEST_WAIT = 0.001
+const MIN_WAIT = 0.001
 
 /** A period as the threads have begun it. */
 interface BegunPeriod extends Period {
@@ -103,7 +103,7 @@ export class SharedCalendar extends SharedWindow {
 
   /** @param wall a time of the wall clock that is still to come. */
   #clockTime(wall: number): number {
-    return this.#now + Math.max(wall - this.#wall, SHORTEST_WAIT)
+    return this.#now + Math.max(wall - this.#wall, MIN_WAIT)
   }
 
   #current(): BegunPeriod {

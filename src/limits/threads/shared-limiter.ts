@@ -30,7 +30,7 @@ export interface SharedLimiterHandle {
 }
 
 /** The greatest limit: each permit takes eight bytes of shared memory. */
-const MOST_SHARED = 1_000_000
+const MAX_SHARED = 1_000_000
 
 /**
  * A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. A pause holds
@@ -106,9 +106,9 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { limits, jitter } = checkedOptions(options, ['jitter', 'queue'])
   for (const { limit } of limits) {
-    if (limit > MOST_SHARED) {
+    if (limit > MAX_SHARED) {
       throw new InvalidArgumentError(
-        `limit must be at most ${MOST_SHARED} for a limiter that threads share, not ${limit}`,
+        `limit must be at most ${MAX_SHARED} for a limiter that threads share, not ${limit}`,
       )
     }
   }

@@ -7,7 +7,7 @@ import { SharedSmooth } from './shared-smooth.js'
 import type { SharedWindow } from './shared-window.js'
 import type { LimitReport } from '../../engine/limits/window.js'
 import type { Counter, Rules, Taken } from '../counter.js'
-import { MOST_ROUNDS } from '../local/permit-counter.js'
+import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
@@ -28,7 +28,7 @@ export class SharedPermitCounter implements Counter {
   readonly running = 0
   readonly full = false
   readonly blank = false
-  readonly most: number
+  readonly maxPermits: number
   /** The number of the first grant of the last take. */
   mark = 0
   readonly #rules: Rules
@@ -67,7 +67,7 @@ export class SharedPermitCounter implements Counter {
         : new SharedSliding(window.limit, memory, reader)
     })
     this.#noted = this.#windows.filter((_, index) => windows[index]!.kind !== 'sliding')
-    this.most = Math.min(...windows.map(({ limit }) => limit))
+    this.maxPermits = Math.min(...windows.map(({ limit }) => limit))
   }
 
   get paused(): boolean {
@@ -189,7 +189,7 @@ export class SharedPermitCounter implements Counter {
 
   /** A later time can be too late for a period that was open before. */
   #openFrom(time: number): number {
-    for (let round = 0; round < MOST_ROUNDS && this.#noted.length > 0; round++) {
+    for (let round = 0; round < MAX_ROUNDS && this.#noted.length > 0; round++) {
       const next = this.#noted.reduce((from, window) => window.openFrom(from), time)
       if (next === time) break
       time = next

@@ -171,7 +171,7 @@ export class SharedRing {
   refund(grant: number, n: number, time: number, old: number): void {
     const ticks = this.ticks(time)
     let left = n
-    for (let step = 0; step < MOST_MOVED; step++) {
+    for (let step = 0; step < MAX_MOVED; step++) {
       const next = (grant + step) | 0
       // Other threads may claim more meanwhile, and move up the grant that is looked for.
       if (next === this.head) return
@@ -188,9 +188,9 @@ export class SharedRing {
   #moveUp(free: number, old: number): void {
     const { head } = this
     const above = (head - 1 - free) | 0
-    const first = above < MOST_MOVED / 2 ? (head - 1) | 0 : free
+    const first = above < MAX_MOVED / 2 ? (head - 1) | 0 : free
     let place = first
-    for (let step = 0; step <= MOST_MOVED; step++) {
+    for (let step = 0; step <= MAX_MOVED; step++) {
       const grant = (first - step) | 0
       const ticks = this.#ticksOf(grant)
       if (ticks === FREE) continue
@@ -243,4 +243,4 @@ const TICKS = 16_384
 /** Ticks of a grant that was given back. They count as a time too long ago for any thread to have stamped it. */
 const FREE = 1
 /** So many slots are looked at for one refund, because the event loop stands still for it. */
-const MOST_MOVED = 10_000
+const MAX_MOVED = 10_000

@@ -18,7 +18,7 @@ const HEAD_MASK = 2 ** 21 - 1
  */
 const FINEST = 17
 /** The most parts of a window, which is as far ahead as a word can say. */
-const LONGEST = 40
+const MAX_PART_BITS = 40
 
 /**
  * Permits evenly spaced, with the bound of the sliding window in addition. The ring shows when the next one may come:
@@ -44,7 +44,7 @@ export class SharedSmooth extends SharedSliding {
     super(limit, memory, reader)
     this.#words = words
     this.#interval = intervalOf(limit, memory)
-    this.#parts = 2 ** Math.min(FINEST, LONGEST - Math.ceil(Math.log2(memory)))
+    this.#parts = 2 ** Math.min(FINEST, MAX_PART_BITS - Math.ceil(Math.log2(memory)))
   }
 
   override look(head: number, now: number): void {

@@ -29,7 +29,7 @@ const FIRST_PLACE = 8
  */
 const ARRIVAL = 0
 const WANTED = 1
-const MOST = 2
+const MAX_WANTED = 2
 const SEEN = 3
 const PLACE_WORDS = 4
 
@@ -45,7 +45,7 @@ export class ThreadTurns implements Turns {
   #place: number | undefined
   #arrival = 0
   /** The most permits that a caller of this thread has wanted so far. */
-  #most = 1
+  #maxWanted = 1
 
   /**
    * @param memory of `TURNS_BYTES`, zero at first, shared by all threads.
@@ -57,7 +57,7 @@ export class ThreadTurns implements Turns {
   }
 
   arrive(n: number): number {
-    this.#most = Math.max(this.#most, n)
+    this.#maxWanted = Math.max(this.#maxWanted, n)
     // 0 stands for an empty place.
     return (Atomics.add(this.#words, ARRIVALS, 1) + 1) | 0 || this.arrive(n)
   }
@@ -92,7 +92,7 @@ export class ThreadTurns implements Turns {
     for (const place of this.#placesBefore(arrival)) {
       const wanted = Atomics.load(words, place + WANTED)
       const since = (arrival - Atomics.load(words, place + ARRIVAL)) | 0
-      permits += arrival === 0 ? wanted : Math.min(wanted, since * Atomics.load(words, place + MOST))
+      permits += arrival === 0 ? wanted : Math.min(wanted, since * Atomics.load(words, place + MAX_WANTED))
     }
     return permits
   }
@@ -165,7 +165,7 @@ export class ThreadTurns implements Turns {
     this.#place ??= this.#freePlace(arrival)
     if (this.#place === undefined) return
     Atomics.store(words, this.#place + WANTED, permits)
-    Atomics.store(words, this.#place + MOST, this.#most)
+    Atomics.store(words, this.#place + MAX_WANTED, this.#maxWanted)
     Atomics.store(words, this.#place + SEEN, this.#coarseNow())
     // In one step: between two waiters of this thread no other thread may find its place empty.
     Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, arrival)

@@ -20,7 +20,7 @@ const KEPT = 60_000
 /** How long a record is kept that the next call finds on a busy machine, too, in milliseconds. */
 const BRIEFLY = 500
 const WRITERS = 16
-const LONGEST_KEY = 1024
+const MAX_KEY_LENGTH = 1024
 const LARGE = 200_000
 
 /**
@@ -137,7 +137,7 @@ const DEMANDS: readonly Demand[] = [
         'a\u0308',
         '\u{1F682}',
         '%_*?',
-        'x'.repeat(LONGEST_KEY - key.length - 1),
+        'x'.repeat(MAX_KEY_LENGTH - key.length - 1),
       ]
       const texts = ['', ' ', '"\\\'', '\u{1F682}\n\t', 'ä', 'a\u0308', '{}', 'x'.repeat(LARGE)]
       await Promise.all(

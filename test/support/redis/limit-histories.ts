@@ -17,7 +17,7 @@ import { inLanes } from '../lanes.js'
 const STEPS = 60
 
 /** A request has at most twice as many units. */
-const MOST_UNITS = 1000
+const MAX_UNITS = 1000
 
 /** By a clock that the test sets, and without forgetting anything. */
 const SCRIPT = limitScript({
@@ -125,7 +125,7 @@ function randomRequest(
     within: [0, 100, Infinity, Infinity][random.below(4)]!,
   })).flatMap(unit =>
     Array.from(
-      { length: random.below(2) === 0 ? 1 : 1 + random.below(2 * Math.min(most, MOST_UNITS)) },
+      { length: random.below(2) === 0 ? 1 : 1 + random.below(2 * Math.min(most, MAX_UNITS)) },
       () => unit,
     ),
   )

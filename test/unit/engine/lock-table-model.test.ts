@@ -9,7 +9,7 @@ import { NaiveTable } from './naive-table.js'
 
 const KEYS = ['a', 'b', 'c', 'd'] as const
 /** A failure is made smaller for no longer than this, in milliseconds. */
-const MOST_TIME = 20_000
+const MAX_TIME = 20_000
 const SESSIONS = ['s0', 's1', 's2'] as const
 
 /** One step: time continues, then something is asked of the request that `which` points at. */
@@ -244,7 +244,7 @@ describe('the lock table against a naive one', () => {
         const comparison = new Comparison()
         for (const one of steps) comparison.take(one)
       }),
-      { numRuns: 600, interruptAfterTimeLimit: MOST_TIME },
+      { numRuns: 600, interruptAfterTimeLimit: MAX_TIME },
     )
   }, 60_000)
 
@@ -255,7 +255,7 @@ describe('the lock table against a naive one', () => {
         const comparison = new Comparison()
         for (const one of steps) comparison.take(one)
       }),
-      { numRuns: 250, interruptAfterTimeLimit: MOST_TIME },
+      { numRuns: 250, interruptAfterTimeLimit: MAX_TIME },
     )
   }, 60_000)
 })

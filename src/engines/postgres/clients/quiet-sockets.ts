@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net'
 import type { Clock } from '../../../clock.js'
 
 /** How long a connection waits after one that came to nothing: milliseconds, twice as many each time. */
-const SHORTEST_PAUSE = 50
-const LONGEST_PAUSE = 1000
+const MIN_PAUSE = 50
+const MAX_PAUSE = 1000
 
 /** Where a server is reached. */
 export type SocketPlace = { readonly host: string; readonly port: number } | { readonly path: string }
@@ -48,7 +48,7 @@ export class QuietSockets {
 
   async #pause(): Promise<void> {
     if (this.#failures === 0) return
-    const pause = Math.min(SHORTEST_PAUSE * 2 ** (this.#failures - 1), LONGEST_PAUSE)
+    const pause = Math.min(MIN_PAUSE * 2 ** (this.#failures - 1), MAX_PAUSE)
     await new Promise<void>(resolve => this.#clock.after(pause, resolve, false))
   }
 }

@@ -9,7 +9,7 @@ import { redirectionOf } from './redirection.js'
 import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 
 /** So often a command follows a redirection before it fails. */
-const MOST_REDIRECTIONS = 16
+const MAX_REDIRECTIONS = 16
 /** Until a command whose keys are on their way to another node is tried again, in milliseconds. */
 const TRY_AGAIN = 20
 
@@ -72,7 +72,7 @@ export class ClusterLink implements RedisLink {
         return await this.#send(node, commands)
       } catch (error) {
         const redirection = redirectionOf(error, node)
-        if (redirection === undefined || redirections >= MOST_REDIRECTIONS || clock.now() >= deadline)
+        if (redirection === undefined || redirections >= MAX_REDIRECTIONS || clock.now() >= deadline)
           throw error
         if (redirection.kind === 'TRYAGAIN') {
           await pause(TRY_AGAIN, clock)

@@ -5,7 +5,7 @@ import type { LinkParts } from './redis-link.js'
 import { enterOnce, Subscriptions } from './subscriptions.js'
 
 /** So many nodes are tried for a channel before its subscription fails. */
-const MOST_NODES = 5
+const MAX_NODES = 5
 
 /** What subscriptions on a cluster are made of. */
 export interface ClusterSubscriptionsParts extends LinkParts {
@@ -58,7 +58,7 @@ export class ClusterSubscriptions {
   async #enter(channel: string): Promise<void> {
     const { name, topology } = this.#parts
     let failure: unknown
-    for (let tries = 0; tries < MOST_NODES; tries++) {
+    for (let tries = 0; tries < MAX_NODES; tries++) {
       const home = topology.masterOf(channel)
       try {
         if (home === undefined) throw new RedisReplyError('MOVED')

@@ -2,9 +2,9 @@ local call, floor, ceil, abs = redis.call, math.floor, math.ceil, math.abs
 local max, min, format = math.max, math.min, string.format
 local pack, unpack = struct.pack, struct.unpack
 local NEVER, FOREVER = -math.huge, math.huge
-local MOST_EXACT, PARTS = COARSE_MOST_EXACT, COARSE_PARTS
+local MAX_EXACT, PARTS = COARSE_MAX_EXACT, COARSE_PARTS
 local HEAD_FORM, HEAD_LENGTH, NAMERS_LENGTH = '<ddddddddI2', 67, 224
-local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local IN_FORCE, MOST_NAMERS, MOST_FREE = 5000, 16, 1000
-local CONTENDS, MOST_CONTENDERS = 3000, 100
+local FARTHEST, UNEASE, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
+local IN_FORCE, MAX_NAMERS, MAX_FREE = 5000, 16, 1000
+local CONTENDS, MAX_CONTENDERS = 3000, 100
 local plain = #ARGV == 22 and ARGV[5] == '' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'

@@ -26,7 +26,7 @@ local function name(record)
   for _, other in ipairs(namers) do
     if other == session then return end
   end
-  if #namers < MOST_NAMERS then namers[#namers + 1] = session else record.namers = nil end
+  if #namers < MAX_NAMERS then namers[#namers + 1] = session else record.namers = nil end
 end
 
 -- Notes that this session names other limits.
@@ -45,7 +45,7 @@ end
 
 local function begin(record)
   local source = sourceFor(record)
-  record.begun, record.namers = max(state.lastAt, now - LEAST_STEP), {}
+  record.begun, record.namers = max(state.lastAt, now - MIN_STEP), {}
   record.since = source and source.since or record.begun
   if record.kind == 'calendar' then
     record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
@@ -82,7 +82,7 @@ local function decide()
     end
     if known then
       known.days = record.days
-      if endsAt(known) < now then known.begun, known.namers = max(state.lastAt, now - LEAST_STEP), {} end
+      if endsAt(known) < now then known.begun, known.namers = max(state.lastAt, now - MIN_STEP), {} end
     else
       known = record
       begin(known)
@@ -167,7 +167,7 @@ local function decide()
   for _ = 1, returns do
     local n, at, from = amount(), amount(), amount()
     if not repeated then
-      if at < now or at <= firm or newest(at) or #spare == 3 * MOST_FREE then refund(n, at)
+      if at < now or at <= firm or newest(at) or #spare == 3 * MAX_FREE then refund(n, at)
       else
         local place = #spare + 1
         while place > 1 and spare[place - 2] > at do place = place - 3 end
@@ -193,7 +193,7 @@ local function decide()
 
   local function earliest(n, ahead)
     local at = max(now, state.pausedUntil)
-    for _ = 1, MOST_ROUNDS do
+    for _ = 1, MAX_ROUNDS do
       local following = at
       for _, record in ipairs(live) do
         following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead))
@@ -227,7 +227,7 @@ local function decide()
     for other, seenAt in pairs(known) do
       if now - seenAt > CONTENDS then known[other] = nil else count = count + 1 end
     end
-    if count < MOST_CONTENDERS then
+    if count < MAX_CONTENDERS then
       if not known[session] then count = count + 1 end
       known[session] = now
     end

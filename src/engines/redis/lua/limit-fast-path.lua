@@ -11,7 +11,7 @@ if isNoted and not state.records[2] and record.id == ARGV[9] and state.askedAt -
   local instant = now + lead
   if instant - lead < now then instant = instant + abs(instant) * 2 ^ -52 end
   if now >= state.pausedUntil and instant >= log.lastAt and total - record.limit <= log.dropped then
-    local grain = record.limit > MOST_EXACT and memory / PARTS or 0
+    local grain = record.limit > MAX_EXACT and memory / PARTS or 0
     local entries = log.entries
     if instant - log.begunAt <= grain or entries ~= '' and instant == unpack('<d', entries, #entries - 15) then
       log.entries = entries:sub(1, -17) .. pack('<dd', instant, total)

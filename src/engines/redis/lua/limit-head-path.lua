@@ -1,4 +1,4 @@
--- The shortest way: of one sliding limit above MOST_EXACT permits are out so recently that those which are wanted share
+-- The shortest way: of one sliding limit above MAX_EXACT permits are out so recently that those which are wanted share
 -- their entry, as nearly all do where many are given. Nothing but the head is read, and of it time and total are
 -- written again: the entry itself follows with the next write of the whole, which a 2 in front asks for. The whole
 -- expires late enough for any grant that can share the entry. A caller that wants a longer hold than the limit's own is
@@ -7,7 +7,7 @@
 -- The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
 -- dropped, hold, end of the pause, length of the rest, and the rest: the id, and the noted namers between NULs; where
 -- there are too many to note, a star.
-if plain and tonumber(ARGV[11]) > MOST_EXACT then
+if plain and tonumber(ARGV[11]) > MAX_EXACT then
   local rest = HEAD_LENGTH + #ARGV[9]
   local head = call('GETRANGE', KEYS[1], 0, rest - 1 + NAMERS_LENGTH)
   local form = head:byte(1)

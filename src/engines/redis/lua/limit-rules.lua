@@ -118,7 +118,7 @@ local function memoryOf(record) return record.per + record.guard end
 local function endsAt(record)
   return record.namers and #record.namers == 0 and NEVER or record.seen + IN_FORCE
 end
-local function grainOf(record) return record.limit > MOST_EXACT and memoryOf(record) / PARTS or 0 end
+local function grainOf(record) return record.limit > MAX_EXACT and memoryOf(record) / PARTS or 0 end
 local function intervalOf(record, lead) return (memoryOf(record) + lead) / record.limit * (1 + 2 ^ -50) end
 
 function sliding.allows(record, now, n)

@@ -1,7 +1,7 @@
 -- Writes all that is known, for as long as it means anything: so far `rest` milliseconds.
 local head, first = '0', state.records[1]
 -- Of a pause that outlives all counts, no limit is left.
-if first and not state.records[2] and first.kind == 'sliding' and first.limit > MOST_EXACT then
+if first and not state.records[2] and first.kind == 'sliding' and first.limit > MAX_EXACT then
   local grain, log = (first.per + first.guard) / PARTS, first.log
   local from = max(state.pausedUntil, state.askedAt, log.lastAt)
   -- As long as it is certainly in force.

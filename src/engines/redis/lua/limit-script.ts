@@ -53,6 +53,6 @@ local now = time[1] * 1000 + time[2] / 1000`,
 }
 
 function begin(clock: string): string {
-  const constants = { COARSE_MOST_EXACT: COARSE_GRAINS.mostExact, COARSE_PARTS: COARSE_GRAINS.parts }
+  const constants = { COARSE_MAX_EXACT: COARSE_GRAINS.maxExact, COARSE_PARTS: COARSE_GRAINS.parts }
   return `${withConstants(luaFile('limit-begin'), constants)}${clock}`
 }

@@ -20,7 +20,7 @@ export interface ExistingRedisQuorum extends Omit<RedisOptions, 'layout'> {
 }
 
 /** With fewer servers none may be lost. */
-const LEAST_SERVERS = 3
+const MIN_SERVERS = 3
 
 /**
  * The engine of a quorum URL, or over clients that are given.
@@ -71,9 +71,9 @@ function quorumOf(
 function check(name: string, servers: readonly { readonly name: string }[], { layout }: RedisOptions): void {
   // A server that is named twice would have two votes.
   const different = new Set(servers.map(server => server.name))
-  if (servers.length < LEAST_SERVERS || different.size < servers.length)
+  if (servers.length < MIN_SERVERS || different.size < servers.length)
     throw new InvalidArgumentError(
-      `${name} needs at least ${LEAST_SERVERS} different servers, preferably an odd number`,
+      `${name} needs at least ${MIN_SERVERS} different servers, preferably an odd number`,
     )
   if (layout !== 'string')
     throw new InvalidArgumentError(`${name} must have layout 'string', not ${shown(layout)}`)

@@ -27,16 +27,16 @@ export interface VotingEngine {
 
 /** A server's clock may run faster than the clock of this process by this part, and by this many milliseconds. */
 const DRIFT = 0.01
-const LEAST_DRIFT = 2
+const MIN_DRIFT = 2
 
 /** How long a lease is on the servers, so that it does not end there before it ends here. */
 export function leaseOnServer(lease: number): number {
-  return lease * (1 + DRIFT) + LEAST_DRIFT
+  return lease * (1 + DRIFT) + MIN_DRIFT
 }
 
 /** What is left of a lease here when so much of it is left on a server. */
 function leaseHere(left: number): number {
-  return Math.max(0, (left - LEAST_DRIFT) / (1 + DRIFT))
+  return Math.max(0, (left - MIN_DRIFT) / (1 + DRIFT))
 }
 
 /** One of the servers. It may be down when the box is opened, and is tried until it is there. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { OPCODE } from '../../../../packages/zookeeper/src/call.js'
-import { Frames, LONGEST_REPLY } from '../../../../packages/zookeeper/src/frames.js'
+import { Frames, MAX_REPLY_SIZE } from '../../../../packages/zookeeper/src/frames.js'
 import {
   ConnectionLossError,
   ProtocolError,
@@ -66,7 +66,7 @@ class GarblingServer extends ScriptedServer {
       case 1:
         return void socket.write(frame.subarray(0, at))
       case 2:
-        frame.writeInt32BE([-1, LONGEST_REPLY + 1, 2 ** 31 - 1, LONGEST_REPLY][this.#random.below(4)]!, 0)
+        frame.writeInt32BE([-1, MAX_REPLY_SIZE + 1, 2 ** 31 - 1, MAX_REPLY_SIZE][this.#random.below(4)]!, 0)
         return void socket.write(frame)
       case 3:
         return void socket.write(Buffer.concat([frame, frame]))
