@@ -2,12 +2,15 @@ import { CLAIM_WINDOW } from 'signalbox/engine'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import type { EngineFixture } from './fixture.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
 import { halfShare, HotKey } from './hot-key.js'
-import { assertServed, longestStall, pause, queued } from './time.js'
+import { assertServed, locks, longestStall, pause, queued } from './time.js'
 
 /** Round trips to the servers, in milliseconds. */
 const ROUND_TRIPS = [40, 150, 400]
+
+/** A value that takes several packets. */
+const LARGE = 'x'.repeat(10_000)
 
 /** A lease that a far holder keeps, in milliseconds. */
 const LEASE = 10_000
@@ -28,6 +31,23 @@ export function distance(fixture: EngineFixture): void {
           const shares = await hot.shares(4000 + 20 * roundTrip)
           await hot.stop()
           assert.atLeast(shares[0], halfShare(shares))
+        })
+
+        test.alone('works on other keys while near ones share a hot key', async boxes => {
+          const [far, network] = await boxes.overNetwork()
+          const near = await boxes.pair()
+          const hasValues = keepsValues(fixture)
+          if (hasValues) await near[0].store('s').put('large', LARGE)
+          network.slowDown({ way: roundTrip / 2 })
+          const hot = new HotKey(near)
+          await hot.during(500)
+          await far.mutex('cold').run(() => undefined)
+          await locks(far)
+          if (hasValues) {
+            await far.store('s').put('key', 'value')
+            assert.equal((await far.store('s').get('large'))?.value, LARGE)
+          }
+          await hot.stop()
         })
 
         test.alone('is served in order of arrival', async boxes => {
