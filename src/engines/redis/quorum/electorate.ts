@@ -86,12 +86,13 @@ export class Electorate {
   /**
    * Settles as soon as the outcome of what several servers were asked is certain. It does not wait for the others.
    * @param decide returns the outcome, or undefined while it is open.
-   * @param failed returns the error when the outcome stays open.
+   * @param failed returns the error when the outcome stays open, or undefined to wait for the pending servers, whose own
+   * clients end the wait.
    */
   outcome<Answer, Outcome>(
     asked: readonly Promise<Answer>[],
     decide: (state: Answers<Answer>) => Outcome | undefined,
-    failed = (state: Answers<Answer>): Error => this.unclear(state),
+    failed = (state: Answers<Answer>): Error | undefined => this.unclear(state),
   ): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const answers: Answer[] = []
@@ -104,9 +105,10 @@ export class Electorate {
         const pending = asked.length - answers.length - failures.length
         const state = { answers, failures, pending, isLate, isOver }
         const outcome = decide(state)
-        isOpen = outcome === undefined && pending > 0 && !isOver
+        const failure = outcome === undefined && (pending === 0 || isOver) ? failed(state) : undefined
+        isOpen = outcome === undefined && failure === undefined
         if (outcome !== undefined) resolve(outcome)
-        else if (!isOpen) reject(failed(state))
+        else if (failure) reject(failure)
       }
       const answered = (answer: Answer): unknown => answers.push(answer)
       const rejected = (error: unknown): unknown => failures.push(error as Error)
@@ -129,7 +131,7 @@ export class Electorate {
   firstAnswers<Answer>(
     asked: readonly Promise<Answer>[],
     enough: number,
-    failed?: (state: Answers<Answer>) => Error,
+    failed?: (state: Answers<Answer>) => Error | undefined,
   ): Promise<readonly Answer[]> {
     return this.outcome(asked, ({ answers }) => (answers.length >= enough ? answers : undefined), failed)
   }

@@ -53,7 +53,7 @@ export class QuorumOperator {
    */
   async revoke(operation: Revoke): Promise<number> {
     const revoked = this.#electorate.voters.map(voter => voter.submit(operation))
-    return Math.max(...(await this.#electorate.outcome(revoked, this.#allInReach)))
+    return Math.max(...(await this.#electorate.outcome(revoked, this.#allInReach, this.#unclear)))
   }
 
   async #releaseVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
@@ -61,7 +61,11 @@ export class QuorumOperator {
     const released = votes.flatMap((vote, index) =>
       vote ? [voters[index]!.submit({ type: 'forceRelease', key, number: vote.number })] : [],
     )
-    const answers = await this.#electorate.firstAnswers(released, Math.min(majority, released.length))
+    const answers = await this.#electorate.firstAnswers(
+      released,
+      Math.min(majority, released.length),
+      this.#unclear,
+    )
     return answers.includes(true)
   }
 
@@ -72,10 +76,15 @@ export class QuorumOperator {
     const asked = voters.map(async (voter, index) => {
       reports[index] = await voter.reports(inspect)
     })
-    const failed = ({ failures }: Answers<void>): Error => this.#electorate.unreachable(failures)
+    const failed = ({ pending, failures }: Answers<void>): Error | undefined =>
+      pending > 0 ? undefined : this.#electorate.unreachable(failures)
     await this.#electorate.outcome(asked, this.#allInReach, failed)
     return reports
   }
+
+  /** A call of an operator takes several round trips, so a server that is far away has as long as its client gives it. */
+  readonly #unclear = (state: Answers<unknown>): Error | undefined =>
+    state.pending > 0 ? undefined : this.#electorate.unclear(state)
 
   /**
    * The answers of all servers that do not count as unreachable, if these are a majority. Without the answer of a

@@ -23,12 +23,16 @@ function report(id: string, phase: 'held' | 'waiting'): IdentifiedReport {
   }
 }
 
-/** Shows what three servers report; the first one answers when `answer` is called. */
-function inspected(first: readonly IdentifiedReport[], ...others: readonly (readonly IdentifiedReport[])[]) {
+/** Shows what three servers report; the first one, or all, answer when `answer` is called. */
+function inspected(
+  first: readonly IdentifiedReport[],
+  ...others: readonly (readonly IdentifiedReport[] | 'late')[]
+) {
   const clock = new VirtualClock()
   let answer: () => void = () => undefined
   const late = new Promise<void>(resolve => (answer = resolve)).then(() => first)
-  const voters = [late, ...others].map(reports => ({ reports: async () => reports }) as unknown as Voter)
+  const all = [late, ...others.map(other => (other === 'late' ? late : other))]
+  const voters = all.map(reports => ({ reports: async () => reports }) as unknown as Voter)
   const electorate = new Electorate('quorum', voters, new NumberClock(), clock)
   const shown = new QuorumOperator(electorate).inspect({ type: 'inspect', prefix: '' })
   return { clock, answer, shown: shown.then(all => all.map(({ session, phase }) => `${session} ${phase}`)) }
@@ -53,5 +57,17 @@ test('a server that does not answer within a second is left out', async () => {
   await settle()
   clock.advance(20)
   clock.advance(1000)
+  expect(await shown).toEqual(['holder held'])
+})
+
+test('servers that are far away are waited for until they answer or their clients give up', async () => {
+  const holder = [report('holder', 'held')]
+  const { clock, answer, shown } = inspected(holder, 'late', 'late')
+  await settle()
+  clock.advance(20)
+  clock.advance(1000)
+  await settle()
+  clock.advance(1000)
+  answer()
   expect(await shown).toEqual(['holder held'])
 })
