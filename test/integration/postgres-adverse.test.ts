@@ -362,5 +362,12 @@ describe.concurrent('what is damaged', () => {
     await using box = await open(place().url.replace('tester', role))
     await everything(box)
     expect((await box.store('s').get('other'))?.value).toEqual({ value: 1 })
+    await box.mutex('exact').run(
+      async () => {
+        for await (const { holders } of box.inspect('exact'))
+          expect(holders[0]!.expiresIn).toBeGreaterThan(10_000)
+      },
+      { lease: 12_345 },
+    )
   })
 })

@@ -26,7 +26,7 @@ create or replace function signalbox.decide(
   value_of int[], value_roles int[], value_names text[], value_versions bigint[], contents text[],
   mark_of int[], marks uuid[], swept float8[]
 ) returns text
-language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
+language plpgsql set search_path = pg_catalog, pg_temp
 -- One plan for all, by the indexes, whatever the tables had when it was made.
 set plan_cache_mode = force_generic_plan set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -168,5 +168,5 @@ begin
   end if;
   if worn <> '{}' and not within then perform signalbox.move_rows(worn); end if;
   if made > 0 and not within then swept := signalbox.sweep(2 * made + 1, swept); end if;
-  return format('[[%s],[%s],[%s]]', array_to_string(done, ','), rtrim(told, ','), array_to_string(swept, ','));
+  return format('[[%s],[%s],[%s]]', array_to_string(done, ','), rtrim(told, ','), array_to_string(swept::bigint[], ','));
 end $$;

@@ -15,14 +15,14 @@ end $$;
 
 -- The holders and waiters of keys whose names begin so, as JSON. Skips what is damaged.
 create or replace function signalbox.inspect(prefix text, exact boolean) returns text
-language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1 as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   now float8 := signalbox.clock();
 begin
   return (
     select coalesce(json_agg(json_build_array(
         d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1), c.permits, c.most, r.phase, r.number,
-        greatest(now - r.since, 0), r.expires - now
+        greatest(now - r.since, 0)::bigint, ceil(r.expires - now)::bigint
       ) order by d.name, q.place), '[]')::text
       from signalbox.keys k
         join signalbox.data d on d.id = k.id
@@ -121,7 +121,7 @@ end $$;
 create or replace function signalbox.keep_limiters(
   wanted text[], expected bigint[], decided float8, slack float8, contents text[], swept float8[]
 ) returns text
-language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
+language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
@@ -158,7 +158,7 @@ begin
     end if;
   end loop;
   if made > 0 then swept := signalbox.sweep(2 * made + 1, swept); end if;
-  return json_build_array('done', floor(now)::bigint, array_to_json(answers), array_to_json(swept));
+  return json_build_array('done', floor(now)::bigint, array_to_json(answers), array_to_json(swept::bigint[]));
 end $$;
 
 -- The time, and the states of all limiters.

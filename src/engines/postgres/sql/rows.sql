@@ -89,7 +89,7 @@ begin
         end
         where k.name = old.name and k.id = old.id;
     end if;
-    reached[1] := old.due;
+    reached[1] := floor(old.due);
   end loop;
   with old as (
     select r.mark from signalbox.recorded r
@@ -98,7 +98,7 @@ begin
   ), gone as (
     delete from signalbox.recorded r using old o where r.mark = o.mark returning r.until
   )
-  select date_part('epoch', max(g.until)) * 1000 into last from gone g;
+  select floor(date_part('epoch', max(g.until)) * 1000) into last from gone g;
   reached[2] := coalesce(last, since[2]);
   with old as (
     select w.name, w.session from signalbox.watchers w where w.until <= to_timestamp(now / 1000)

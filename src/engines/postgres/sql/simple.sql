@@ -126,7 +126,7 @@ create or replace function signalbox.decide_one(
   session text, host text, pid int, label text, patience int, kind int, name text, id text, following text,
   number bigint, lease float8, life float8, hear float8, its_label text, swept float8[]
 ) returns text
-language plpgsql set search_path = pg_catalog, pg_temp set extra_float_digits = 1
+language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
