@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
+import { withoutSecrets } from '../../src/secrets.js'
 import { Board } from './board/board.js'
 import { systemClock } from './clock.js'
 import { DeadLetterFile } from './dead-letters.js'
@@ -16,9 +17,10 @@ import { Outages } from './outages.js'
 import { checkWritable } from '../output-file.js'
 import { EXIT, exitStatus } from './report/report.js'
 import { findingsText, textReport } from './report/text-report.js'
-import { Run, withoutPassword } from './run.js'
+import { Run } from './run.js'
 import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
+import { reasonOf } from './worker/failure.js'
 
 /**
  * Executes the command line of the tracker and gives its exit status. Standard input may be open still afterwards, so
@@ -38,7 +40,7 @@ export async function trains(args: readonly string[]): Promise<number> {
     return await track(settings)
   } catch (error) {
     const badInput = error instanceof InputError || error instanceof InvalidArgumentError
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`error: ${withoutSecrets(reasonOf(error))}\n`)
     return badInput ? EXIT.badInput : EXIT.brokeOff
   }
 }
@@ -69,7 +71,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
   try {
     if (!(await tracker.claimRun())) {
       throw new InputError(
-        `another run uses ${withoutPassword(settings.engine)}: wait for its end, or name another --engine`,
+        `another run uses ${withoutSecrets(settings.engine)}: wait for its end, or name another --engine`,
       )
     }
     if (settings.watch !== undefined) {
@@ -82,7 +84,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     const run = await Run.prepare(parts)
     const ignoreSignals = stopOnSignals(run)
     output.write(
-      `${source.description}; ${settings.processes} workers on ${withoutPassword(settings.engine)}\n`,
+      `${source.description}; ${settings.processes} workers on ${withoutSecrets(settings.engine)}\n`,
     )
     const report = await run.deliver()
     if (!report) return EXIT.interrupted

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { withoutSecrets } from '../../src/secrets.js'
 import { clonePath } from './clone-path.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
+import { ID_RETENTION } from './run-store.js'
 import type { StoreUse } from './tracker.js'
 import { LOG_LEVELS, type LogLevel } from './log/log.js'
 import type { Limits } from './worker/message-processor.js'
@@ -44,6 +46,9 @@ const BUNDLED_FEED = join(clonePath, 'apps/trains/data/caltrain-gtfs')
 
 /** Below this wait for locks, in milliseconds, messages don't share locks. */
 const SHORT_WAIT = 1000
+
+/** The longest duration of an option, in milliseconds: a message may be delivered again after it. */
+const LONGEST = ID_RETENTION / 2
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -123,12 +128,12 @@ export function trainsCommand(): Command {
         '--lock-wait <duration>',
         'how long one try queues for the locks; below 1s messages share no locks',
       )
-        .argParser(duration(0, 24 * UNITS['h']!))
+        .argParser(duration(0, LONGEST))
         .default(30_000, '30s'),
     )
     .addOption(
       new Option('--lease <duration>', 'how long locks outlive a worker that has stopped')
-        .argParser(duration(20, 24 * UNITS['h']!))
+        .argParser(duration(20, LONGEST))
         .default(30_000, '30s'),
     )
     .option('--lock-tries <number>', 'tries to get the locks in one attempt', wholeNumber(1, 10_000), 1)
@@ -138,7 +143,7 @@ export function trainsCommand(): Command {
         '--engine-wait <duration>',
         'how long an engine is waited for that is out of reach meanwhile',
       )
-        .argParser(duration(0, 24 * UNITS['h']!))
+        .argParser(duration(0, LONGEST))
         .default(30_000, '30s'),
     )
     .option(
@@ -164,6 +169,7 @@ export function trainsCommand(): Command {
     .option('--unsafe-no-locks', 'leave out locks and version checks, to see the comparison fail')
     .addHelpText('after', STATUSES)
     .allowExcessArguments(false)
+    .configureOutput({ writeErr: text => process.stderr.write(withoutSecrets(text)) })
     .exitOverride()
 }
 

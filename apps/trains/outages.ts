@@ -1,39 +1,42 @@
 import { IndeterminateError, UnavailableError } from 'signalbox'
 import type { Clock } from './clock.js'
 import type { Log } from './log/log.js'
-import { reasonOf } from './worker/failure.js'
+import { reasonOf, RunAbortedError } from './worker/failure.js'
 
-/** How long the engine is left alone between two tries while it is unreachable, in milliseconds. */
+/** Pause between two tries while the engine is unreachable, in milliseconds. */
 const PAUSE = 200
 
-/** Waits while the engine is unreachable, so that a server that is restarted costs time and nothing else. */
+/** Retries what fails because the engine is unreachable, so that a restart of its server only costs time. */
 export class Outages {
-  readonly #patience: number
+  readonly #maxOutage: number
   readonly #log: Log
   readonly #clock: Clock
-  /** When the engine began to be unreachable; undefined while it isn't. */
+  /** When the engine became unreachable; undefined while it is reachable. */
   #since: number | undefined
 
-  /** @param patience how long an engine that is unreachable is waited for, in milliseconds. */
-  constructor(patience: number, log: Log, clock: Clock) {
-    this.#patience = patience
+  /** @param maxOutage how long to wait for an unreachable engine, in milliseconds. */
+  constructor(maxOutage: number, log: Log, clock: Clock) {
+    this.#maxOutage = maxOutage
     this.#log = log
     this.#clock = clock
   }
 
   /**
-   * Retries a task while the engine is unreachable, but not for longer than the patience allows. It may have been
-   * executed although it failed, so doing it twice must be harmless.
-   * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence
-   * throws
+   * Retries a task while the engine is unreachable, for at most `maxOutage`. A try may have been executed although it
+   * failed, so it must be safe to repeat.
+   * @param ping rejects if the engine is unreachable. Without it, the engine counts as unreachable when time is over.
+   * @throws RunAbortedError if the engine is still unreachable then; otherwise what the task throws, at once if it is
+   * another failure.
    */
-  async retryDuringOutage<Result>(task: () => Promise<Result>): Promise<Result> {
+  async retryDuringOutage<Result>(
+    task: () => Promise<Result>,
+    ping: () => Promise<unknown> = () => Promise.reject(new Error('not opened')),
+  ): Promise<Result> {
     let own: number | undefined
     for (;;) {
       try {
         const result = await task()
-        if (this.#since !== undefined) this.#log.info('engine is back')
-        this.#since = undefined
+        this.#reached()
         return result
       } catch (error) {
         if (!isOutage(error)) throw error
@@ -41,11 +44,24 @@ export class Outages {
         own ??= now
         if (this.#since === undefined) this.#log.warn('engine unreachable', { reason: reasonOf(error) })
         this.#since ??= now
-        // What keeps failing by itself while others go through has its own end.
-        if (now - Math.min(own, this.#since) >= this.#patience) throw error
-        await this.#clock.sleep(PAUSE)
+        if (now - Math.min(own, this.#since) < this.#maxOutage) {
+          await this.#clock.sleep(PAUSE)
+          continue
+        }
+        await ping().catch(() => {
+          const what = `the engine was unreachable for ${this.#maxOutage} ms: ${reasonOf(error)}`
+          throw new RunAbortedError(what, { cause: error })
+        })
+        // The engine works, but not for this task: a value may be damaged.
+        this.#reached()
+        throw error
       }
     }
+  }
+
+  #reached(): void {
+    if (this.#since !== undefined) this.#log.info('engine reachable')
+    this.#since = undefined
   }
 }
 

@@ -18,6 +18,8 @@ export interface Progress {
   readonly digest: number
   /** Which of them were given up. */
   readonly givenUp: readonly number[]
+  /** When it was stored, in milliseconds since 1970. */
+  readonly at: number
 }
 
 /** @returns how far the last run on this engine has come; undefined when there was none. */

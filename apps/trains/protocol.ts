@@ -1,6 +1,7 @@
 import type { LogLevel } from './log/log.js'
 import type { Message } from './messages/message.js'
 import type { StoreUse } from './tracker.js'
+import type { WorkerFailure } from './worker/failure.js'
 import type { Limits } from './worker/message-processor.js'
 
 /** What a worker needs to know before its first message. */
@@ -45,8 +46,7 @@ export type FromWorker =
   | { readonly kind: 'holding'; readonly committed: number }
   /** All is done and acknowledged, and the worker ends. `peakMemory`: see PeakMemory. */
   | { readonly kind: 'drained'; readonly peakMemory: number }
-  /** The worker can't continue, and ends. */
-  | { readonly kind: 'failed'; readonly reason: string }
+  | WorkerFailure
 
 /** Messages that are done, each with the event it came to and the bucket of its lock wait: see `Histogram`. */
 export interface Acknowledgement {

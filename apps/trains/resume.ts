@@ -1,9 +1,22 @@
 import { InputError, type TimedMessage } from './input/source.js'
 import type { OnDone } from './supervisor/stream-window.js'
 import type { IdDigest, Progress } from './progress.js'
+import { ID_RETENTION } from './run-store.js'
 
-/** @throws InputError when a run that read `progress.input` can't be resumed with this input. */
-export function checkInput(progress: Progress, input: string): void {
+/**
+ * How long a run can be resumed, in milliseconds. A message after the stored mark may have been committed some time
+ * before the mark was stored.
+ */
+const RESUMABLE = ID_RETENTION - 3_600_000
+
+/** @throws InputError if a run can't be resumed with this input, or not any more. */
+export function checkResumable(progress: Progress, input: string): void {
+  if (Date.now() - progress.at > RESUMABLE) {
+    throw new InputError(
+      '--resume: the run was interrupted more than 23 hours ago, and the store forgets which messages are committed ' +
+        'after 24: start a new run without --resume',
+    )
+  }
   if (progress.input !== input) {
     throw new InputError(
       `--resume must read what the interrupted run read: ${progress.input}; this is: ${input}`,

@@ -1,5 +1,4 @@
 import type { Read } from './messages/message-type.js'
-import type { Outages } from './outages.js'
 import type { MessagesTransaction, TrainStore, TransactionOptions, TransactionResult } from './store.js'
 
 /** A stored value and the run that wrote it. */
@@ -9,6 +8,15 @@ interface Stamped {
 }
 
 /**
+ * How long the store remembers the ids of committed messages, in milliseconds: a message that is delivered again later
+ * would count twice.
+ */
+export const ID_RETENTION = 24 * 3_600_000
+
+/** Retries a task while the engine is unreachable. */
+export type Retry = <Result>(task: () => Promise<Result>) => Promise<Result>
+
+/**
  * The part of a store that one run of the tracker sees, through outages of the engine. Each run starts empty on any
  * engine, independent of what earlier runs left there: their values count as absent, and their message ids as other
  * ids.
@@ -16,21 +24,21 @@ interface Stamped {
 export class RunStore {
   readonly #store: TrainStore
   readonly #run: string
-  readonly #outages: Outages
+  readonly #retry: Retry
 
   /** @param run a name that no other run has. */
-  constructor(store: TrainStore, run: string, outages: Outages) {
+  constructor(store: TrainStore, run: string, retry: Retry) {
     this.#store = store
     this.#run = run
-    this.#outages = outages
+    this.#retry = retry
   }
 
   async get(key: string): Promise<unknown> {
-    return this.#own((await this.#outages.retryDuringOutage(() => this.#store.get(key)))?.value)
+    return this.#own((await this.#retry(() => this.#store.get(key)))?.value)
   }
 
   async put(key: string, value: unknown): Promise<void> {
-    await this.#outages.retryDuringOutage(() => this.#store.put(key, this.#stamped(value)))
+    await this.#retry(() => this.#store.put(key, this.#stamped(value)))
   }
 
   /** As `TrainStore.transaction`. Messages that an attempt committed without an answer are not committed again. */
@@ -39,8 +47,8 @@ export class RunStore {
     change: (transaction: MessagesTransaction) => Promise<Result>,
     { id, ...options }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
-    const own = { ...options, id: id.map(one => this.#ownId(one)) }
-    return this.#outages.retryDuringOutage(() =>
+    const own = { ...options, id: id.map(one => this.#ownId(one)), retention: ID_RETENTION }
+    return this.#retry(() =>
       this.#store.transaction(
         read => {
           const found = new Map<string, Promise<unknown>>()

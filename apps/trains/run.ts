@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { Board, RunState } from './board/board.js'
+import { withoutSecrets } from '../../src/secrets.js'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
 import { locationKey, type LocationCounts } from './domain/location.js'
@@ -18,7 +19,7 @@ import { compareLocations, countsOf } from './report/comparison.js'
 import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
 import { changesOf, Tally } from './report/tally.js'
-import { afterMark, checkInput } from './resume.js'
+import { afterMark, checkResumable } from './resume.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
 import { Kills } from './supervisor/kills.js'
@@ -101,16 +102,16 @@ export class Run {
 
   /**
    * Prepares a run, from nothing or from where the last one on this engine was interrupted.
-   * @throws InputError when the interrupted run read something else; what the engine throws.
+   * @throws InputError when the interrupted run read something else, or is too old; what the engine throws.
    */
   static async prepare(parts: RunParts): Promise<Run> {
     const { settings, source, tracker, deadLetters, log } = parts
     const earlier = settings.resume ? await loadProgress(tracker) : undefined
     if (earlier) {
-      checkInput(earlier, source.description)
+      checkResumable(earlier, source.description)
       log.info('resumed', { run: earlier.run, after: earlier.mark })
     } else {
-      if (settings.resume) log.warn('nothing to resume', { engine: settings.engine })
+      if (settings.resume) log.warn('nothing to resume', { engine: withoutSecrets(settings.engine) })
       deadLetters.clear()
     }
     const run = new Run(parts, earlier)
@@ -145,7 +146,7 @@ export class Run {
     const seconds = (performance.now() - begun) / 1000
     await supervisor.finish()
     const kills = this.#kills.done.length
-    if (kills < settings.kills) this.#parts.log.warn('fewer kills than asked for', { kills })
+    if (kills < settings.kills) this.#parts.log.warn('fewer kills than requested', { kills })
     if (this.#catchingUp()) return undefined
     await this.#saving
     await this.#save()
@@ -228,6 +229,7 @@ export class Run {
       mark: this.#done,
       digest: this.#digest.value,
       givenUp: [...this.#givenUp],
+      at: Date.now(),
     })
   }
 
@@ -259,7 +261,7 @@ export class Run {
     const differences = compareLocations(this.#serial.locations, locations)
     const waits = this.#tally.lockWaits
     return {
-      engine: withoutPassword(settings.engine),
+      engine: withoutSecrets(settings.engine),
       input: source.description,
       processes: settings.processes,
       days: source.days ?? null,
@@ -283,9 +285,4 @@ export class Run {
       peakMemory: this.#memory.end(),
     }
   }
-}
-
-/** An engine's URL as it may be shown. */
-export function withoutPassword(url: string): string {
-  return url.replace(/\/\/([^/@:]*):[^/]*@/, '//$1:***@')
 }

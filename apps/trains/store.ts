@@ -7,6 +7,11 @@ export interface TransactionOptions {
   readonly lease: number
 }
 
+/** As RunStore passes them on: `retention` is how long the store remembers the ids. */
+export interface StoredOptions extends TransactionOptions {
+  readonly retention: number
+}
+
 /** A transaction of several messages. */
 export interface MessagesTransaction extends Transaction {
   /** Whether the message with this id was committed before, and must be skipped. */
@@ -29,6 +34,6 @@ export interface TrainStore {
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
-    options: TransactionOptions,
+    options: StoredOptions,
   ): Promise<TransactionResult<Result>>
 }

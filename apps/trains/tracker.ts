@@ -1,7 +1,7 @@
 import { open, TimedOutError, type Party, type StoreOptions } from 'signalbox'
 import { locationKey } from './domain/location.js'
 import type { Outages } from './outages.js'
-import { RunStore } from './run-store.js'
+import { RunStore, type Retry } from './run-store.js'
 import { unlockedStore } from './unlocked-store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
@@ -68,14 +68,15 @@ export async function openTracker(
   // Handlers take no further locks, so there is no circle to look for.
   const box = await open(engine, { label, detectDeadlocks: false })
   const store = box.store(STORE, USES[use].store)
+  const retry: Retry = task => outages.retryDuringOutage(task, () => box.ping())
   return {
     session: box.session,
-    store: run => new RunStore(use === 'unlocked' ? unlockedStore(store) : store, run, outages),
+    store: run => new RunStore(use === 'unlocked' ? unlockedStore(store) : store, run, retry),
     async claimRun() {
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
         // What an attempt without a reply may hold is free within the wait of the next one.
-        await outages.retryDuringOutage(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
+        await retry(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {
         if (error instanceof TimedOutError) return false
@@ -83,7 +84,7 @@ export async function openTracker(
       }
     },
     async revoke(session) {
-      await outages.retryDuringOutage(() => box.revoke(session))
+      await retry(() => box.revoke(session))
     },
     async locks() {
       const prefix = `${STORE}/${locationKey('')}`

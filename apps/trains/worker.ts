@@ -6,7 +6,7 @@ import { Outages } from './outages.js'
 import { PeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { USES, openTracker, type Tracker } from './tracker.js'
-import { reasonOf } from './worker/failure.js'
+import { workerFailure } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
 
@@ -50,8 +50,7 @@ function send(message: FromWorker): void {
 
 /** Reports to the supervisor why this worker can't continue, and ends it. */
 function fail(error: unknown): void {
-  const failed: FromWorker = { kind: 'failed', reason: reasonOf(error) }
-  process.send?.(failed, undefined, undefined, () => process.exit(1))
+  process.send?.(workerFailure(error), undefined, undefined, () => process.exit(1))
 }
 
 process.on('message', (message: ToWorker) => {

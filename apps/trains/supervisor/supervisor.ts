@@ -227,6 +227,7 @@ export class Supervisor {
       case 'failed':
         this.#parts.log.error('worker failed', { worker: slot.number, reason: message.reason })
         slot.lastFailure = message.reason
+        if (message.abortsRun) this.#fail(new Error(message.reason))
         break
     }
     this.#changed()

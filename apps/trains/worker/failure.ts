@@ -1,11 +1,11 @@
 import { SignalboxError, type ErrorCode } from 'signalbox'
 
 /**
- * What a failed attempt means for its message: `locks`: not all were there in time; `conflict`: a write went round the
- * locks; `engine`: it could not be reached or the grant was lost; `closing`: this process is on its way out;
- * `final`: trying again would fail in the same way.
+ * What a failed attempt means for its message: `locks`: not all were acquired in time; `conflict`: a write bypassed the
+ * locks; `engine`: it was unreachable, or the grant was lost; `ending`: this worker can't continue; `final`: a retry
+ * would fail in the same way.
  */
-export type FailureKind = 'locks' | 'conflict' | 'engine' | 'closing' | 'final'
+export type FailureKind = 'locks' | 'conflict' | 'engine' | 'ending' | 'final'
 
 const KINDS: Readonly<Record<ErrorCode, FailureKind>> = {
   BUSY: 'locks',
@@ -14,18 +14,39 @@ const KINDS: Readonly<Record<ErrorCode, FailureKind>> = {
   UNAVAILABLE: 'engine',
   INDETERMINATE: 'engine',
   LOST: 'engine',
-  CLOSED: 'closing',
-  ABORTED: 'closing',
+  CLOSED: 'ending',
+  ABORTED: 'ending',
   DEADLOCK: 'final',
   INVALID_ARGUMENT: 'final',
 }
 
-/** Judges an error; one that is not of Signalbox is a defect of a message type, and final. */
+/** Aborts the run: to continue without the engine would lose messages. The message ends with what the user can do. */
+export class RunAbortedError extends Error {
+  override readonly name = 'RunAbortedError'
+
+  constructor(what: string, options: ErrorOptions) {
+    super(`${what}; continue with --resume`, options)
+  }
+}
+
+/** Classifies an error. One that is neither of Signalbox nor a RunAbortedError is a bug of a message type, and final. */
 export function failureKind(error: unknown): FailureKind {
+  if (error instanceof RunAbortedError) return 'ending'
   return error instanceof SignalboxError ? KINDS[error.code] : 'final'
 }
 
-/** What an error says, for the log and the dead-letter file. */
+/** What a worker that can't continue reports to its supervisor. It is replaced, unless the failure aborts the run. */
+export interface WorkerFailure {
+  readonly kind: 'failed'
+  readonly reason: string
+  readonly abortsRun: boolean
+}
+
+export function workerFailure(error: unknown): WorkerFailure {
+  return { kind: 'failed', reason: reasonOf(error), abortsRun: error instanceof RunAbortedError }
+}
+
+/** The message of an error, for the log and the dead-letter file. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -4,7 +4,7 @@ import type { Message } from '../messages/message.js'
 import type { Outcome, Read, Transaction } from '../messages/message-type.js'
 import type { MessageRegistry } from '../messages/registry.js'
 import type { RunStore } from '../run-store.js'
-import { failureKind, reasonOf } from './failure.js'
+import { failureKind, reasonOf, RunAbortedError } from './failure.js'
 
 /** How long and how often a message is tried. Durations are milliseconds. */
 export interface Limits {
@@ -43,6 +43,9 @@ const ENGINE_PAUSE = 100
  */
 const LOCK_PAUSE = 100
 
+/** Thrown to end a transaction that finds its message not committed. */
+const NOT_COMMITTED = new Error('not committed')
+
 /** What the tries of one attempt have come to. */
 type Attempt =
   | { readonly settlements: readonly Settlement[] }
@@ -77,7 +80,8 @@ export class MessageProcessor {
   /**
    * Applies messages of one train that follow each other: in one transaction, and if that fails one by one. The messages
    * of a train must not be processed at the same time.
-   * @throws what the store throws when it is closed meanwhile: the rest is then neither applied nor given up.
+   * @throws what the store throws if it is closed meanwhile, and RunAbortedError. The rest is then neither applied nor
+   * dead-lettered.
    */
   async process(run: readonly Message[]): Promise<readonly Settlement[]> {
     if (run.length > 1) {
@@ -95,6 +99,7 @@ export class MessageProcessor {
       const outcome = await this.#attempt([message], attempt, this.#limits.lockTries)
       if (outcome.settlements) return outcome.settlements[0]!
       if (outcome.final || attempt === attempts) {
+        if (!outcome.final && (await this.#isCommitted(message))) return this.#alreadyApplied(message, 0)
         const reason = reasonOf(outcome.failed)
         const { id, train } = message
         this.#log.error(DEAD_LETTERED, { message: id, train, attempts: attempt, reason })
@@ -114,7 +119,7 @@ export class MessageProcessor {
         return { settlements: await this.#apply(run, attempt, lockTry) }
       } catch (error) {
         const kind = failureKind(error)
-        if (kind === 'closing') throw error
+        if (kind === 'ending') throw error
         const about = { message: run[0]!.id, messages: run.length, attempt, lockTry, reason: reasonOf(error) }
         if (kind === 'locks') this.#log.info('not all locks acquired', about)
         else if (kind !== 'final') this.#log.warn(kind === 'engine' ? 'engine failed' : kind, about)
@@ -131,15 +136,23 @@ export class MessageProcessor {
     const { lockWait: wait, lease } = this.#limits
     const begun = this.#clock.now()
     let lockedAt = begun
+    let named: readonly (readonly string[])[] = []
     const outcome = await this.#store.transaction(
-      read => this.#keysOf(run, read),
+      async read => {
+        named = await this.#keysOf(run, read)
+        return [...new Set(named.flat())]
+      },
       async transaction => {
         lockedAt = this.#clock.now()
         const outcomes: (Outcome | undefined)[] = []
         for (const message of run) {
           const { id } = message
           if (this.#log.writes('debug')) this.#log.debug('locks acquired', { message: id, attempt, lockTry })
-          outcomes.push(transaction.committed(id) ? undefined : await this.#handle(message, transaction))
+          if (transaction.committed(id)) outcomes.push(undefined)
+          else {
+            const keys = run.length > 1 ? await this.#keysNow(message, transaction) : named[0]!
+            outcomes.push(this.#handle(message, keys, transaction))
+          }
         }
         return outcomes
       },
@@ -148,33 +161,69 @@ export class MessageProcessor {
     const lockWait = lockedAt - begun
     return run.map((message, index) => {
       const done = outcome.applied ? outcome.result[index] : undefined
-      if (!done) {
-        this.#log.info(ALREADY_APPLIED, { message: message.id, train: message.train })
-        return { event: ALREADY_APPLIED, lockWait }
-      }
+      if (!done) return this.#alreadyApplied(message, lockWait)
       if (this.#log.writes('info')) this.#logOutcome(message, done, this.#clock.now() - lockedAt)
       return { event: done.event, lockWait }
     })
   }
 
-  /** The keys of all messages, that of their train first. */
-  async #keysOf(run: readonly Message[], read: Read): Promise<readonly string[]> {
-    const named = await Promise.all(
-      run.map(async message => this.#registry.typeOf(message).keys(message, read)),
-    )
-    return [...new Set(named.flat())]
+  /**
+   * Whether a message is committed although it failed: by an attempt that got no reply, or by a worker that died before
+   * it acknowledged the message.
+   * @throws RunAbortedError if the store can't be asked.
+   */
+  async #isCommitted(message: Message): Promise<boolean> {
+    const { lease } = this.#limits
+    const train = async (read: Read) => (await this.#keysOf([message], read))[0]!.slice(0, 1)
+    const doNothing = (): never => {
+      throw NOT_COMMITTED
+    }
+    // A worker that died holds the lock of the train until its lease ends.
+    for (let waited = 0; ; waited += LOCK_PAUSE) {
+      try {
+        // Without a wait, because a transaction that waits may share a commit, and so wait for the locks of others.
+        await this.#store.transaction(train, doNothing, { id: [message.id], wait: 0, lease })
+        return true
+      } catch (error) {
+        if (error === NOT_COMMITTED) return false
+        const kind = failureKind(error)
+        if (kind === 'ending') throw error
+        if (kind === 'locks' && waited < lease) {
+          await this.#clock.sleep(LOCK_PAUSE)
+          continue
+        }
+        const what = `can't find out whether message ${message.id} is committed: ${reasonOf(error)}`
+        throw new RunAbortedError(what, { cause: error })
+      }
+    }
   }
 
-  /** Handles a message with the keys that it names itself: alone, it would have no others. */
-  async #handle(message: Message, transaction: Transaction): Promise<Outcome> {
-    const type = this.#registry.typeOf(message)
-    const keys = await type.keys(message, async key => transaction.get(key))
+  #alreadyApplied({ id, train }: Message, lockWait: number): Settlement {
+    this.#log.info(ALREADY_APPLIED, { message: id, train })
+    return { event: ALREADY_APPLIED, lockWait }
+  }
+
+  /**
+   * The keys of each message, as named before the run. Together they suffice for the run: its messages are of one train,
+   * so what a later message finds changed is what an earlier one wrote, under keys that the earlier one named.
+   */
+  #keysOf(run: readonly Message[], read: Read): Promise<readonly (readonly string[])[]> {
+    return Promise.all(run.map(async message => this.#registry.typeOf(message).keys(message, read)))
+  }
+
+  /** The keys of a message after those before it in the run. */
+  async #keysNow(message: Message, transaction: Transaction): Promise<readonly string[]> {
+    return this.#registry.typeOf(message).keys(message, async key => transaction.get(key))
+  }
+
+  /** Restricts a message to its own keys, so that it behaves the same in a run as alone. */
+  #handle(message: Message, keys: readonly string[], transaction: Transaction): Outcome {
     const named = (key: string): string => {
       if (!keys.includes(key))
         throw new Error(`${key} is not a key of the message; its keys are ${keys.join(', ')}`)
       return key
     }
-    return type.handle(message, {
+    return this.#registry.typeOf(message).handle(message, {
       get: key => transaction.get(named(key)),
       put: (key, value) => transaction.put(named(key), value),
       delete: key => transaction.delete(named(key)),

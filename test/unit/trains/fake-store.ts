@@ -1,3 +1,4 @@
+import { UnavailableError } from 'signalbox'
 import { systemClock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import type { Read, Transaction } from '../../../apps/trains/messages/message-type.js'
@@ -16,6 +17,8 @@ export class SharedState {
   readonly ids = new Set<string>()
   /** Committed transactions, by id, in order. */
   readonly commits: string[] = []
+  /** Whether every call fails, as with a server that is down. */
+  isDown = false
 }
 
 /** A transaction over the named keys alone; nothing is written before `commit`. */
@@ -89,6 +92,7 @@ export class FakeStore implements TrainStore {
     change: (transaction: MessagesTransaction) => Promise<Result>,
     { id: ids }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
+    if (this.#state.isDown) throw new UnavailableError('the server is down')
     const named = await keys(async key => (await this.get(key))?.value)
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
@@ -111,7 +115,8 @@ export class FakeStore implements TrainStore {
   }
 }
 
-/** A store as a run sees it, where no outage is waited for. */
+/** A store as a run sees it, which waits for no outage. */
 export function runStore(store: TrainStore, run = 'run'): RunStore {
-  return new RunStore(store, run, new Outages(0, new Log({ write: () => undefined }, 'error'), systemClock))
+  const outages = new Outages(0, new Log({ write: () => undefined }, 'error'), systemClock)
+  return new RunStore(store, run, task => outages.retryDuringOutage(task))
 }

@@ -4,6 +4,7 @@ import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker, ToWorker } from '../../../apps/trains/protocol.js'
 import type { StartWorker, WorkerProcess } from '../../../apps/trains/supervisor/worker-process.js'
 import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
+import { workerFailure } from '../../../apps/trains/worker/failure.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
 import { FakeStore, runStore, type SharedState } from './fake-store.js'
 
@@ -65,7 +66,11 @@ export class FakeWorkers {
             systemClock,
           )
           const limits = { run: 2, atOnce: 8 }
-          worker = new MessageWorker(processor, send, () => end('failed'), limits)
+          const fail = (error: unknown) => {
+            send(workerFailure(error))
+            end('failed')
+          }
+          worker = new MessageWorker(processor, send, fail, limits)
           send({ kind: 'ready', session })
           break
         }

@@ -90,7 +90,7 @@ describe('the command line', () => {
     [['--date', '20260230'], 'a date like 20160704'],
     [['--by', 'town'], 'Allowed choices are stop, station'],
     [['--lease', '2'], 'a duration like 10ms, 5s or 2m'],
-    [['--lease', '1ms'], 'from 20 ms to 86400000 ms'],
+    [['--lease', '1ms'], 'from 20 ms to 43200000 ms'],
     [['--engine', 'redis'], 'a URL such as file:./dir'],
     [['--engine', 'memory:'], "can't share the memory"],
     [['--log-level', 'loud'], 'Allowed choices are error, warn, info, debug'],
@@ -99,6 +99,10 @@ describe('the command line', () => {
     [['--fast'], "unknown option '--fast'"],
     [['feed.zip'], 'too many arguments'],
   ]
+  test('shows no password', () => {
+    expect(refusal('--engine', 'REDIS://me:secret@host')).not.toContain('secret')
+  })
+
   test.each(refused)('refuses %j', (args, complaint) => {
     expect(refusal(...args)).toContain(complaint)
   })

@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import { Outages } from '../../../apps/trains/outages.js'
+import { RunAbortedError } from '../../../apps/trains/worker/failure.js'
 
 /** Outages on a clock that goes on only while they sleep, with what they log. */
-function start(patience: number) {
+function start(maxOutage: number) {
   const events: unknown[] = []
   const time = { now: 0 }
   const clock: Clock = {
@@ -15,7 +16,7 @@ function start(patience: number) {
     },
   }
   const log = new Log({ write: line => events.push((JSON.parse(line) as { event: unknown }).event) }, 'info')
-  return { outages: new Outages(patience, log, clock), time, events }
+  return { outages: new Outages(maxOutage, log, clock), time, events }
 }
 
 /** A task that fails with the errors, one after another, and then is done. */
@@ -33,25 +34,34 @@ const unclear = new IndeterminateError('unclear')
 test('an engine that is unreachable is waited for', async () => {
   const { outages, events } = start(30_000)
   expect(await outages.retryDuringOutage(failing(down, unclear, down))).toBe('done')
-  expect(events).toEqual(['engine unreachable', 'engine is back'])
+  expect(events).toEqual(['engine unreachable', 'engine reachable'])
 })
 
-test('no longer than the patience, and later calls in the same outage not at all', async () => {
+const reachable = async () => 1
+const always = (): Promise<never> => Promise.reject(down)
+
+test('an engine that stays unreachable aborts the run, later calls at once', async () => {
   const { outages, time } = start(1000)
-  const always = (): Promise<never> => Promise.reject(down)
-  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
+  const aborted = /^the engine was unreachable for 1000 ms: down; continue with --resume$/
+  await expect(outages.retryDuringOutage(always, always)).rejects.toThrow(aborted)
   expect(time.now).toBe(1000)
-  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
+  await expect(outages.retryDuringOutage(always, always)).rejects.toThrow(RunAbortedError)
   expect(time.now).toBe(1000)
   await outages.retryDuringOutage(failing())
-  await expect(outages.retryDuringOutage(always)).rejects.toBe(down)
+  await expect(outages.retryDuringOutage(always)).rejects.toThrow(RunAbortedError)
   expect(time.now).toBe(2000)
 })
 
-test('a message that fails alone is given up, too', async () => {
+test('a task that fails on a reachable engine fails by itself', async () => {
+  const { outages, time, events } = start(1000)
+  await expect(outages.retryDuringOutage(always, reachable)).rejects.toBe(down)
+  expect(time.now).toBe(1000)
+  expect(events).toEqual(['engine unreachable', 'engine reachable'])
+})
+
+test('a task that fails while others succeed is retried for as long', async () => {
   const { outages, time } = start(1000)
-  const alone = outages.retryDuringOutage(() => Promise.reject(down))
-  const failed = expect(alone).rejects.toBe(down)
+  const failed = expect(outages.retryDuringOutage(always, reachable)).rejects.toBe(down)
   for (let turn = 0; turn < 100; turn++) {
     await outages.retryDuringOutage(failing())
     await Promise.resolve()

@@ -13,7 +13,6 @@ import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter
 import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
 import { outcome, textReport } from '../../../apps/trains/report/text-report.js'
-import { withoutPassword } from '../../../apps/trains/run.js'
 
 let folder: string
 beforeEach(() => {
@@ -151,14 +150,6 @@ describe('the report as text', () => {
     expect(exitStatus({ ...report, rejected: 1, deadLettered: 1 }, true)).toBe(3)
     expect(exitStatus({ ...report, deadLettered: 1, interrupted: true }, true)).toBe(130)
     expect(exitStatus({ ...report, deadLettered: 1, interrupted: true, matchesSerial: false }, true)).toBe(1)
-  })
-
-  test('shows no password', () => {
-    expect(withoutPassword('redis://me:secret@host:6379/0')).toBe('redis://me:***@host:6379/0')
-    expect(withoutPassword('redis://:secret@host')).toBe('redis://:***@host')
-    expect(withoutPassword('redis://:se@cr:et@host')).toBe('redis://:***@host')
-    expect(withoutPassword('zookeeper://a:1,b:2/app')).toBe('zookeeper://a:1,b:2/app')
-    expect(withoutPassword('file:./a@b:c')).toBe('file:./a@b:c')
   })
 })
 

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
 import { Findings } from '../../../apps/trains/input/findings.js'
 import { InputError, type MessageSource, type TimedMessage } from '../../../apps/trains/input/source.js'
@@ -21,6 +21,7 @@ beforeEach(() => {
   state = new SharedState()
 })
 afterEach(() => {
+  vi.restoreAllMocks()
   rmSync(folder, { recursive: true })
 })
 
@@ -158,6 +159,14 @@ describe('a run', () => {
   })
 })
 
+test('the report shows no password', async () => {
+  for (const engine of ['redis://me:se/cret@host', 'redis://host?password=secret']) {
+    const report = await (await prepare(sourceOf(shuttles(1)), '--engine', engine)).deliver()
+    expect(report?.engine).toMatch(/^redis:/)
+    expect(report?.engine).not.toMatch(/cret/)
+  }
+})
+
 describe('a run that was interrupted', () => {
   test('matches the serial result of what it has done, and is finished by one that resumes it', async () => {
     const messages = shuttles(100)
@@ -197,6 +206,23 @@ describe('a run that was interrupted', () => {
     expect(state.commits).toHaveLength(500)
   })
 
+  test('by a long outage has lost nothing, and is finished by one that resumes it', async () => {
+    const messages = shuttles(100)
+    const run = await prepare(sourceOf(messages))
+    const aborted = expect(run.deliver()).rejects.toThrow(
+      /unreachable for 0 ms: the server is down; continue/,
+    )
+    while (state.commits.length < 150) await turn()
+    state.isDown = true
+    await aborted
+    expect(existsSync(join(folder, 'dead.ndjson'))).toBe(false)
+
+    state.isDown = false
+    const report = await (await prepare(sourceOf(messages), '--resume')).deliver()
+    expect(report).toMatchObject({ ...whole, deadLettered: 0 })
+    expect(state.commits).toHaveLength(500)
+  })
+
   test('is resumed with its own input only', async () => {
     const messages = shuttles(100)
     const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
@@ -210,6 +236,17 @@ describe('a run that was interrupted', () => {
     await expect((await prepare(sourceOf(messages.slice(0, 200)), '--resume')).deliver()).rejects.toThrow(
       'the input ends after 200 messages, but 250 are done already',
     )
+  })
+
+  test('is not resumed after the store has forgotten which messages are committed', async () => {
+    const messages = shuttles(100)
+    const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
+    await stopped.deliver()
+    const now = Date.now()
+    vi.spyOn(Date, 'now').mockReturnValue(now + 24 * 3_600_000)
+    await expect(prepare(sourceOf(messages), '--resume')).rejects.toThrow(/more than 23 hours ago.*new run/)
+    vi.spyOn(Date, 'now').mockReturnValue(now + 22 * 3_600_000)
+    expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
   })
 
   test('is unchanged when its resumption is stopped before it has caught up', async () => {

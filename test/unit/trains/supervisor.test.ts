@@ -306,7 +306,7 @@ describe('a worker that dies', () => {
     const startWorker: StartWorker = events => {
       started.push(started.length)
       setImmediate(() => {
-        events.message({ kind: 'failed', reason: 'the folder is not writable' })
+        events.message({ kind: 'failed', reason: 'the folder is not writable', abortsRun: false })
         events.gone('ended with status 1')
       })
       return { pid: 1, send: () => undefined, kill: () => undefined }

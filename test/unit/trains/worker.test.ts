@@ -1,5 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { BusyError, ClosedError, ConflictError, open, TimedOutError, UnavailableError } from 'signalbox'
+import {
+  BusyError,
+  ClosedError,
+  ConflictError,
+  IndeterminateError,
+  open,
+  TimedOutError,
+  UnavailableError,
+} from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log, type LogLevel } from '../../../apps/trains/log/log.js'
@@ -17,6 +25,7 @@ import {
   type Limits,
   type Settlement,
 } from '../../../apps/trains/worker/message-processor.js'
+import { RunAbortedError } from '../../../apps/trains/worker/failure.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
 import { TrainQueues, type QueueLimits } from '../../../apps/trains/worker/train-queues.js'
 import { FakeStore, runStore, SharedState } from './fake-store.js'
@@ -40,6 +49,32 @@ function failing(...errors: Error[]) {
   }
   return { store, tried }
 }
+
+/** A store that commits its first transaction, throws the given errors, one a transaction, and then works. */
+function committingWithoutReply(...errors: Error[]) {
+  const { store, tried } = failing(...errors)
+  const works = new FakeStore(new SharedState())
+  return {
+    store: {
+      get: key => works.get(key),
+      put: (key, value) => works.put(key, value),
+      delete: key => works.delete(key),
+      async transaction(keys, change, options) {
+        const result = tried.length === 0 ? await works.transaction(keys, change, options) : undefined
+        await store.transaction(
+          async () => ['any'],
+          async () => undefined,
+          options,
+        )
+        return result ?? works.transaction(keys, change, options)
+      },
+    } satisfies TrainStore as TrainStore,
+  }
+}
+
+const refusals = (number: number) => Array.from({ length: number }, () => new BusyError('the lock is held'))
+/** Limits for a number of attempts with one try each. */
+const once = (attempts: number): Limits => ({ ...classic, lockTries: 1, attempts })
 
 /** Applies the message to the store, and returns what was logged. */
 async function process(store: TrainStore, limits = classic, level: LogLevel = 'debug', message = create) {
@@ -89,11 +124,12 @@ describe('a message is tried', () => {
     expect(lines[12]).toMatchObject({ message: 'm1', attempt: 2, lockTry: 2 })
   })
 
-  test('at most lockTries times attempts for its locks, and is then given up with the reason', async () => {
-    const { store, tried } = failing(...Array.from({ length: 100 }, () => new BusyError('the lock is held')))
+  test('at most lockTries times attempts for its locks, and is then dead-lettered with the reason', async () => {
+    const { store, tried } = failing(...Array.from({ length: 30 }, () => new BusyError('the lock is held')))
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'dead-lettered', lockWait: 0, failure: 'the lock is held' })
-    expect(tried).toHaveLength(30)
+    // The last one asks whether the message is committed.
+    expect(tried).toHaveLength(31)
     expect(lines.at(-1)).toMatchObject({
       level: 'error',
       event: 'dead-lettered',
@@ -129,6 +165,35 @@ describe('a message is tried', () => {
   test('no more when the store is closed: it is neither applied nor given up', async () => {
     const { store } = failing(new ClosedError('closed'))
     await expect(process(store)).rejects.toThrow(ClosedError)
+  })
+
+  test('and is not dead-lettered if an attempt without a reply has committed it', async () => {
+    const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(2))
+    const { settlement, events } = await process(store, once(3))
+    expect(settlement).toEqual({ event: 'already applied', lockWait: 0 })
+    expect(events).not.toContain('dead-lettered')
+    expect((await store.get('LOC_A'))?.value).toMatchObject({ created: 1 })
+  })
+
+  test('and is dead-lettered if an attempt without a reply has not committed it', async () => {
+    const { store } = failing(new IndeterminateError('no reply'))
+    const { settlement } = await process(store, once(1))
+    expect(settlement).toMatchObject({ event: 'dead-lettered', failure: 'no reply' })
+    expect(await store.get('LOC_A')).toBeUndefined()
+  })
+
+  test('and aborts the run if the store can not be asked whether it is committed', async () => {
+    const { store } = failing(new IndeterminateError('no reply'), new UnavailableError('damaged'))
+    await expect(process(store, once(1))).rejects.toThrow(
+      "can't find out whether message m1 is committed: damaged; continue with --resume",
+    )
+  })
+
+  test('and the question waits for the lock of a dead worker until its lease ends', async () => {
+    const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(1200))
+    expect((await process(store, once(1))).settlement).toMatchObject({ event: 'already applied' })
+    const { store: held } = failing(new IndeterminateError('no reply'), ...refusals(1300))
+    await expect(process(held, once(1))).rejects.toThrow(RunAbortedError)
   })
 
   test('but a message that was committed before is not applied again', async () => {
@@ -355,7 +420,7 @@ describe('a worker', () => {
 })
 
 describe('stores', () => {
-  const options = { id: ['1'], wait: 0, lease: 1000 }
+  const options = { id: ['1'], wait: 0, lease: 1000, retention: 1000 }
 
   test('a run sees neither values nor IDs of earlier ones', async () => {
     const state = new SharedState()
