@@ -10,7 +10,7 @@ import { safeState } from '../../packages/conformance/src/safe-state.js'
 import { waking } from '../../packages/conformance/src/waking.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
-import { open, UnavailableError } from '../../src/index.js'
+import { diagnose, open, UnavailableError } from '../../src/index.js'
 import { postgres } from '../contract/postgres-fixture.js'
 import { contractParts } from '../contract/suite.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
@@ -71,6 +71,15 @@ contractParts(
   keptIds,
   limits,
 )
+
+test.each(['user', 'order'])('a schema may have the name of the keyword %s', async name => {
+  await owner.query(`${printedSchema(name)}; drop schema "${name}" cascade`)
+  await using box = await open(`${server.url}?signalbox_schema=${name}`)
+  await box.store('s').transaction(['a'], transaction => transaction.put('a', 1))
+  expect((await box.store('s').get('a'))?.value).toBe(1)
+  const { findings } = await diagnose(`${server.url}?signalbox_schema=${name}`)
+  expect(findings.map(({ id }) => id)).not.toContain('no-schema')
+})
 
 describe('the printed schema', () => {
   test('is applied by its owner twice, and changes nothing that is there', async () => {

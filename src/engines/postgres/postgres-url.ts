@@ -105,11 +105,17 @@ export function placeName(place: string, schema: string): string {
 /** @throws InvalidArgumentError when it is no name of a schema */
 export function schemaName(schema: unknown, option = 'schema'): string {
   if (schema === undefined) return DEFAULT_SCHEMA
-  if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
+  if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new InvalidArgumentError(
-      `${option} must be a name of up to 40 small letters, digits and underscores, not ${shown(schema)}`,
+      `${option} must be a name of up to 40 lowercase letters, digits and underscores, ` +
+        `and must not begin with pg_ or a digit, not ${shown(schema)}`,
     )
   return schema
+}
+
+/** A schema in a statement, where its name may also be a keyword of SQL, such as `user`. */
+export function schemaIdentifier(schema: string): string {
+  return schema === DEFAULT_SCHEMA ? schema : `"${schema}"`
 }
 
 /** @throws InvalidArgumentError when the text is not a number from 1 to 65535 */

@@ -1,4 +1,4 @@
-import { schemaName } from './postgres-url.js'
+import { schemaIdentifier, schemaName } from './postgres-url.js'
 import { SAFE_PATH } from './provide-schema.js'
 import { grantsText } from './rights.js'
 import { schemaText } from './schema.js'
@@ -10,6 +10,7 @@ import { schemaText } from './schema.js'
  */
 export function printedSchema(name: string | undefined): string {
   const schema = schemaName(name)
+  const own = schemaIdentifier(schema)
   const grants = `
 The rights for a role of boxes, here named app, when it does not own the schema:
 
@@ -17,8 +18,8 @@ ${grantsText(schema, 'app')}
 
 The rights for a role of people who look at locks and values:
 
-grant usage on schema ${schema} to people;
-grant select on ${schema}.locks, ${schema}.values to people;
+grant usage on schema ${own} to people;
+grant select on ${own}.locks, ${own}.values to people;
 `
   const comments = grants
     .trim()

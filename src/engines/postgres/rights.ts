@@ -1,4 +1,5 @@
 import { arrayText, type Query } from './clients/sql-client.js'
+import { schemaIdentifier } from './postgres-url.js'
 
 /** What the role of a box needs on the tables and the sequence of the schema. */
 const RIGHTS: Readonly<Record<string, readonly string[]>> = {
@@ -11,14 +12,15 @@ const RIGHTS: Readonly<Record<string, readonly string[]>> = {
 
 /** The statements that give a role what a box needs, when another role owns the schema. */
 export function grantsText(schema: string, role: string): string {
+  const own = schemaIdentifier(schema)
   const grants = Object.entries(RIGHTS).map(([object, rights]) => {
     const kind = object === 'ids' ? 'sequence ' : ''
-    return `grant ${rights.join(', ')} on ${kind}${schema}.${object} to ${role};`
+    return `grant ${rights.join(', ')} on ${kind}${own}.${object} to ${role};`
   })
   return [
-    `grant usage on schema ${schema} to ${role};`,
+    `grant usage on schema ${own} to ${role};`,
     ...grants,
-    `grant execute on all functions in schema ${schema} to ${role};`,
+    `grant execute on all functions in schema ${own} to ${role};`,
   ].join('\n')
 }
 

@@ -1,3 +1,4 @@
+import { schemaIdentifier } from './postgres-url.js'
 import { sqlFiles } from './sql-files.js'
 
 /** The version of the schema: a box of another version creates its functions anew, or refuses a newer one. */
@@ -11,5 +12,5 @@ export function schemaText(schema: string): string {
   const version = `
 create or replace function signalbox.version() returns int language sql immutable as 'select ${SCHEMA_VERSION}';
 `
-  return [...sqlFiles(), version].join('\n').replaceAll(/\bsignalbox(?=[.;])/g, schema)
+  return [...sqlFiles(), version].join('\n').replaceAll(/\bsignalbox(?=[.;])/g, schemaIdentifier(schema))
 }

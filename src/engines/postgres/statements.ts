@@ -1,3 +1,5 @@
+import { schemaIdentifier } from './postgres-url.js'
+
 /** What a box sends to the server. */
 export interface Statements {
   readonly decideOne: string
@@ -25,8 +27,8 @@ export interface Statements {
  * has its schema, because the search path can be that of a role or a transaction of the caller's.
  */
 export function statementsOf(schema: string): Statements {
-  const call = (name: string, ...types: readonly Type[]): string =>
-    `select ${schema}.${name}(${casts(types)})`
+  const own = schemaIdentifier(schema)
+  const call = (name: string, ...types: readonly Type[]): string => `select ${own}.${name}(${casts(types)})`
   return {
     decideOne: call(
       'decide_one',
@@ -43,7 +45,7 @@ export function statementsOf(schema: string): Statements {
     look: call('look', 'text[]', 'text[]'),
     inspect: call('inspect', 'text', 'bool'),
     rowsOf: call('rows_of', 'text'),
-    begun: `lock table ${schema}.data in access share mode`,
+    begun: `lock table ${own}.data in access share mode`,
     fence: `${call('fence', 'text[]', 'text', 'text', 'int8')}::pg_catalog.text`,
     prepareValues: `${call('prepare_values', 'text[]')}::pg_catalog.text`,
     tell: `${call('tell', 'text[]', 'text[]')}::pg_catalog.text`,
@@ -51,7 +53,7 @@ export function statementsOf(schema: string): Statements {
     lockLimiter: call('lock_limiter', 'text'),
     keepLimiters: call('keep_limiters', 'text[]', 'int8[]', 'float8', 'float8', 'text[]', 'float8[]'),
     limiters: call('limiters'),
-    version: `select ${schema}.version()::pg_catalog.text`,
+    version: `select ${own}.version()::pg_catalog.text`,
     clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
   }
 }

@@ -147,6 +147,7 @@ test.each([
   ],
   ['postgres://me:secret@db/app?passwrd=secret', 'no use for the parameter "passwrd"'],
   ['postgres://me:secret@db/app?signalbox_schema=A-B', 'signalbox_schema must be a name'],
+  ['postgres://me:secret@db/app?signalbox_schema=pg_locks', 'must not begin with pg_'],
   ['postgres://me:secret@db/app?schema=locks', 'name the schema of Signalbox with signalbox_schema'],
   ['postgres://me:secret@db/app?sslmode=a&sslmode=b', 'twice'],
   [
