@@ -61,10 +61,11 @@ export class SqlError extends Error {
  */
 const ENDING = /^(08|57P0[1245])/
 /**
- * The server or a pooler has made no connection for the statement, so it was not carried out. Poolers have no codes of
- * their own for this: PgBouncer sends 08P01, which it also sends when the server has died under a statement.
+ * The server or a pooler has made no connection for the statement, or has ended an idle one (57P05), so the statement
+ * was not carried out. Poolers have no codes of their own for this: PgBouncer sends 08P01, which it also sends when the
+ * server has died under a statement.
  */
-const REFUSED = /^0800[14]$/
+const REFUSED = /^(0800[14]|57P05)$/
 const NOT_PASSED_ON =
   /login has been failing|query_wait_timeout|client_login_timeout|max_client_conn|failed to connect to remote server/
 /** The client `postgres` has made no connection, or one of the two sides does not take the other's certificate. */

@@ -13,6 +13,7 @@ const failure = (properties: object): Error => Object.assign(new Error('it faile
 test.each([
   ['the server refuses it', { code: '23505' }, '23505', false, false],
   ['the server ends the connection', { code: '57P01' }, '57P01', true, true],
+  ['the server ends an idle connection', { code: '57P05' }, '57P05', false, true],
   ['a pooler ends the connection', { code: '08P01' }, '08P01', true, true],
   ['the server refuses the connection', { code: '57P03' }, '57P03', false, false],
   ['the connection breaks', { code: 'ECONNRESET', syscall: 'read' }, undefined, true, true],
