@@ -101,10 +101,10 @@ const freed = { 'at once': 'at once', lease: 'on lease expiry', 'session timeout
 /** @satisfies {Record<Guarantees['durability'], string>} */
 const kept = {
   none: 'not supported',
-  process: 'until the process exits',
+  process: 'lost when the process exits',
   'process crash': 'survive a process crash',
   'power loss': 'survive a power failure',
-  replication: 'survive where replicated',
+  replication: 'survive if replicated',
 }
 
 /** @type {{ PROMISES: Readonly<Record<import('signalbox').PromiseId, string>> }} */
@@ -138,11 +138,11 @@ function engineOf({ url }) {
  */
 const consequences = {
   P1: 'two clients hold the same lock, for example after a failover or data loss',
-  P2: 'a later token is smaller, after data loss',
+  P2: 'a later grant has a smaller token, after data loss',
   P4: 'a later caller is served first',
   P5: 'a waiter wakes too early, or polls ten times a second',
   P9: 'a stopped or dead process blocks others for longer than its lease',
-  P11: 'a wall clock that is set forward ends a lock early',
+  P11: 'a lock ends early because a wall clock was set forward',
   P13: 'a committed value is lost, or values are not supported',
 }
 
@@ -162,7 +162,7 @@ function brief(boxes) {
       return `| ${consequence(promise)} | ${on} |`
     }),
     '',
-    '| engine | shared within one | locks of a dead process are freed | committed values |',
+    '| engine | shared by callers on the same | locks of a dead process are freed | committed values |',
     '|-|-|-|-|',
     ...plain.map(box => {
       const { name, page } = engineOf(box)
@@ -199,7 +199,7 @@ function whole(boxes) {
 /** @param {readonly Kind[]} boxes */
 function table(boxes) {
   return [
-    '| URL | shared within one | locks of a dead process are freed | committed values | weakened |',
+    '| URL | shared by callers on the same | locks of a dead process are freed | committed values | weakened |',
     '|-|-|-|-|-|',
     ...boxes.map(row),
   ]

@@ -31,6 +31,7 @@ const sidebar = [
     'Rate limits': '/docs/limits',
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',
+    Troubleshooting: '/docs/troubleshooting',
   }),
   group('Engines', {
     Memory: '/docs/memory',

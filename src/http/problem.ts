@@ -9,14 +9,14 @@ export interface ProblemDocument {
   readonly status: number
   readonly detail: string
   readonly code: ErrorCode
-  /** Whether the work was begun: see `SignalboxError.taskBegan`. Absent where that is not known. */
+  /** Whether the work was begun: see `SignalboxError.taskBegan`. Absent if this is not known. */
   readonly taskBegan?: boolean
 }
 
-/** An answer to a request that met an error of Signalbox. */
+/** The HTTP response to a request that failed with an error of Signalbox. */
 export interface Problem {
   readonly status: number
-  /** By name. `Retry-After` where trying again may help, and does nothing twice. */
+  /** By name. Has `Retry-After` if a retry may help and cannot do the work twice. */
   readonly headers: Readonly<Record<string, string>>
   readonly document: ProblemDocument
 }
@@ -24,30 +24,30 @@ export interface Problem {
 /** The media type of a problem document. */
 export const PROBLEM_TYPE = 'application/problem+json'
 
-/** When to try again, in seconds. */
+/** Time after which the client may retry, in seconds. */
 const RETRY_AFTER = '1'
 
 interface Meaning {
   readonly status: number
   readonly detail: string
-  /** Whether trying again may help. */
+  /** Whether a retry may help. */
   readonly retry?: boolean
 }
 
 const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
-  BUSY: { status: 409, detail: 'Another caller is at it.', retry: true },
-  TIMED_OUT: { status: 503, detail: 'Its turn did not come in time.', retry: true },
+  BUSY: { status: 409, detail: 'The resource is busy.', retry: true },
+  TIMED_OUT: { status: 503, detail: 'The request timed out waiting for its turn.', retry: true },
   ABORTED: { status: 503, detail: 'The wait was aborted.' },
-  UNAVAILABLE: { status: 503, detail: 'A service behind this one is out of reach.', retry: true },
-  INDETERMINATE: { status: 504, detail: 'A service behind this one did not answer.' },
-  LOST: { status: 500, detail: 'Its lock was lost while it worked.' },
-  CONFLICT: { status: 409, detail: 'Another caller has changed it meanwhile.', retry: true },
-  CLOSED: { status: 503, detail: 'This server is closing.', retry: true },
-  DEADLOCK: { status: 500, detail: 'It would wait for itself.' },
-  INVALID_ARGUMENT: { status: 500, detail: 'The server is at fault.' },
+  UNAVAILABLE: { status: 503, detail: 'A backend service is unavailable.', retry: true },
+  INDETERMINATE: { status: 504, detail: 'A backend service did not respond.' },
+  LOST: { status: 500, detail: 'The request lost its lock while it was being processed.' },
+  CONFLICT: { status: 409, detail: 'Another request has changed the same data.', retry: true },
+  CLOSED: { status: 503, detail: 'The server is shutting down.', retry: true },
+  DEADLOCK: { status: 500, detail: 'The request would deadlock.' },
+  INVALID_ARGUMENT: { status: 500, detail: 'The server failed to process the request.' },
 }
 
-/** What may have been done, unless the task certainly was not called. */
+/** Errors after which the work may have been done, unless the task was certainly not called. */
 const UNCLEAR: ReadonlySet<ErrorCode> = new Set(['INDETERMINATE', 'LOST'])
 
 /** What an error means for the sender of the request, given the outcome of the task. */
@@ -55,17 +55,17 @@ function meaningOf(error: SignalboxError): Meaning {
   const { code, taskBegan } = error
   const { status, detail, retry = false } = MEANINGS[code]
   if (error instanceof LostError && error.taskEnded)
-    return { status, detail: 'The work was done, but its lock had been lost.' }
+    return { status, detail: 'The work was done, but its lock was lost before it ended.' }
   if (taskBegan === false && UNCLEAR.has(code)) return { status: 503, detail, retry: true }
-  // A conflict has written nothing, so it may be tried again although the task was called.
+  // A conflict has written nothing, so a retry is safe although the task was called.
   if (UNCLEAR.has(code) || (taskBegan === true && code !== 'CONFLICT'))
-    return { status, detail: `${detail} It may have been done.` }
+    return { status, detail: `${detail} The work may have been done.` }
   return { status, detail, retry }
 }
 
 /**
- * Maps an error to an HTTP status and a problem document, for error handlers. Undefined for other errors than
- * Signalbox's.
+ * Maps an error to an HTTP status and a problem document, for error handlers. Returns undefined for errors that are
+ * not Signalbox's.
  *
  * ```ts
  * const problem = problemOf(error)

@@ -2,13 +2,16 @@ import type { Guarantees, Weakness } from '../../guarantees.js'
 
 const OFF_LINUX: Weakness = {
   promise: 'P9',
-  how: 'On macOS a process cannot be proved dead, so its locks are freed when their leases expire.',
+  how:
+    'On macOS, the engine cannot prove that a process is dead, so its locks are freed when their leases ' +
+    'expire.',
 }
 const STOPPED_INSIDE: Weakness = {
   promise: 'P9',
   how:
     'A process that is stopped (not killed) in the middle of a write transaction blocks the database. ' +
-    'Others wait until it continues or dies; after 10 s their operations fail with an UnavailableError.',
+    'Other processes wait until it continues or dies. After 10 s, their operations fail with an ' +
+    'UnavailableError.',
 }
 const NOT_DURABLE: Weakness = {
   promise: 'P13',

@@ -14,10 +14,10 @@ export const memoryGuarantees: Guarantees = {
     {
       promise: 'P2',
       how:
-        'Tokens start from the wall clock when the process starts, so they decrease if the wall clock was ' +
-        'set back between two runs.',
+        'The first token is taken from the wall clock when the process starts. So tokens decrease if the ' +
+        'wall clock was set back between two runs.',
     },
-    { promise: 'P13', how: 'State lives in the process and ends with it.' },
+    { promise: 'P13', how: 'State lives in the process and is lost when it ends.' },
   ],
 }
 

@@ -10,32 +10,32 @@ export const postgresGuarantees: Guarantees = {
     {
       promise: 'P1',
       how:
-        'Grants are committed without waiting for the disk. A server that crashes loses the latest ones, ' +
-        'and a promoted standby lacks those that it had not received. Then two clients can hold the same ' +
-        "lock until the first one's next renewal or commit fails. A primary that keeps running after its " +
-        'standby was promoted still renews its grants, so two clients can hold the same lock for as long ' +
-        'as the first one reaches no other server.',
+        'Grants are committed without waiting for the disk. A server that crashes loses the latest grants, ' +
+        'and a promoted standby lacks the grants that it had not received. Then two clients can hold the ' +
+        "same lock until the first client's next renewal or commit fails. A primary that keeps running " +
+        'after its standby was promoted still renews its grants, so two clients can hold the same lock for ' +
+        'as long as the first client reaches no other server.',
     },
     {
       promise: 'P2',
       how:
-        "Tokens decrease if a server's wall clock was set back and it has also lost grants, as under P1, " +
-        'or deleted the row of a key that nobody used for a minute. They also decrease if a promoted ' +
-        'standby lacks the newest grants and its wall clock is behind their time.',
+        "Tokens decrease if a server's wall clock was set back and the server has also lost grants (see " +
+        'P1) or has deleted the row of a key that was not used for a minute. They also decrease if a ' +
+        'promoted standby lacks the newest grants and its wall clock is behind the time of these grants.',
     },
     {
       promise: 'P5',
       how:
-        'A box that receives no NOTIFY, for example behind a transaction pooler, polls for its turn ten ' +
-        'times a second. A waiter for a key whose last grant is bound to a transaction that outlasts its ' +
-        'release polls twenty times a second.',
+        'A box that receives no NOTIFY, for example behind a transaction pooler, polls ten times a second ' +
+        'while it waits. If a grant is released before the transaction that it is bound to has ended, the ' +
+        'next waiter polls twenty times a second until that transaction ends.',
     },
     {
       promise: 'P11',
       how:
-        "Leases run on the server's wall clock. If it is set forward by more than a lease, locks are " +
-        'freed early, and the holder finds out at its next renewal or commit. If it is set back, the ' +
-        'locks of dead processes are kept longer by that much. A promoted standby brings its own clock.',
+        "Leases are measured by the server's wall clock. If it is set forward by more than a lease, locks " +
+        'are freed early, and the holder finds out at its next renewal or commit. If it is set back, the ' +
+        'locks of dead processes are kept longer by the same amount. A promoted standby uses its own clock.',
     },
     {
       promise: 'P13',

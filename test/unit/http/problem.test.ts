@@ -82,7 +82,7 @@ test.each(
 test('a task that ended although its grant was lost was done', () => {
   const { status, headers, document } = problemOf(lostBeforeEnd(new LostError('lost'), 'paid'))!
   expect([status, headers['Retry-After'], document.taskBegan]).toEqual([500, undefined, true])
-  expect(document.detail).toBe('The work was done, but its lock had been lost.')
+  expect(document.detail).toBe('The work was done, but its lock was lost before it ended.')
 })
 
 test('a document says whether the work was begun', () => {
@@ -94,7 +94,7 @@ test('a document says whether the work was begun', () => {
       type: 'about:blank',
       title: 'Service Unavailable',
       status: 503,
-      detail: 'Its turn did not come in time.',
+      detail: 'The request timed out waiting for its turn.',
       code: 'TIMED_OUT',
       taskBegan: false,
     },
