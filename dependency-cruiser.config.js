@@ -45,7 +45,7 @@ export default {
       'core',
       'Locks know engines by their contract.',
       '^src/core/',
-      '^src/engine/(contract|claim|give-back)\\.ts$',
+      '^src/engine/(contract|claim|retry-until-expired)\\.ts$',
     ),
     wall(
       'store',

@@ -313,7 +313,7 @@ export class Box implements AsyncDisposable {
     const lease = this.#session.keeper.inUse().get(grantName(key, number))
     if (lease) {
       if (tokenOf(number, lease.turn) !== token) return false
-      lease.isTakenAway = true
+      lease.forceReleased = true
     }
     return this.#session.submit({ type: 'forceRelease', key, number })
   }

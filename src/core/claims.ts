@@ -2,19 +2,19 @@ import { conflict, type Claim } from '../engine/claim.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../options.js'
 
-/** Claims that are granted together or not at all: checked, sorted by key, each key once. */
+/** Claims that are granted together or not at all. They are checked, sorted by key, and have each key once. */
 export interface ClaimSet {
   readonly claims: readonly Claim[]
-  /** Equal for equal claim sets, different for different ones. */
+  /** Equal for equal claim sets, and different for different ones. */
   readonly signature: string
-  /** The keys for a message, joined by `, `. */
+  /** The keys for messages, joined by `, `. */
   readonly title: string
 }
 
 const MAX_PERMITS = 2 ** 31 - 1
 
 /**
- * Checks claims and brings them into their one order.
+ * Checks claims, sorts them by key, and removes duplicates.
  * @throws InvalidArgumentError when there is no claim, a key is invalid or has two different claims, or permits are
  * out of range.
  */
@@ -43,15 +43,15 @@ function toSet(claims: readonly Claim[]): ClaimSet {
 }
 
 /**
- * A claim as text. It can be read from left to right in one way only, also when other text follows: every number ends
- * with a character that is not a digit, and the length of the key comes before the key.
+ * Encodes a claim. The encoding is prefix-free, so that joined claims are unambiguous: a character that is not a digit
+ * ends each number, and the length of the key comes before the key.
  */
 function text(claim: Claim): string {
   const permits = claim.mode === 'permits' ? `${claim.permits}/${claim.max}/` : ''
   return `${claim.mode}/${permits}${claim.key.length}:${claim.key}`
 }
 
-/** A copy, so that the caller can't change it afterwards. */
+/** Checks a claim, and copies it, so that the caller can't change it later. */
 function checked(claim: Claim): Claim {
   if (typeof claim !== 'object' || claim === null) {
     throw new InvalidArgumentError(`a claim must be an object with key and mode, not ${shown(claim)}`)
@@ -73,13 +73,13 @@ function checked(claim: Claim): Claim {
   }
 }
 
-function checkPermits(option: string, value: unknown, most: number): void {
-  if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > most) {
-    throw new InvalidArgumentError(`${option} must be a whole number from 1 to ${most}, not ${shown(value)}`)
+function checkPermits(option: string, value: unknown, limit: number): void {
+  if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > limit) {
+    throw new InvalidArgumentError(`${option} must be a whole number from 1 to ${limit}, not ${shown(value)}`)
   }
 }
 
-/** Whether one of the two would have to wait for the other if they were alone on their keys. */
+/** Whether one of two claim sets would have to wait for the other if no others existed. */
 export function conflicting(one: Pick<ClaimSet, 'claims'>, other: Pick<ClaimSet, 'claims'>): boolean {
   for (const a of one.claims) {
     for (const b of other.claims) if (a.key === b.key && conflict(a, b)) return true

@@ -6,9 +6,9 @@ import { sharedClaims, type Claim } from '../engine/claim.js'
 import type { LocalGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 
-/** What one `run` holds while its task runs. A nested run is linked to the run that called it. */
+/** The grant of one `run` while its task runs. The frame of a nested run has the frame of the outer run as parent. */
 class Frame {
-  /** The local queues in which this task, or one that it called, waits, and how many times it waits in each. */
+  /** The local queues in which this task, or a nested one, waits, with the number of its waits in each. */
   readonly waits = new Map<LocalQueue, number>()
 
   constructor(
@@ -17,13 +17,13 @@ class Frame {
     readonly grant: LocalGrant,
   ) {}
 
-  /** What it holds now: a write grant may have been downgraded. */
+  /** The claims that it holds now: a write grant may have been downgraded. */
   get claims(): readonly Claim[] {
     const { claims } = this.set
     return this.grant.lease.downgraded ? sharedClaims(claims) : claims
   }
 
-  /** Whether it still holds its claims: a task may release its grant early, or lose it. */
+  /** Whether it still holds its claims. A task may release its grant early, or lose it. */
   get holds(): boolean {
     return !this.grant.released && !this.grant.lease.loss
   }
@@ -35,19 +35,18 @@ class Frame {
   }
 }
 
-/** One for all boxes: the runtime keeps every storage that was ever entered, and each slows down every promise. */
+/** One storage for all boxes: Node.js keeps each storage that was ever entered, and each slows down every promise. */
 const storage = new AsyncLocalStorage<Frame>()
 
 /**
- * Tracks what each task holds by `run`. So it finds a task that waits for itself, directly
- * or through a cycle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no
- * task, because another task may release it. Permits that several tasks hold are not followed, because the release of
- * any of them may end the wait.
+ * Tracks which grants each task holds by `run`, to detect a task that would wait for itself: directly, or through a
+ * cycle of tasks of this box. It follows exclusive and shared claims. It does not follow grants from `acquire`, because
+ * any task may release them, nor permits that several tasks hold, because the release of any may end the wait.
  */
 export class DeadlockDetector {
   readonly #active = new TransientMap<Frame, true>()
 
-  /** Calls `task` as the holder of the grant. */
+  /** Calls `task`, which holds the grant. */
   async run<T>(set: ClaimSet, grant: LocalGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
     this.#active.set(frame, true)
@@ -58,19 +57,20 @@ export class DeadlockDetector {
     }
   }
 
-  /** Whether the calling task holds anything. */
+  /** Whether the calling task holds a grant. */
   inside(): boolean {
     return this.#held().length > 0
   }
 
-  /** The grant by which the calling task already holds all of these claims, if there is one. */
+  /** Returns the grant by which the calling task holds all of these claims, if there is one. */
   covering(set: ClaimSet): LocalGrant | undefined {
     for (const frame of this.#held()) if (covers(frame.claims, set)) return frame.grant
     return undefined
   }
 
   /**
-   * Calls `wait`, which waits in a local queue, on behalf of the calling task.
+   * Calls `wait`, which waits in `queue` on behalf of the calling task.
+   * @param queues all local queues of the box with waiters.
    * @throws DeadlockError when the task would wait for itself.
    */
   acquire(
@@ -104,7 +104,7 @@ export class DeadlockDetector {
   #held(): readonly Frame[] {
     if (this.#active.size === 0) return NONE
     const frame = storage.getStore()
-    // A task may outlive the run that it was started in, and then holds nothing. Frames of other boxes don't count.
+    // A task may outlive the run that started it, and then holds nothing. Frames of other boxes don't count.
     return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
   }
 
@@ -131,7 +131,7 @@ export class DeadlockDetector {
         if (!own.includes(frame) && frame.holds && conflicting(frame, set))
           for (const other of frame.waits.keys()) add(other)
       }
-      // No request overtakes another, so this one also waits for earlier requests that conflict with it.
+      // A request never overtakes one that it conflicts with, so it also waits for such earlier requests.
       for (const other of queues()) if (other.order < order && conflicting(other.set, set)) add(other)
     }
   }

@@ -6,39 +6,42 @@ import type { LeaseKeeper } from './lease-keeper.js'
 
 /** Proof that the keys are held, as long as `assertHeld()` passes. */
 export interface Grant extends AsyncDisposable {
-  /** The fencing number: greater than that of every earlier grant of these keys. Fits a signed 64-bit column. */
+  /** The fencing token: greater than the token of every earlier grant of these keys. Fits a signed 64-bit column. */
   readonly token: bigint
   /** The keys held. */
   readonly keys: readonly string[]
-  /** Aborts with a LostError when the grant is lost, at its deadline at the latest. */
+  /**
+   * Aborts with a LostError when the grant is lost. In a process that was paused, it aborts only when timers run again;
+   * `assertHeld` is exact.
+   */
   readonly signal: AbortSignal
   /**
-   * Passes while the grant is certainly held. Does no I/O, so it can be called often.
-   * @throws LostError as soon as the deadline has passed, or the grant was taken away or released.
+   * Returns while the grant is certainly held. Does no I/O, so it can be called often.
+   * @throws LostError once the deadline has passed, or the grant was lost or released.
    */
   assertHeld(): void
   /**
-   * Binds the exclusive keys of the grant to a transaction of the caller's own, on an engine that keeps its state in
-   * the same database. From now until that transaction has committed or is gone, no other caller gets these keys. So
-   * what it writes is committed before anything that the next holder writes, also if this process is stopped for
-   * longer than its lease. Call it first in the transaction, and again in each further one.
-   * @param transaction the client that has begun the transaction: of `pg`, of `postgres` or of PGlite.
-   * @throws LostError when the grant is not held any more: roll the transaction back. InvalidArgumentError when the
-   * engine has no such transactions, or the grant has no exclusive key. UnavailableError when the statement fails,
-   * which ends the transaction.
+   * Binds the exclusive keys of the grant to the caller's own transaction, on an engine that keeps its state in the
+   * same database. Until the transaction commits or rolls back, no other caller gets these keys. So the writes of the
+   * transaction are committed before the next holder writes, even if this process is paused for longer than its lease.
+   * Call it first in each transaction.
+   * @param transaction the client that has begun the transaction: from `pg`, `postgres` or PGlite.
+   * @throws LostError when the grant is no longer held: roll the transaction back. InvalidArgumentError when the engine
+   * has no such transactions, or the grant has no exclusive key. UnavailableError when the statement fails, which
+   * aborts the transaction.
    */
   fence(transaction: object): Promise<void>
-  /** Milliseconds for which the grant is still certainly held without a renewal; 0 when it is lost. */
+  /** Returns how long the grant is certainly held without a renewal, in milliseconds; 0 when it is lost. */
   expiresIn(): number
   /**
    * Releases the keys; settles when others can acquire them. A second call does nothing.
-   * @throws LostError when the grant was lost before; the next holder's grant is not touched. UnavailableError or
-   * IndeterminateError when the engine could not be asked; the release is then tried again until the lease is over.
+   * @throws LostError when the grant was already lost; the release does not affect the next holder. UnavailableError or
+   * IndeterminateError when the engine did not confirm the release; it is retried until the lease expires.
    */
   release(): Promise<void>
   /**
-   * Releases at the end of an `await using` block. It never rejects, so the block keeps its result or error. The end of
-   * such a block does not report a loss; `assertHeld()` as its last statement does, and so does `run`.
+   * Releases at the end of an `await using` block. It never rejects, so the block keeps its result or error, and the
+   * loss of the grant is not reported. To report it, call `assertHeld()` as the last statement, or use `run`.
    */
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -46,27 +49,28 @@ export interface Grant extends AsyncDisposable {
 /** A grant that can be downgraded, to admit readers too. */
 export interface WriteGrant extends Grant {
   /**
-   * Turns the write grant into a read grant, with no other writer between. Waiting readers are admitted.
-   * @throws LostError when the grant was lost before; UnavailableError or IndeterminateError from the engine.
+   * Turns the write grant into a read grant; no other writer gets the lock in between. Waiting readers are admitted.
+   * @throws LostError when the grant was already lost; UnavailableError or IndeterminateError from the engine.
    */
   downgrade(): Promise<void>
 }
 
-/** What a grant needs of the local queue that gave it. */
+/** The local queue that created a grant, as far as the grant needs it. */
 export interface GrantOwner {
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
   context(): ErrorContext
   /** Binds the lease of a grant to a transaction. @throws what `Grant.fence` throws */
   fence(grant: LocalGrant, transaction: object): Promise<void>
-  /** Takes a grant back. @throws LostError when it was lost. */
-  takeBack(grant: LocalGrant): Promise<void>
+  /** Called when the user releases the grant. Rejects with a LostError when the grant was lost. */
+  onRelease(grant: LocalGrant): Promise<void>
   downgrade(grant: LocalGrant): Promise<void>
 }
 
 /**
- * The ten bits below the engine's number count the local turns of one engine grant. Numbers are below 2^53:
- * microseconds since 1970 are for two centuries more, ZooKeeper's transactions up to epoch 2^21. So tokens fit 64 bits.
+ * The ten lowest bits of a token count the local turns of one engine grant; the engine's number is above them. Numbers
+ * are below 2^53, so tokens fit 64 bits: microseconds since 1970 reach 2^53 in the year 2255, and ZooKeeper's
+ * transaction IDs in epoch 2^21.
  */
 const TURNS_PER_NUMBER = 1024n
 
@@ -85,10 +89,10 @@ export class LocalGrant implements WriteGrant {
   readonly #owner: GrantOwner
   readonly #number: number
   #controller: AbortController | undefined
-  /** Set when the caller releases it; from then on it proves nothing. */
+  /** Set when its user releases it; from then on `assertHeld` throws. */
   released = false
 
-  /** @param read what was read in the same step, if the request asked for that. */
+  /** @param read the values that the engine read in the same step as the grant, if the request asked for any. */
   constructor(
     owner: GrantOwner,
     readonly lease: Lease,
@@ -116,11 +120,7 @@ export class LocalGrant implements WriteGrant {
       setMaxListeners(0, controller.signal)
       if (this.released) controller.abort(this.#gone())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
-      else {
-        this.lease.onLost = () => {
-          if (!this.released) controller.abort(this.lease.loss)
-        }
-      }
+      else this.lease.onLost = () => controller.abort(this.lease.loss)
     }
     return this.#controller.signal
   }
@@ -136,13 +136,13 @@ export class LocalGrant implements WriteGrant {
     this.assertHeld()
   }
 
-  /** Whether it is still held, as far as this process knows. */
+  /** Whether it is held, as far as this process knows. */
   get isHeld(): boolean {
     return !this.released && !this.#owner.keeper.isLost(this.lease)
   }
 
-  /** Whether its deadline has passed, even if something else has ended it. */
-  get isOver(): boolean {
+  /** Whether its deadline has passed, even if it was lost or released earlier. */
+  get isPastDeadline(): boolean {
     return this.#owner.keeper.left(this.lease) === 0
   }
 
@@ -154,7 +154,7 @@ export class LocalGrant implements WriteGrant {
   release(): Promise<void> {
     if (this.released) return Promise.resolve()
     this.released = true
-    return this.#owner.takeBack(this)
+    return this.#owner.onRelease(this)
   }
 
   downgrade(): Promise<void> {

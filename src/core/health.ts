@@ -1,23 +1,23 @@
 import { channels, type BoxEvent, type BoxStateEvent } from '../diagnostics.js'
 import { IndeterminateError, UnavailableError } from '../errors.js'
 
-/** What is known of a box's engine. */
+/** The state of a box, as the engine's answers show it. */
 export interface BoxState {
   /**
-   * `ready`: the engine answered when it was asked last. `reconnecting`: it did not. `closed`: the box was closed, or
-   * the engine has ended its session.
+   * `ready`: the engine answered the last operation. `reconnecting`: it did not. `closed`: the box was closed, or the
+   * engine has ended its session.
    */
   readonly status: BoxStateEvent['status']
   readonly since: Date
-  /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
+  /** The error of the last operation, or what ended the session; undefined for a box that is ready. */
   readonly reason: Error | undefined
 }
 
-/** Keeps the state of an engine, as its answers show it, and publishes its changes. */
+/** Tracks the state of a box, and publishes its changes. */
 export class Health {
   readonly #box: BoxEvent
-  readonly #ask: () => Promise<unknown>
-  #isAsked = false
+  readonly #ping: () => Promise<unknown>
+  #isPinging = false
   #state: BoxState = { status: 'ready', since: new Date(), reason: undefined }
   readonly #answered = (): void => {
     if (this.#state.status === 'reconnecting') this.#become('ready', undefined)
@@ -28,10 +28,10 @@ export class Health {
     this.#become('reconnecting', error)
   }
 
-  /** @param ask asks the engine for an answer of any kind, which is also given to {@link watch}. */
-  constructor(box: BoxEvent, ask: () => Promise<unknown>) {
+  /** @param ping sends an operation, whose answer is also passed to {@link watch}. */
+  constructor(box: BoxEvent, ping: () => Promise<unknown>) {
     this.#box = box
-    this.#ask = ask
+    this.#ping = ping
   }
 
   /** The box has joined its engine. */
@@ -39,18 +39,18 @@ export class Health {
     this.#become('ready', undefined)
   }
 
-  /** As of the last answer. After a failure the engine is asked again, so that a reader finds out when it is back. */
+  /** The state after the last answer. Reading it while it is `reconnecting` sends a ping, whose answer updates it. */
   get state(): BoxState {
-    if (this.#state.status === 'reconnecting' && !this.#isAsked) {
-      this.#isAsked = true
-      void this.#ask()
+    if (this.#state.status === 'reconnecting' && !this.#isPinging) {
+      this.#isPinging = true
+      void this.#ping()
         .catch(() => undefined)
-        .finally(() => (this.#isAsked = false))
+        .finally(() => (this.#isPinging = false))
     }
     return this.#state
   }
 
-  /** Learns from an answer. */
+  /** Updates the state when this answer arrives. */
   watch(answer: Promise<unknown>): void {
     void answer.then(this.#answered, this.#failed)
   }
@@ -66,7 +66,7 @@ export class Health {
   }
 }
 
-/** Whether an engine can't be reached. An error that names a key means only that this key can't be read. */
+/** Whether an error means that the engine is out of reach. An error that names a key is about that key only. */
 export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
   const isOfEngine = error instanceof UnavailableError || error instanceof IndeterminateError
   return isOfEngine && error.key === undefined

@@ -1,45 +1,49 @@
 import type { Clock, Timer } from '../clock.js'
-import type { Engine } from '../engine/contract.js'
+import type { Awaitable, Engine, Renew } from '../engine/contract.js'
 import { LostError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import { grantName, type Lease } from './lease.js'
 
-/** A renewal is sent when this part of the lease is over, so that several may fail before the deadline. */
+/** A lease is renewed after this part of its duration, so that several renewals may fail before the deadline. */
 const RENEW_AFTER = 1 / 3
-/** Leases due within this part of their length are renewed together with those due now. */
-const TOGETHER = 1 / 20
-/** After a renewal without a clear answer, this part of the lease passes until the next. */
+/** Leases that are due within this part of their duration are renewed together with those that are due now. */
+const BATCH_WITHIN = 1 / 20
+/** A renewal that failed, or has no answer yet, is retried after this part of the duration. */
 const RETRY_AFTER = 1 / 12
-/** Milliseconds. */
-const MIN_RETRY = 10
-/** Maximum number of leases that are spares, or were and are in use again. */
+/** Minimum delay of a retry, in milliseconds. */
+const MIN_RETRY_DELAY = 10
+/** Maximum number of leases that are spares, or were spares and are in use again. */
 const MAX_SPARES = 64
 
 /**
- * Keeps all leases of a box alive with one timer. Leases due at about the same time are renewed together. The keeper
- * decides how a lease stays alive; the locks decide which caller has it.
+ * Renews the leases of a box, and detects their loss, with one timer. Leases that are due at about the same time are
+ * renewed together. The local queues decide which caller uses a lease.
  */
 export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
+  readonly #send: (renewal: Renew) => Awaitable<boolean>
+  /** By request ID. */
   readonly #leases = new TransientMap<string, Lease>()
-  /** Leases that were a spare at some time, in the order in which they first were. */
+  /** Leases that are or were spares, in the order in which they first became one. */
   readonly #spares = new TransientMap<Lease, true>()
   #timer: Timer | undefined
   #timerAt = Infinity
 
-  constructor(engine: Engine, clock: Clock) {
+  /** @param send sends a renewal to the engine. */
+  constructor(engine: Engine, clock: Clock, send: (renewal: Renew) => Awaitable<boolean>) {
     this.#engine = engine
     this.#clock = clock
+    this.#send = send
   }
 
-  /** Keeps the lease alive from now on. */
+  /** Keeps the lease from now on. */
   add(lease: Lease): void {
     this.#leases.set(lease.request.id, lease)
     this.schedule(lease)
   }
 
-  /** The leases in use in this box, by {@link grantName} with each of their keys. */
+  /** The leases in use in this box, by the {@link grantName} of each of their keys. */
   inUse(): ReadonlyMap<string, Lease> {
     const inUse = new Map<string, Lease>()
     for (const lease of this.#leases.values()) {
@@ -49,19 +53,19 @@ export class LeaseKeeper {
     return inUse
   }
 
-  /** Sets when to look at a lease next, after its deadline changed. */
+  /** Sets when a lease is due, after its deadline has changed. */
   schedule(lease: Lease): void {
     lease.due = lease.renew ? lease.deadline - lease.duration * (1 - RENEW_AFTER) : lease.deadline
     this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
-  /** Stops keeping the lease alive. The timer stays as it is: setting it again for every release would cost more. */
+  /** Stops keeping the lease. The timer stays as it is: setting it again for each release would cost more. */
   remove(lease: Lease): void {
     this.#leases.delete(lease.request.id)
     this.#spares.delete(lease)
   }
 
-  /** Makes a released lease a spare for the next caller. When there are too many, the oldest is given back. */
+  /** Makes a released lease a spare for the next caller. If there are too many spares, releases the oldest. */
   keepSpare(lease: Lease): void {
     lease.isSpare = true
     if (this.#spares.has(lease)) return
@@ -73,7 +77,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** Whether the lease is lost. A passed deadline is found here even when no timer has run. */
+  /** Whether the lease is lost. Checks the deadline itself, so it is right even if no timer has run. */
   isLost(lease: Lease): boolean {
     if (!lease.loss) {
       const now = this.#clock.now()
@@ -84,16 +88,17 @@ export class LeaseKeeper {
     return lease.loss !== undefined
   }
 
-  /** How long the lease certainly lasts from now on, in milliseconds. */
+  /** How long the lease is certainly held without a renewal, in milliseconds. */
   left(lease: Lease): number {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
-  /** Marks a lease as lost and notifies its user and its owner. A spare is only given back. */
+  /** Marks a lease as lost, and notifies its user and its owner. A spare has no user and is released. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
     if (lease.isSpare) return lease.owner.dropSpare(lease)
-    const isKnown = this.#leases.has(lease.request.id)
+    // A lease that the keeper no longer has is being released: its owner has finished with it already.
+    const isKept = this.#leases.has(lease.request.id)
     this.remove(lease)
     const { title } = lease.set
     lease.loss = new LostError(`${title} is no longer held: ${why}`, {
@@ -102,16 +107,19 @@ export class LeaseKeeper {
       ...(cause && { cause }),
     })
     lease.onLost?.()
-    if (isKnown) lease.owner.leaseLost(lease)
+    if (isKept) lease.owner.leaseLost(lease)
   }
 
-  /** The engine reports that this grant was taken away. @param cause what ended it, if it was not taken away */
-  takenAway(id: string, cause?: Error): void {
+  /**
+   * Handles the engine's hint that a grant was lost.
+   * @param cause why; undefined if an operator forced its release.
+   */
+  onLostHint(id: string, cause?: Error): void {
     const lease = this.#leases.get(id)
-    if (lease) this.lose(lease, cause?.message ?? 'it was released by force', cause)
+    if (lease && !this.isLost(lease)) this.lose(lease, cause?.message ?? 'it was released by force', cause)
   }
 
-  /** The engine reports that a request waits for this grant. A spare is given back. */
+  /** Handles the engine's hint that another request waits for this grant. A spare is released. */
   contended(id: string): void {
     const lease = this.#leases.get(id)
     if (!lease) return
@@ -119,7 +127,7 @@ export class LeaseKeeper {
     this.#dropSpare(lease)
   }
 
-  /** Marks every lease in use as lost, because the session has ended. Spares are only given back. */
+  /** Marks every lease in use as lost, because the session has ended, and releases the spares. */
   loseAll(cause: Error): void {
     for (const lease of [...this.#leases.values()]) this.lose(lease, cause.message, cause)
   }
@@ -142,30 +150,30 @@ export class LeaseKeeper {
     if (at >= this.#timerAt) return
     this.#timer?.cancel()
     this.#timerAt = at
-    // The timer does not keep a finished process alive: nothing is left in it to use the grant.
-    this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#look(), false)
+    // The timer does not keep a finished process alive: nothing in it uses the grants any more.
+    this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#checkAll(), false)
   }
 
-  #look(): void {
+  #checkAll(): void {
     this.#timerAt = Infinity
     const now = this.#clock.now()
     const certainUntil = this.#certainUntil()
     let next = Infinity
     for (const lease of [...this.#leases.values()]) {
-      // A callback that was notified of a loss in this loop may have given other leases back.
+      // A user that this loop has notified of a loss may have released other leases.
       if (!this.#leases.has(lease.request.id)) continue
       if (now >= Math.min(lease.deadline, certainUntil)) {
         this.isLost(lease)
         continue
       }
-      const isDue = lease.due <= now + lease.duration * TOGETHER
+      const isDue = lease.due <= now + lease.duration * BATCH_WITHIN
       if (isDue && lease.isSpare) {
         lease.owner.dropSpare(lease)
         continue
       }
       if (isDue && lease.renew) {
-        // When to try again. The answer sets another time; it may come within the call.
-        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, MIN_RETRY), lease.deadline)
+        // When to retry, unless the answer sets another time. An engine in this process answers within the call.
+        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, MIN_RETRY_DELAY), lease.deadline)
         if (!lease.renewing) this.#renew(lease, now)
       }
       if (!lease.loss) next = Math.min(next, lease.due, certainUntil)
@@ -178,18 +186,18 @@ export class LeaseKeeper {
     lease.renewing = true
     const settle = (renewed: boolean): void => {
       lease.renewing = false
-      // The lease may have got a new number meanwhile, or may have been given back.
+      // The lease may have been extended under a new number, or released, in the meantime.
       if (!this.#leases.has(request.id) || lease.number !== number) return
       if (!renewed) return this.lose(lease, 'the engine has revoked it')
       // mutant: late-renewal
       lease.deadline = Math.max(lease.deadline, sentAt + duration)
       this.schedule(lease)
     }
-    const unclear = (): void => {
+    const failed = (): void => {
       lease.renewing = false
     }
-    const answer = this.#engine.submit({ type: 'renew', request, number, lease: duration })
-    if (answer instanceof Promise) answer.then(settle, unclear)
+    const answer = this.#send({ type: 'renew', request, number, lease: duration })
+    if (answer instanceof Promise) answer.then(settle, failed)
     else settle(answer)
   }
 }

@@ -3,48 +3,52 @@ import type { LostError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
 import type { AcquireRequest } from './lock-options.js'
 
-/** Maximum turns of a lease, and milliseconds, until the engine is asked whether others wait. */
+/** Maximum number of turns before the box asks the engine whether another request waits. */
 const MAX_TURNS = 16
+/** Maximum time of these turns, in milliseconds. */
 const MAX_TURNS_TIME = 5
-/** The last turn that the token has room for. */
+/** The last turn that fits into the token. */
 const LAST_TURN = 1023
-/** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
-const ENOUGH_LEASE = 1 / 2
+/** Minimum part of the lease that must be left for a further turn. With less, the box asks the engine to extend it. */
+const MIN_LEASE_LEFT = 1 / 2
 
-/** One grant of the engine, with its deadline. Several local callers may use it one after another. */
+/** One grant of the engine, with its deadline. Local callers may use it one after another. */
 export class Lease {
-  /** Set once, when the lease is lost, because the engine said so or because the deadline passed. */
+  /** Set once, when the lease is lost: the engine reported its loss, or its deadline has passed. */
   loss: LostError | undefined
-  /** Notifies its present user of its loss. */
+  /** Notifies its current user of its loss. */
   onLost: (() => void) | undefined
-  /** When the keeper looks at it next: clock time. */
+  /** When the keeper renews or checks it next: clock time. */
   due = 0
   renewing = false
-  /** Whether the engine has said that no other request waits for it, and has not said `contended` since. */
+  /** Whether the engine has reported that no other request waits for it, and has not sent `contended` since. */
   isUncontended = false
-  /** Set once it was downgraded to read: others may hold the key too, so it is not handed on as a write grant. */
+  /** Set once it is downgraded. Readers may hold the key too, so no further turn gets it as a write grant. */
   downgraded = false
-  /** Set once it was bound to a transaction: only the engine knows when that ends, so it is not handed on here. */
+  /** Set once it is bound to a transaction. Only the engine knows when that ends, so no further turn gets it. */
   isBound = false
-  /** The turn of its present local user: the lowest bits of the token. */
+  /** The turn of its current user: the lowest bits of the token. */
   turn = 0
-  /** When that turn began, if grants or their ends have a listener: clock time. */
+  /** When that turn began: clock time. Undefined if nothing subscribes to grants or their ends. */
   grantedAt: number | undefined
-  /** Set once an operator takes this turn away: the next caller on the same lease would lose it instead. */
-  isTakenAway = false
-  /** Whether it is a spare, which no caller uses. */
+  /**
+   * Set when an operator has forced the release of this turn. The lease then gets no further turn: the release would
+   * take it from that turn's user instead.
+   */
+  forceReleased = false
+  /** Whether it is a spare: released by its last user, and kept for the next one. */
   isSpare = false
-  /** When the engine last answered, and the turn that came then. */
+  /** When the engine last answered, and the first turn after that. */
   #turnsSince = 0
   #firstTurn = 0
 
   /**
-   * @param request what the engine knows it by; with shared claims after a downgrade.
-   * @param number the engine's number of the grant, the upper part of its tokens.
+   * @param request the request that the engine granted, with shared claims after a downgrade.
+   * @param number the engine's number of the grant: the upper part of its tokens.
    * @param duration how long it lasts without a renewal, in milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
-   * @param owner hands it out, and is notified when it is lost.
+   * @param owner gives it to local callers.
    */
   constructor(
     public request: LockRequest,
@@ -56,38 +60,38 @@ export class Lease {
     readonly owner: LeaseOwner,
   ) {}
 
-  /** Counts turns from this one, because the engine answered just now. @param now clock time. */
+  /** Starts counting turns from this one, because the engine has just answered. @param now clock time. */
   countTurnsFrom(turn: number, now: number): void {
     this.#firstTurn = turn
     this.#turnsSince = now
   }
 
-  /** Whether a further turn keeps other processes waiting for no longer than is fair. @param now clock time. */
+  /** Whether a further turn is within the limits on turns while other boxes may wait. @param now clock time. */
   isFair(now: number): boolean {
     // mutant: endless-turns
     return this.turn + 1 - this.#firstTurn < MAX_TURNS && now - this.#turnsSince < MAX_TURNS_TIME
   }
 
-  /** Whether a further turn, with the rest of the lease, gives a caller what it asks for. @param now clock time. */
+  /** Whether a further turn on the rest of the lease satisfies a caller's request. @param now clock time. */
   satisfies({ lease, renew }: AcquireRequest, now: number): boolean {
     return (
       this.turn < LAST_TURN &&
       lease === this.duration &&
       renew === this.renew &&
-      this.deadline - now >= this.duration * ENOUGH_LEASE
+      this.deadline - now >= this.duration * MIN_LEASE_LEFT
     )
   }
 }
 
-/** Hands a lease out to local callers. */
+/** The local queue that gives a lease to local callers. */
 export interface LeaseOwner {
-  /** Called when the lease is lost. Its user may not have found out. */
+  /** Called when the lease is lost. Its user may not have noticed. */
   leaseLost(lease: Lease): void
   /** Releases the spare lease. */
   dropSpare(lease: Lease): void
 }
 
-/** A unique name for a grant: each number is given only once for a key. */
+/** A unique name for a grant: a key never gets the same number twice. */
 export function grantName(key: string, number: number): string {
   return `${number} ${key}`
 }

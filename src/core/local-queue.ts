@@ -21,33 +21,33 @@ import {
   type RequestSession,
 } from './pending-request.js'
 
-/** The wait sent to the engine when a wait is over but its timer is late: 0 would mean not to wait at all. */
+/** The wait sent to the engine when a wait has passed but its timer is late. 0 would mean not to queue at all. */
 const MIN_WAIT = 1
 
-/** What a local queue needs of its session. */
+/** The session of a local queue, as far as the queue needs it. */
 export interface QueueSession extends RequestSession {
   readonly id: string
-  /** The process that it belongs to. */
+  /** The process of the box. */
   readonly member: SessionInfo
   readonly engine: Engine
   readonly keeper: LeaseKeeper
-  /** Set once nothing more can be asked. */
+  /** Set once the session has ended. */
   readonly ending: Error | undefined
   /** Why new requests are refused; undefined when they are accepted. */
   refusal(): Error | undefined
-  /** A request id that no other request ever had. */
+  /** A request ID that no other request ever had. */
   nextRequest(): string
-  /** Sends wake-ups for this request to this queue from now on. */
+  /** Passes wake-ups for this request to this queue, until {@link forgetWake}. */
   expectWake(id: string, queue: LocalQueue): void
   forgetWake(id: string): void
-  /** Counts a grant as in use until {@link finished}. */
+  /** Counts a lease as in use, until {@link finished}. */
   began(): void
   finished(): void
 }
 
 /**
- * The queue of all local callers with the same claim set. However many wait in it, it has one request in the engine's
- * queue. The callers use the lease that the engine grants one after another, each for a turn.
+ * The queue of all local callers with the same claim set. It has at most one request in the engine's queue, and none
+ * while it has an exclusive lease itself. Its callers use a lease one after another, each for a turn.
  */
 export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
@@ -56,21 +56,21 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   readonly events: LockEvents
   readonly errors: LockErrors
   readonly #session: QueueSession
-  /** Whether a lease can be handed on. A shared one would keep out a writer that came earlier. */
-  readonly #handsOn: boolean
-  /** Whether one lease excludes all others of this claim set. */
+  /** Whether a lease can be passed on to the next caller. A shared one would block a writer that came earlier. */
+  readonly #canPassOn: boolean
+  /** Whether a lease of this claim set excludes all others. */
   readonly #isExclusive: boolean
   readonly #waiters: Waiters<LockWaiter>
-  /** The latest end of a wait among all waiters that came since the queue was last empty: clock time. */
+  /** The latest end of a wait among all waiters since the queue was last empty: clock time. */
   #waitsUntil = -Infinity
   #pending: PendingRequest | undefined
-  /** How many leases of this queue are in use. */
+  /** Number of leases in use. */
   #leases = 0
-  /** The newest of all that it has had. */
+  /** The lease that the engine granted last; it may have ended. */
   #latest: Lease | undefined
-  /** How many of them were downgraded, and so admit other holders. */
+  /** Number of leases in use that were downgraded, and so admit other holders. */
   #downgraded = 0
-  /** A lease that its last user released and that is kept for the next local caller. */
+  /** A lease that its last user has released, kept for the next local caller. */
   #spare: Lease | undefined
 
   constructor(
@@ -84,7 +84,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#waiters = new Waiters(session.clock, this)
     this.events = new LockEvents(session, set)
     this.errors = new LockErrors(noun, set.title, session.engine.name)
-    this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
+    this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
   }
 
@@ -100,7 +100,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
   }
 
-  /** The longest that a local caller waits from now on, in milliseconds. */
+  /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number {
     return Math.max(this.#waitsUntil - this.clock.now(), MIN_WAIT)
   }
@@ -109,7 +109,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#waiters.first?.request.read
   }
 
-  /** Of two waiting queues, the one with the lower order sent its request first; Infinity if this one has sent none. */
+  /** Of two waiting queues, the one with the lower order sent its request first. Infinity if it has no request. */
   get order(): number {
     return this.#pending?.order ?? Infinity
   }
@@ -131,7 +131,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
         this.#forget(asked, request.lease, error)
         throw error
       }
-      // A grant that came meanwhile ends with the session.
+      // A grant of a session that has ended in the meantime ends with it.
       if (this.#session.ending) throw this.#session.ending
       const lease = this.#leaseFrom(status, asked, sentAt, request)
       return lease && this.#give(lease, 0, sentAt, status.read, event)
@@ -144,7 +144,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     })
   }
 
-  /** The grant as soon as it is this caller's turn. */
+  /** Waits for the caller's turn, and returns the grant. */
   acquire(request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
@@ -157,7 +157,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
     const answer = this.#enqueue(asked, request, request.wait)
-    // Fast path for a free lock in an engine of this process: no waiter and no pending request.
+    // Fast path for a free lock on an engine in this process: no waiter and no pending request.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
       const lease = this.#begin(answer, asked, sentAt, request, sentAt)
       return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
@@ -171,23 +171,23 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (this.#pending?.request.id === id) this.#pending.wake()
   }
 
-  /** The engine has granted the pending request: the lease goes to the first waiter. */
+  /** Gives the lease to the first waiter, because the engine has granted the pending request. */
   granted(pending: PendingRequest, status: HeldStatus): void {
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     this.#stopRequest(pending)
     // mutant: keep-unused-grant
-    if (!request) return pending.takeOut()
+    if (!request) return pending.cancelInEngine()
     const lease = this.#leaseFrom(status, pending.request, pending.sentAt, request)
-    // Undefined: the grant came too late and was given back, so the queue asks again.
+    // Without a lease the grant came too late and was released, so the queue sends a new request.
     if (lease) this.#serve(lease, 0, status.read)
     this.#pump()
   }
 
-  /** The engine does not have the request any more: the queue sends a new one for its waiters, behind all others. */
+  /** Sends a new request for the waiters, behind all others, because the engine no longer has the pending one. */
   gone(pending: PendingRequest): void {
     this.#stopRequest(pending)
-    this.#pump(pending.placeUntil)
+    this.#pump(pending.retryUntil)
   }
 
   /** Rejects all waiters. */
@@ -195,31 +195,31 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const pending = this.#pending
     if (pending) {
       this.#stopRequest(pending)
-      // While the box drains it still has a session: an abandoned entry would hold up the requests behind it.
-      if (pending.state === 'queued') pending.takeOut()
+      // A box that drains still has a session, so an abandoned request would block the requests behind it.
+      if (pending.state === 'queued') pending.cancelInEngine()
     }
     while (this.#waiters.first) this.#refuse(this.#waiters.first, error)
   }
 
-  takeBack(grant: LocalGrant): Promise<void> {
+  onRelease(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
-    if (lease.downgraded || lease.isTakenAway || lease.isBound) return this.#giveUp(lease)
-    if (this.#waiters.first && !this.#pending && this.#handsOn) return this.#handOn(grant)
+    if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
+    if (this.#waiters.first && !this.#pending && this.#canPassOn) return this.#passOn(grant)
     if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#keepSpare(grant)
       return RELEASED
     }
-    return this.#giveUp(lease)
+    return this.#releaseInEngine(lease)
   }
 
-  /** The engine has released the grant in the same step as it wrote values. */
+  /** Called when the engine has released the grant in the same step as it wrote values. */
   releasedByCommit(grant: LocalGrant): void {
     const { lease } = grant
     grant.released = true
     this.keeper.remove(lease)
-    // A lease that was lost during the commit was finished at that time.
+    // A lease that was lost during the commit is finished already.
     if (!lease.loss) {
       this.events.released(lease)
       this.#finish(lease)
@@ -229,18 +229,18 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   leaseLost(lease: Lease): void {
     this.events.lost(lease)
-    // Its user may never find out, so neither the local waiters nor the engine wait for the release.
+    // Its user may never release it, so neither the local waiters nor the engine wait for that.
     this.#finish(lease)
-    this.#session.giveBack({ type: 'cancel', request: lease.request }, lease.duration)
+    this.#session.cleanUp({ type: 'cancel', request: lease.request }, lease.duration)
     this.#pump()
   }
 
   async fence({ lease }: LocalGrant, transaction: object): Promise<void> {
     const { engine } = this.#session
-    if (!engine.fence) throw this.errors.noFence()
+    if (!engine.fence) throw this.errors.cannotFence()
     if (lease.downgraded || !lease.request.claims.some(({ mode }) => mode === 'exclusive'))
       throw this.errors.notExclusive()
-    // Before the engine answers, because the lease may be released before that.
+    // Set before the engine answers, because the lease may be released by then.
     lease.isBound = true
     const { request, number } = lease
     if (await engine.fence({ request, number }, transaction)) return
@@ -251,14 +251,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   async downgrade(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     const { request, number } = lease
-    if (!this.set.claims.every(({ mode }) => mode === 'exclusive')) throw this.errors.notDowngraded()
+    if (!this.set.claims.every(({ mode }) => mode === 'exclusive')) throw this.errors.cannotDowngrade()
     if (!lease.downgraded) {
-      // Counted before the engine answers, because the lease may be released before that.
+      // Counted before the engine answers, because the lease may be released by then.
       lease.downgraded = true
       this.#downgraded++
     }
     const answer = this.#session.send({ type: 'downgrade', request, number })
-    // The engine executes later operations after this one, so they are about shared claims.
+    // The engine executes operations in order, so the later ones are about shared claims.
     lease.request = { ...request, claims: sharedClaims(request.claims) }
     let done
     try {
@@ -269,13 +269,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     }
     if (!done) this.keeper.lose(lease, 'the engine has revoked it')
     if (lease.loss) throw lease.loss
-    // A turn no longer reaches the writers that wait in this queue.
+    // The lease gets no further turn, so the writers that wait in this queue need a request.
     this.#pump()
   }
 
   /**
-   * Keeps a released lease for the next local caller. The engine reports as soon as another request waits for it, and
-   * only then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
+   * Keeps a released lease for the next local caller. It is released in the engine only when the engine reports that
+   * another request waits for it. Java virtual machines have had such biased locks, for objects that one thread uses.
    */
   #keepSpare({ lease }: LocalGrant): void {
     this.#finish(lease)
@@ -283,7 +283,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.keeper.keepSpare(lease)
   }
 
-  /** A further turn on the spare lease, if that satisfies the caller's request. */
+  /** A further turn on the spare lease, if it satisfies the caller's request; otherwise releases the spare. */
   #fromSpare(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
     const lease = this.#spare
     if (!lease) return undefined
@@ -299,15 +299,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#give(lease, lease.turn + 1, now, undefined, event)
   }
 
-  /** Releases the spare lease. */
   dropSpare(lease: Lease): void {
     this.#spare = undefined
     lease.isSpare = false
     this.keeper.remove(lease)
-    this.#session.giveBack({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
+    this.#session.cleanUp({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
   }
 
-  /** Whether no other request waits for the lease, and the engine reports one before it decides it. */
+  /** Whether no request waits for the lease, and the engine guarantees to send `contended` before it decides one. */
   #reportsContention(lease: Lease): boolean {
     return this.#session.engine.reportsContention && lease.isUncontended
   }
@@ -322,8 +321,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#waitsUntil = this.#waiters.first ? Math.max(this.#waitsUntil, until) : until
       this.#waiters.add(waiter)
       goOn()
-      // A waiter that was served at once needs neither timer nor listener. For a waiter without a limit, the next
-      // check-in keeps the process alive. Behind a holder of this queue only that holder can bring it on.
+      // A waiter that was served at once, or has no limit, needs no timer. The timer of its next check-in keeps the
+      // process alive. A waiter behind a local holder needs no timer: only that holder's release can serve it.
       if (!waiter.isQueued || !mayEnd) return
       this.#waiters.limit(waiter, until, request.signal)
       this.#waiters.setTimer()
@@ -331,31 +330,31 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
-  /** Whether a caller that comes now has to ask the engine, because no local waiter or holder is before it. */
+  /** Whether a new caller needs a request to the engine, because no local waiter or holder is ahead of it. */
   #mayRequest(): boolean {
     return !this.#waiters.first && !this.#pending && !this.#taken()
   }
 
-  /** Whether a lease of this queue excludes all other callers of the queue. */
+  /** Whether a lease in use excludes the other callers of this queue. */
   #taken(): boolean {
     return this.#isExclusive && this.#leases > this.#downgraded
   }
 
   /**
-   * Asks the engine for the first waiter, unless a request is pending or a turn will reach the waiter.
-   * @param placeUntil see {@link PendingRequest}; waiters behind a lease of this queue have a place as long as it lasts
+   * Sends a request for the first waiter, unless one is pending or a turn will reach the waiter.
+   * @param retryUntil see {@link PendingRequest}; by default the deadline of the latest lease of this queue
    */
-  #pump(placeUntil = this.#latest?.deadline): void {
+  #pump(retryUntil = this.#latest?.deadline): void {
     const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
     const wait = this.longestWait()
     const asked = this.#newRequest(request.label)
-    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), placeUntil)
+    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), retryUntil)
     pending.follow(this.#enqueue(asked, request, wait))
   }
 
-  /** Asks the engine for a waiter that was kept back, unless no more may be asked by now. */
+  /** Sends the request of waiters that had to await something first, unless the box refuses requests by now. */
   #askLate(): void {
     const refusal = this.#session.refusal()
     if (refusal) this.failAll(refusal)
@@ -372,10 +371,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease: number,
     wait: number,
     sentAt: number,
-    placeUntil?: number,
+    retryUntil?: number,
   ): PendingRequest {
     this.#session.expectWake(request.id, this)
-    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt, placeUntil))
+    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt, retryUntil))
   }
 
   #stopRequest(pending: PendingRequest): void {
@@ -390,10 +389,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Cancels a request that the engine may have applied although it failed. */
   #forget(request: LockRequest, lease: number, error: unknown): void {
-    if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', request }, lease)
+    if (!(error instanceof UnavailableError)) this.#session.cleanUp({ type: 'cancel', request }, lease)
   }
 
-  /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
+  /** Creates a lease from the engine's grant. If the grant came after its own deadline, releases it instead. */
   #leaseFrom(
     status: HeldStatus,
     asked: LockRequest,
@@ -403,13 +402,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const now = this.clock.now()
     // mutant: use-late-grant
     if (now >= sentAt + request.lease) {
-      this.#session.giveBack({ type: 'release', request: asked, number: status.number }, request.lease)
+      this.#session.cleanUp({ type: 'release', request: asked, number: status.number }, request.lease)
       return undefined
     }
     return this.#begin(status, asked, sentAt, request, now)
   }
 
-  /** @param now when the grant arrived: turns count from then, so that a slow answer leaves time for them. */
+  /** @param now when the grant arrived. Turns count from then, so that a slow answer leaves time for them. */
   #begin(
     status: HeldStatus,
     asked: LockRequest,
@@ -449,8 +448,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return grant
   }
 
-  /** Gives a lease to the next waiter: as a further turn while that is fair, else by asking the engine. */
-  #handOn(grant: LocalGrant): Promise<void> {
+  /** Passes a lease on to the next waiter: as a further turn within the limits, otherwise by asking the engine. */
+  #passOn(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     const { request } = this.#waiters.first!
     const now = this.clock.now()
@@ -463,23 +462,26 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return lease.isUncontended ? this.#readMessagesFirst(grant) : this.#extendOrYield(lease, request)
   }
 
-  /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
+  /** Passes a lease on after processing the messages that have arrived, because another request may want it by now. */
   async #readMessagesFirst(grant: LocalGrant): Promise<void> {
     await new Promise(setImmediate)
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
-    if (!this.#waiters.first || this.#pending || lease.isTakenAway) return this.#giveUp(lease)
+    if (!this.#waiters.first || this.#pending || lease.forceReleased) return this.#releaseInEngine(lease)
     if (lease.isUncontended) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
-    return this.#handOn(grant)
+    return this.#passOn(grant)
   }
 
-  /** Asks to keep the lease. If another request waits for it, it is released, and this queue's request goes behind. */
+  /**
+   * Asks the engine to extend the lease. If another request waits for it, the engine releases it instead, and puts this
+   * queue's next request behind the others.
+   */
   #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
     const next = this.#newRequest(request.label)
     const wait = this.longestWait()
     const pending = this.#startRequest(next, request.lease, wait, this.clock.now(), lease.deadline)
     const { request: held, number } = lease
-    // The lease is not in use meanwhile, and the answer sets a new deadline.
+    // No caller uses the lease until the answer, which sets a new deadline.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.errors.unknownStatus(status))
@@ -488,14 +490,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
         return this.#extended(lease, status, pending, request)
       this.#finish(lease)
       pending.arrived(status)
-      // The pending request may have ended meanwhile, and a task of a box that drains may have come since.
+      // The pending request may have ended, and a task of a box that drains may have queued another caller.
       this.#pump()
       if (status.state === 'gone') throw this.#goneBefore(lease)
     }
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       this.#finish(lease)
-      this.#session.giveBack({ type: 'cancel', request: held }, lease.duration)
+      this.#session.cleanUp({ type: 'cancel', request: held }, lease.duration)
       pending.failed(error)
       this.#pump()
       throw error
@@ -508,7 +510,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     )
   }
 
-  /** The engine has let this queue keep the lease, with a new number. */
+  /** Gives the next waiter the lease that the engine has extended under a new number. */
   #extended(
     lease: Lease,
     { number, isUncontended = false }: HeldStatus,
@@ -530,9 +532,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       waiter.request.renew !== request.renew ||
       now >= lease.deadline
     ) {
-      // The caller that the lease was kept for has given up, or the lease is over.
+      // The caller that the lease was extended for has given up, or the answer came after the new deadline.
       this.#finish(lease)
-      this.#session.giveBack({ type: 'release', request: lease.request, number }, lease.duration)
+      this.#session.cleanUp({ type: 'release', request: lease.request, number }, lease.duration)
       return this.#pump()
     }
     this.keeper.add(lease)
@@ -540,8 +542,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#serve(lease, 0)
   }
 
-  /** Releases a lease in the engine, and asks the engine for the waiters that are left. */
-  #giveUp(lease: Lease): Promise<void> {
+  /** Releases a lease in the engine, and sends a request for the remaining waiters. */
+  #releaseInEngine(lease: Lease): Promise<void> {
     this.keeper.remove(lease)
     this.#finish(lease)
     const { request, number } = lease
@@ -551,8 +553,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     }
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
-      // Trying again is safe: a release names its own grant. A grant that is never released ends with its lease.
-      this.#session.giveBack({ type: 'release', request, number }, lease.duration)
+      // A retry is safe, because a release names its grant.
+      this.#session.cleanUp({ type: 'release', request, number }, lease.duration)
       throw error
     }
     const released = settled(this.#session.send({ type: 'release', request, number }), settle, fail)
@@ -579,7 +581,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#leave(waiter, this.errors.timedOut(waiter.request.wait, this.#holder()))
   }
 
-  /** The holder that the waiters wait for, as far as it is known here. */
+  /** The holder that the waiters wait for, as far as this box knows it. */
   #holder(): Holder | undefined {
     if (this.#pending) return this.#pending.holder()
     const { member } = this.#session
@@ -587,15 +589,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#leases > 0 ? { ...member, label, age: undefined } : undefined
   }
 
-  /** Takes one waiter out. With the last one the queue's request is withdrawn, too. */
+  /** Removes a waiter. If it was the last one, cancels the queue's request. */
   #leave(waiter: LockWaiter, error: Error): void {
     this.#refuse(waiter, error)
     const pending = this.#pending
     if (this.#waiters.first || !pending) return
-    // An answer still on its way serves the next caller. With no caller left, it is given back.
+    // An answer that is on its way serves the next caller. If none has come by then, its grant is released.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
     this.#stopRequest(pending)
-    if (pending.state === 'queued') pending.takeOut()
+    if (pending.state === 'queued') pending.cancelInEngine()
   }
 
   #refuse(waiter: LockWaiter, error: Error): void {
@@ -609,7 +611,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   #goneBefore(lease: Lease): LostError {
-    lease.loss ??= this.errors.lostBeforeRelease()
+    if (!lease.loss) {
+      lease.loss = this.errors.lostBeforeRelease()
+      lease.onLost?.()
+    }
     this.events.lost(lease)
     return lease.loss
   }
@@ -618,8 +623,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 const RELEASED = Promise.resolve()
 
 /**
- * Gives the errors that end a wait a stack that leads to the caller, which awaits this. They were made by a timer or a
- * listener, whose stack leads nowhere.
+ * Replaces the stack of an error that ends a wait by the stack of the caller, who awaits this. A timer or a listener
+ * created the error, so its own stack does not lead to the caller.
  */
 async function tracedToCaller<T>(waiting: Promise<T>): Promise<T> {
   try {
@@ -630,7 +635,7 @@ async function tracedToCaller<T>(waiting: Promise<T>): Promise<T> {
   }
 }
 
-/** Calls `done` or `failed` with an answer, at once if it is there, and settles after that. */
+/** Calls `done` or `failed` with an answer, at once if the engine has answered within the call, and settles then. */
 function settled<T>(
   answer: Awaitable<T>,
   done: (outcome: T) => void,

@@ -17,7 +17,7 @@ export class LockErrors {
   readonly #key: string
   readonly #engine: string
 
-  /** @param noun what the caller knows the lock as, such as `mutex`. @param key the keys, as errors name them. */
+  /** @param noun names the kind of lock, such as `mutex`. @param key the keys, as errors name them. */
   constructor(noun: string, key: string, engine: string) {
     this.#noun = noun
     this.#key = key
@@ -32,7 +32,7 @@ export class LockErrors {
     return new BusyError(`${this.#title} is busy`, this.context)
   }
 
-  /** @param wait milliseconds. @param holder the one that is known to hold it, if any. */
+  /** @param wait milliseconds. @param holder the known holder, if any. */
   timedOut(wait: number, holder?: Holder): TimedOutError {
     const holds = holder ? ` (${holding(holder)})` : ''
     return new TimedOutError(
@@ -54,7 +54,7 @@ export class LockErrors {
   }
 
   /** The engine can't bind a grant to a caller's transaction. */
-  noFence(): InvalidArgumentError {
+  cannotFence(): InvalidArgumentError {
     return new InvalidArgumentError(
       `${this.#engine} can't bind a grant to a transaction; let the resource compare fencing tokens instead`,
       this.context,
@@ -68,7 +68,7 @@ export class LockErrors {
     )
   }
 
-  notDowngraded(): InvalidArgumentError {
+  cannotDowngrade(): InvalidArgumentError {
     return new InvalidArgumentError(
       `${this.#title} is not exclusive on all its keys, so it can't be downgraded`,
       this.context,
@@ -83,7 +83,7 @@ export class LockErrors {
     )
   }
 
-  /** The engine gave an answer that is not in the contract. */
+  /** The engine's answer is not in the contract. */
   unknownStatus(answer: unknown): IndeterminateError {
     const state = typeof answer === 'object' && answer && 'state' in answer
     return new IndeterminateError(

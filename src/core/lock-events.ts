@@ -20,7 +20,7 @@ interface Source {
   readonly clock: Clock
 }
 
-/** Publishes events about the requests and grants of one claim set. Each request and each grant has one end. */
+/** Publishes events about the requests and grants of one claim set. Each request, and each grant, ends exactly once. */
 export class LockEvents {
   readonly #source: Source
   readonly #set: ClaimSet
@@ -30,14 +30,14 @@ export class LockEvents {
     this.#set = set
   }
 
-  /** Publishes a request. The returned event is passed to the call that publishes its end. */
+  /** Publishes a request. Its grant or refusal refers to the returned event. */
   requested(): LockEvent {
     const event = this.#event({})
     channels.requested.publish(event)
     return event
   }
 
-  /** Publishes that a request was refused. @param since when the request was made: clock time. */
+  /** Publishes that a request was refused. @param since when the caller made it: clock time. */
   refused(requested: LockEvent, since: number, error: unknown): void {
     const waited = this.#source.clock.now() - since
     channels.lockRefused.publish(
@@ -45,7 +45,7 @@ export class LockEvents {
     )
   }
 
-  /** Publishes a turn of a lease, and notes when it began. @param since when it was requested: clock time. */
+  /** Publishes the grant of a turn, and notes when it began. @param since when the caller requested it: clock time. */
   granted(lease: Lease, since: number, requested: LockEvent | undefined): void {
     if (!grantsAreObserved()) return void (lease.grantedAt = undefined)
     lease.grantedAt = this.#source.clock.now()
@@ -68,14 +68,14 @@ export class LockEvents {
     channels.lost.publish({ ...this.#end(lease), error: lease.loss! } satisfies LostEvent)
   }
 
-  /** The end of the turn that has the lease. */
+  /** The event for the end of the lease's current turn. */
   #end({ number, turn, grantedAt }: Lease): ReleasedEvent {
-    // The time is unknown for a turn that was granted before there was a listener.
+    // The time is unknown for a turn that was granted before there was a subscriber.
     const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
     return this.#event({ token: tokenOf(number, turn), held })
   }
 
-  /** Adds the fields that every event carries. Spreading takes many times as long. */
+  /** Adds the fields that every event has. Spreading the objects would take many times as long. */
   #event<More extends object>(more: More): LockEvent & More {
     const { engine, id } = this.#source
     const { claims } = this.#set
@@ -91,7 +91,7 @@ export class LockEvents {
   }
 }
 
-/** Whether grants or their ends have a listener. */
+/** Whether grants or their ends have a subscriber. */
 function grantsAreObserved(): boolean {
   const { granted, released, releaseFailed, lost } = channels
   return (

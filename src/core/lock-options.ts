@@ -3,19 +3,19 @@ import type { ReadSet } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal, flag } from '../options.js'
 
-/** Options of a request. */
+/** Options of a lock request. */
 export interface LockOptions {
-  /** How long to wait; default: no limit. 0: don't wait for another holder or waiter. */
+  /** Maximum wait; default: no limit. 0: don't wait for another holder or waiter. */
   wait?: Duration | undefined
-  /** How long the grant lasts without a renewal, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
+  /** How long the grant lasts without a renewal, 20 ms to a day; default 30 s. See `renew`. */
   lease?: Duration | undefined
-  /** Ends the wait. It does not end a grant. */
+  /** Aborts the wait. It does not end a grant. */
   signal?: AbortSignal | undefined
-  /** Label that `inspect()` shows with the holder: 1 to 200 characters. */
+  /** Label that `inspect()` shows with the holder or waiter: 1 to 200 characters. */
   label?: string | undefined
   /** Whether the lease is renewed until the release; default true. */
   renew?: boolean | undefined
-  /** Whether a task that holds these keys by `run` gets them again instead of an error; default false. */
+  /** Whether a task that already holds these keys by `run` gets a nested grant instead of an error; default false. */
   reentrant?: boolean | undefined
 }
 
@@ -24,21 +24,21 @@ const LEASE_BOUNDS = { min: 20, max: 86_400_000 }
 const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_LABEL_LENGTH = 200
 
-/** A caller's checked request; times in milliseconds. */
+/** The checked options of a request that its local queue uses; times in milliseconds. */
 export interface AcquireRequest {
-  /** How long to wait; Infinity for as long as it takes. */
+  /** Maximum wait; Infinity for no limit. */
   readonly wait: number
   readonly lease: number
   readonly renew: boolean
   readonly label: string | undefined
   readonly signal: AbortSignal | undefined
-  /** What to read in the same step as the grant. Only in a local queue of its own: a further turn reads nothing. */
+  /** Values to read in the same step as the grant. Only in a local queue of its own, because a turn reads nothing. */
   readonly read?: ReadSet | undefined
-  /** What to await before the engine is asked. */
+  /** Settles when the request may be sent to the engine; until then the caller waits in the local queue. */
   readonly before?: Promise<void> | undefined
 }
 
-/** A caller's checked options: its request, and what only the lock uses. */
+/** All checked options of a lock request. */
 export interface CheckedOptions extends AcquireRequest {
   readonly reentrant: boolean
 }
@@ -78,7 +78,7 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
   }
 }
 
-/** The same for a caller that never waits: the options `wait` and `signal` are refused. */
+/** Checks the options of `tryAcquire`, which has no `wait` and `signal`. @throws as {@link checkedOptions} */
 export function checkedTryOptions(options: LockOptions | undefined): CheckedOptions {
   if (options !== undefined) checkOptions(options, TRY_NAMES)
   return checkedOptions(options)

@@ -11,7 +11,7 @@ export class LockWaiter extends Waiter {
     readonly since: number,
     readonly resolve: (grant: LocalGrant) => void,
     readonly reject: (error: Error) => void,
-    /** The event that was published about its request, if that had a listener. */
+    /** The event that was published about its request, if there was a subscriber. */
     readonly event: LockEvent | undefined,
   ) {
     super(1)

@@ -6,42 +6,44 @@ import type { Grant, LocalGrant, WriteGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 import { checkedOptions, checkedTryOptions, type CheckedOptions, type LockOptions } from './lock-options.js'
 
-/** What every lock can do: the same three methods for all claims and all engines. */
+/** The methods of every lock, the same for all kinds of locks and all engines. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
   /**
-   * Returns the grant if the lock is free and has no waiter, else undefined. Never waits.
+   * Returns the grant if the lock is free and has no waiter, else undefined. Never waits for a holder or waiter.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   tryAcquire(options?: Omit<O, 'wait' | 'signal'>): Promise<G | undefined>
   /**
-   * Whether `tryAcquire` would get nothing now, because of a holder or a waiter in any process. Another caller may take
-   * or release the lock before this one reads the answer.
-   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Returns whether `tryAcquire` would return undefined now, because of a holder or waiter in any process. Another
+   * caller may acquire or release the lock before this call returns.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   isLocked(): Promise<boolean>
   /**
-   * Returns the grant as soon as it is this caller's turn: first come, first served.
-   * @throws TimedOutError when `wait` is over (BusyError for a wait of 0), AbortedError, DeadlockError,
+   * Waits for the lock, and returns the grant. Callers are served in the order of their requests, with one exception:
+   * callers of one box may pass the lock among themselves, for up to 16 turns or 5 ms, before other boxes get it.
+   * @throws TimedOutError when `wait` has passed (BusyError for a wait of 0), AbortedError, DeadlockError,
    * InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   acquire(options?: O): Promise<G>
   /**
-   * Acquires, calls `task`, releases, and returns the task's result. It returns the result even if the release failed:
-   * then the lease ends the grant, and the channel `signalbox:lock:release-failed` reports it.
-   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with a `taskBegan` of
-   * true when the loss of the grant ended the task, through `grant.signal` or `assertHeld`; LostError with `taskEnded`
-   * and the `result` when the task succeeded but its grant had been lost.
+   * Acquires the lock, calls `task`, releases the lock, and returns the task's result. If the release fails, it still
+   * returns the result: the grant ends when its lease expires, and the channel `signalbox:lock:release-failed` reports
+   * the error.
+   * @throws what `acquire` throws, with `taskBegan` false; what the task throws; LostError with `taskBegan` true when
+   * the loss of the grant ended the task, through `grant.signal` or `assertHeld`; LostError with `taskEnded` and
+   * `result` when the task succeeded but its grant had been lost.
    */
   run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
 }
 
-/** The one implementation of these methods, for any claim set. */
+/** Implements these methods for any claim set. */
 export class ClaimSetLock implements Lock<WriteGrant> {
   readonly #session: Session
   readonly #set: ClaimSet
   readonly #noun: string
 
-  /** @param noun the kind of lock in messages, such as `mutex`. */
+  /** @param noun names the kind of lock in error messages, such as `mutex`. */
   constructor(session: Session, set: ClaimSet, noun: string) {
     this.#session = session
     this.#set = set
@@ -91,14 +93,14 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     } catch (error) {
       throw aboutTask(error, false)
     }
-    // The outer run of the same task releases what a nested grant uses.
+    // The outer run, whose grant a nested grant uses, releases it.
     if (!grant) return ownErrors(async () => task(nested!))
     const { deadlocks } = this.#session
     let result
     try {
       result = await (deadlocks ? deadlocks.run(this.#set, grant, async () => task(grant)) : task(grant))
     } catch (error) {
-      // The task's own error says more than the error of the release.
+      // If the release fails too, the task's error is the more useful one.
       const isEnded = endedBy(grant.signal, error)
       await grant.release().catch(() => undefined)
       throw isEnded ? aboutTask(grant.signal.reason, true) : ofTask(error)
@@ -107,9 +109,9 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     try {
       await grant.release()
     } catch (error) {
-      // A grant that the engine gave up before its deadline may have been lost before the task ended. Any other failure
-      // came after the task ended, and the lease ends the grant.
-      if (error instanceof LostError && !(isHeld && grant.isOver)) throw lostBeforeEnd(error, result)
+      // Report a LostError unless the lease was valid when the task ended and merely expired during the release. After
+      // any other error, the grant ends when its lease expires.
+      if (error instanceof LostError && !(isHeld && grant.isPastDeadline)) throw lostBeforeEnd(error, result)
     }
     return result
   }
@@ -129,13 +131,13 @@ export class ClaimSetLock implements Lock<WriteGrant> {
   }
 }
 
-/** Whether an error is what the end of a grant makes of a task: the signal's own reason, or that of a wait for it. */
+/** Whether the task failed because its grant ended: it threw the signal's reason, or an AbortError caused by it. */
 function endedBy({ reason }: AbortSignal, error: unknown): boolean {
   if (reason === undefined) return false
   return error === reason || (error instanceof Error && error.name === 'AbortError' && error.cause === reason)
 }
 
-/** Calls a task and marks its errors as the task's own. */
+/** Calls a task, and marks the errors that it throws as its own. */
 async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()
@@ -144,7 +146,7 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A further grant of what the task already holds. Releasing it leaves the outer grant held. */
+/** A grant of claims that the task already holds. Releasing it leaves the outer grant held. */
 class NestedGrant implements WriteGrant {
   readonly #outer: LocalGrant
 

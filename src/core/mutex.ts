@@ -2,7 +2,7 @@ import type { Session } from './session.js'
 import { claimSet } from './claims.js'
 import { ClaimSetLock, type Lock } from './lock.js'
 
-/** Mutual exclusion over one key or several, which are granted together or not at all. */
+/** Mutual exclusion on one key, or on several that are granted together or not at all. */
 export type Mutex = Lock
 
 /** @throws InvalidArgumentError when there is no key or one is invalid. */

@@ -15,68 +15,68 @@ import {
 import { UnavailableError, type Holder } from '../errors.js'
 import type { LockErrors } from './lock-errors.js'
 
-/** The pause after a check-in that found the engine unreachable, in milliseconds. */
-const RETRY_PAUSE = 200
-/** The shortest pause between two check-ins, in milliseconds. */
-const MIN_PAUSE = 5
+/** Delay after a check-in that did not reach the engine, in milliseconds. */
+const RETRY_DELAY = 200
+/** Minimum delay between two check-ins, in milliseconds. */
+const MIN_DELAY = 5
 
-/** What an engine answers. A faulty engine of another author may answer null or undefined. */
+/** An engine's answer. A faulty engine of another author may answer null or undefined. */
 export type Answer = RequestStatus | null | undefined
 
 export type HeldStatus = RequestStatus & { readonly state: 'held' }
 type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 
-/** What a pending request needs of its session. */
+/** The session of a pending request, as far as the request needs it. */
 export interface RequestSession {
   readonly clock: Clock
-  /** Interval within which a waiter must report that it is alive, in milliseconds. */
-  untilBeat(): number
-  /** Sends an operation; an engine inside the process answers at once. */
+  /** Time until the next heartbeat of a waiter, in milliseconds. */
+  untilHeartbeat(): number
+  /** Sends an operation. An engine in this process answers at once. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  /** Gives back what is not used here, see `giveBack`. */
-  giveBack(operation: Cancel | Release, lease: number): void
+  /** Removes an unused request or grant from the engine, with retries until its lease has expired. */
+  cleanUp(operation: Cancel | Release, lease: number): void
 }
 
-/** The local queue that a request waits for. */
+/** The local queue of a request, as far as the request needs it. */
 export interface RequestOwner {
   readonly errors: LockErrors
   /** Whether a local caller still waits. */
   readonly waiting: boolean
-  /** The longest that a local caller waits from now on, in milliseconds. */
+  /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number
-  /** What the first waiter reads with its grant. */
+  /** The values that the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
   granted(pending: PendingRequest, status: HeldStatus): void
-  /** The engine does not have the request any more. */
+  /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
-  /** No waiter can get a grant. */
+  /** Rejects all waiters. */
   failAll(error: Error): void
 }
 
 let orders = 0
 
 /**
- * The one request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, when the
- * engine said that a check-in is useful, and often enough for the engine to know that it is alive.
+ * The request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, after the time
+ * that the engine asked for, and often enough to keep its entry alive.
  */
 export class PendingRequest {
-  /** `sent` while an answer is awaited. */
+  /** `sent`: it waits for the answer to an operation. `queued`: the engine has answered that it is in the queue. */
   state: 'sent' | 'queued' = 'sent'
-  /** The place in the order in which the local queues of this process sent their requests. */
+  /** Its place in the order in which the local queues of this process sent their requests. */
   readonly order = ++orders
   readonly #session: RequestSession
   readonly #owner: RequestOwner
-  /** Whether a wake-up came while an answer was still on its way. */
+  /** Whether a wake-up came while it was waiting for an answer. */
   #isWoken = false
   #timer: Timer | undefined
-  /** Set once its queue has no use for it any more. */
-  #isOver = false
-  /** What the engine last said of its place in the queue, and when that came: clock time. */
+  /** Set once its queue no longer uses it. */
+  #isStopped = false
+  /** The last answer about its place in the queue, and when that arrived: clock time. */
   #standing: { readonly status: QueuedStatus; readonly at: number } | undefined
 
   /**
-   * @param lease of the grant that is asked for, in milliseconds.
-   * @param wait the longest that a local caller waits for it, as sent to the engine, in milliseconds.
+   * @param lease the requested lease, in milliseconds.
+   * @param wait how much longer the local callers wait at most, as sent to the engine, in milliseconds.
    * @param sentAt when the last operation about it was sent: clock time.
    */
   constructor(
@@ -87,16 +87,16 @@ export class PendingRequest {
     public wait: number,
     public sentAt: number,
     /**
-     * Until when an unreachable engine is tried again: clock time. 0 before the engine has confirmed this entry or the
-     * one before it, that of the same waiters.
+     * Retry an unreachable engine until this time: clock time. 0 until the engine has confirmed this request or the
+     * one that it replaces.
      */
-    public placeUntil = 0,
+    public retryUntil = 0,
   ) {
     this.#session = session
     this.#owner = owner
   }
 
-  /** Handles the answer to the last operation about it, as soon as it is there. */
+  /** Handles the answer to the last operation about it, when it arrives. */
   follow(answer: Awaitable<Answer>): void {
     if (!(answer instanceof Promise)) return this.arrived(answer)
     answer.then(
@@ -108,9 +108,9 @@ export class PendingRequest {
   arrived(status: Answer): void {
     const { errors } = this.#owner
     if (!isStatus(status)) return this.failed(errors.unknownStatus(status))
-    if (this.#isOver) {
-      // All callers gave up meanwhile, or the box was closed.
-      if (status.state === 'held' || status.state === 'queued') this.takeOut()
+    if (this.#isStopped) {
+      // All callers gave up in the meantime, or the box was closed.
+      if (status.state === 'held' || status.state === 'queued') this.cancelInEngine()
       return
     }
     switch (status.state) {
@@ -128,23 +128,23 @@ export class PendingRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
-    if (!this.#isOver && this.#owner.waiting && this.placeUntil > clock.now()) {
-      // It still has its place in the engine's queue; the engine may be back before the place is lost.
+    if (!this.#isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
+      // The request still has its place in the engine's queue, and the engine may be back before it loses that.
       this.state = 'queued'
-      this.#checkInAfter(RETRY_PAUSE)
+      this.#checkInAfter(RETRY_DELAY)
       return
     }
-    // An engine that was certainly not reached does not have a new request.
-    if (this.placeUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
-    if (!this.#isOver) this.#owner.failAll(this.#owner.errors.failed(error))
+    // A new request that certainly did not reach the engine needs no cancellation.
+    if (this.retryUntil > 0 || !(error instanceof UnavailableError)) this.cancelInEngine()
+    if (!this.#isStopped) this.#owner.failAll(this.#owner.errors.failed(error))
   }
 
-  /** The holder that the engine last named, if any. */
+  /** The holder that the engine named in its last answer, if any. */
   holder(): Holder | undefined {
     const { status, at } = this.#standing ?? {}
     if (!status?.holder) return undefined
     const { session, host, pid, label, age } = status.holder
-    // Right behind the only holder it is woken as soon as that one is gone.
+    // A request right behind the only holder is woken when that releases, so it still holds the key.
     const isHolder = this.request.claims.length === 1 && status.place <= 1
     const ageNow = isHolder ? age + this.#session.clock.now() - at! : undefined
     return { session, host, pid, label, age: ageNow }
@@ -157,25 +157,26 @@ export class PendingRequest {
     else this.#isWoken = true
   }
 
-  /** Asks for the grant with another lease, because the caller for which it was asked is gone. */
+  /** Requests the grant with another lease, because the caller that wanted the first one has given up. */
   askWith(lease: number): void {
-    this.placeUntil = this.sentAt + this.lease
+    // The engine has granted the request, so it keeps it for the lease that was asked for.
+    this.retryUntil = this.sentAt + this.lease
     this.lease = lease
     this.#checkIn()
   }
 
-  /** Ends the check-ins. An answer that is still on its way is given back. */
+  /** Ends the check-ins. A grant in an answer that is on its way is released. */
   stop(): void {
     this.#timer?.cancel()
-    this.#isOver = true
+    this.#isStopped = true
   }
 
-  /** Cancels it in the engine, whether it was applied there or not. */
-  takeOut(): void {
-    this.#session.giveBack({ type: 'cancel', request: this.request }, this.lease)
+  /** Cancels the request in the engine, in whatever state it is there. */
+  cancelInEngine(): void {
+    this.#session.cleanUp({ type: 'cancel', request: this.request }, this.lease)
   }
 
-  /** Asks for its status, and claims what is reserved for it. */
+  /** Asks for the status of the request, and claims the keys if they are reserved for it. */
   #checkIn(): void {
     this.#timer?.cancel()
     this.#timer = undefined
@@ -190,30 +191,30 @@ export class PendingRequest {
   #queued(status: QueuedStatus): void {
     this.state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
-    this.placeUntil = this.sentAt + placeTtl(this)
+    this.retryUntil = this.sentAt + placeTtl(this)
     if (!this.#owner.waiting) {
       // All callers gave up before the answer arrived.
-      this.takeOut()
+      this.cancelInEngine()
       return this.#owner.gone(this)
     }
     if (this.#isWoken) return this.#checkIn()
     // mutant: silent-waiter
-    const pause = Math.min(status.lookAgain, this.#heartbeatPause())
-    this.#checkInAfter(Math.max(pause, MIN_PAUSE))
+    const delay = Math.min(status.lookAgain, this.#untilHeartbeat())
+    this.#checkInAfter(Math.max(delay, MIN_DELAY))
   }
 
-  /** Interval within which the engine expects its next sign of life, in milliseconds. */
-  #heartbeatPause(): number {
+  /** Time until its next heartbeat, in milliseconds. */
+  #untilHeartbeat(): number {
     const within = heartbeatWithin(this)
-    return within < HEARTBEAT_INTERVAL ? within : this.#session.untilBeat()
+    return within < HEARTBEAT_INTERVAL ? within : this.#session.untilHeartbeat()
   }
 
-  #checkInAfter(pause: number): void {
-    this.#timer = this.#session.clock.after(pause, () => this.#checkIn(), true)
+  #checkInAfter(delay: number): void {
+    this.#timer = this.#session.clock.after(delay, () => this.#checkIn(), true)
   }
 }
 
-/** Whether the state of an answer is known. An unknown one would make the caller wait forever. */
+/** Whether an answer has a state of the contract. With another one, the caller would wait forever. */
 export function isStatus(answer: Answer): answer is RequestStatus {
   switch (answer?.state) {
     case 'held':

@@ -3,9 +3,9 @@ import { claimSet } from './claims.js'
 import type { WriteGrant } from './grant.js'
 import { ClaimSetLock, type Lock } from './lock.js'
 
-/** Many readers together, or one writer alone. A waiting writer keeps later readers out, so it doesn't starve. */
+/** Admits many readers or one writer. A waiting writer blocks later readers, so it doesn't starve. */
 export interface ReadWriteLock {
-  /** Shared with other readers. Its tokens don't fence, because readers have no order among themselves. */
+  /** Shared with other readers. Don't fence by its tokens: concurrent readers have no order. */
   readonly read: Lock
   /** Exclusive. A write grant can be downgraded to a read grant. */
   readonly write: Lock<WriteGrant>

@@ -7,23 +7,20 @@ import type { LockOptions } from './lock-options.js'
 
 /** The size of a semaphore. */
 export interface SemaphoreOptions {
-  /** The number of permits the semaphore has. All callers of a name must give the same number while it is in use. */
+  /** The number of permits. All callers of a key must pass the same number while the semaphore is in use. */
   max: number
 }
 
 /** Options of a request for permits. */
 export interface PermitOptions extends LockOptions {
-  /** The number of permits to take; default 1. */
+  /** The number of permits to acquire; default 1. */
   permits?: number | undefined
 }
 
-/**
- * A number of permits that callers acquire and release. Several callers can hold some at the same time. It is locked
- * when no permit is free.
- */
+/** Permits that callers acquire and release; several callers can hold some at once. Locked when no permit is free. */
 export type Semaphore = Lock<Grant, PermitOptions>
 
-/** A semaphore is the same lock with a claim on permits. */
+/** Acquires a claim on permits of one key by a {@link ClaimSetLock}. */
 class PermitsLock implements Semaphore {
   readonly #session: Session
   readonly #key: string
@@ -57,7 +54,7 @@ class PermitsLock implements Semaphore {
   }
 
   #split(options: PermitOptions | undefined): [ClaimSetLock, LockOptions | undefined] {
-    // The lock itself refuses options that are no object.
+    // The lock refuses options that are not an object.
     if (typeof options !== 'object' || options === null || !('permits' in options))
       return [this.#one, options]
     const { permits = 1, ...rest } = options

@@ -10,7 +10,7 @@ import {
   type Release,
   type SessionInfo,
 } from '../engine/contract.js'
-import { giveBack } from '../engine/give-back.js'
+import { retryUntilExpired } from '../engine/retry-until-expired.js'
 import { wallOf, type Clock, type Timer } from '../clock.js'
 import { channels, type LockEvent } from '../diagnostics.js'
 import { ClosedError } from '../errors.js'
@@ -24,45 +24,45 @@ import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
 import { TransientMap } from '../transient-map.js'
 
-/** Idle local queues are kept for the next caller of their claim set, until there are this many queues. */
+/** Idle local queues are kept for the next caller of their claim set, up to this number of queues. */
 const IDLE_QUEUES = 1024
-/** Pause before idle queues are dropped when there are more, and what each queue adds to it, in milliseconds. */
-const SWEEP_PAUSE = 1000
-const SWEEP_PAUSE_EACH = 0.01
+/** With more queues, idle ones are dropped after this delay, plus a delay for each queue, in milliseconds. */
+const SWEEP_DELAY = 1000
+const SWEEP_DELAY_EACH = 0.01
 
-/** Reservation windows that end within this time of each other are served together, in milliseconds. */
-const SERVE_EVERY = CLAIM_WINDOW / 10
+/** Claim windows that end within this time of each other are swept together, in milliseconds. */
+const WINDOW_STEP = CLAIM_WINDOW / 10
 
 /** The lease of a ping, in milliseconds. */
 const PING_LEASE = 5000
 
-/** One engine session, with its local queues, its lease keeper and its watchers. Passes the engine's hints to them. */
+/** The engine session of a box, with its local queues, lease keeper and watchers, which receive the engine's hints. */
 export class Session implements Listener, QueueSession {
   readonly id: string
   readonly keeper: LeaseKeeper
   readonly health: Health
   readonly deadlocks: DeadlockDetector | undefined
-  /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
+  /** Set once the session has ended: the box was closed, or the engine has ended it. */
   ending: Error | undefined
   readonly #over = new AbortController()
-  /** Set while the box waits for the release of its grants. Tasks that hold some may still ask for more. */
+  /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
   /** Local queues with a request in the engine's queue, by request id. */
   readonly #queued = new TransientMap<string, LocalQueue>()
   readonly #watchers: Watchers
-  /** Reserved keys, by the end of their windows. */
-  readonly #toServe = new Map<number, Set<string>>()
-  /** From when the periods count after which the waiters of this box report that they are alive: clock time. */
-  #firstBeat: number | undefined
+  /** The keys that this box has to sweep, by the end of their claim windows. */
+  readonly #toSweep = new Map<number, Set<string>>()
+  /** Start of the heartbeat schedule that all waiters of this box share: clock time. */
+  #heartbeatStart: number | undefined
   #requests = 0
   #sweepAt = IDLE_QUEUES
   #sweeper: Timer | undefined
-  /** Grants in use, for a close that drains. */
+  /** Number of leases in use, for a close that drains. */
   #busy = 0
   #onIdle: (() => void) | undefined
 
-  /** @param detectDeadlocks whether tasks are followed, so that a task that would wait for itself gets an error. */
+  /** @param detectDeadlocks whether a task that would wait for itself gets an error. */
   constructor(
     readonly member: SessionInfo,
     readonly engine: Engine,
@@ -70,7 +70,7 @@ export class Session implements Listener, QueueSession {
     detectDeadlocks: boolean,
   ) {
     this.id = member.session
-    this.keeper = new LeaseKeeper(engine, clock)
+    this.keeper = new LeaseKeeper(engine, clock, renewal => this.send(renewal))
     this.health = new Health({ engine: engine.name, session: this.id }, () => this.ping())
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
@@ -81,7 +81,6 @@ export class Session implements Listener, QueueSession {
     return this.#over.signal
   }
 
-  /** A request id that no other request ever had. */
   nextRequest(): string {
     return `${this.id}.${(++this.#requests).toString(36)}`
   }
@@ -97,14 +96,13 @@ export class Session implements Listener, QueueSession {
     return queue
   }
 
-  /** All local queues with waiters, including those made for a single caller. */
+  /** All local queues with waiters, including queues that were created for a single caller. */
   *waitingQueues(): Generator<LocalQueue> {
     for (const queue of this.#queues.values()) if (queue.waiting) yield queue
     for (const queue of this.#queued.values())
       if (this.#queues.get(queue.set.signature) !== queue && queue.waiting) yield queue
   }
 
-  /** Sends wake-ups for this request to this queue from now on. */
   expectWake(id: string, queue: LocalQueue): void {
     this.#queued.set(id, queue)
   }
@@ -114,17 +112,16 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * After how long a waiter has to report again that it is alive: milliseconds, from half a period to a whole one. All
-   * waiters of a box do so at the same time, so that they share a message.
+   * Returns the time until the next heartbeat of a waiter, from half an interval to a whole one, in milliseconds. All
+   * waiters of the box follow one schedule with two heartbeats in an interval, so that they share messages.
    */
-  untilBeat(): number {
+  untilHeartbeat(): number {
     const now = this.clock.now()
-    this.#firstBeat ??= now
-    const left = HEARTBEAT_INTERVAL - ((now - this.#firstBeat) % HEARTBEAT_INTERVAL)
+    this.#heartbeatStart ??= now
+    const left = HEARTBEAT_INTERVAL - ((now - this.#heartbeatStart) % HEARTBEAT_INTERVAL)
     return left < HEARTBEAT_INTERVAL / 2 ? left + HEARTBEAT_INTERVAL / 2 : left
   }
 
-  /** Why new requests are refused; undefined when they are accepted. */
   refusal(): Error | undefined {
     return this.ending ?? (this.#draining && !this.deadlocks?.inside() ? this.#draining : undefined)
   }
@@ -136,7 +133,6 @@ export class Session implements Listener, QueueSession {
     return this.#busy === 0 ? Promise.resolve() : new Promise(resolve => (this.#onIdle = resolve))
   }
 
-  /** Counts a grant as in use until {@link finished}. */
   began(): void {
     this.#busy++
   }
@@ -146,18 +142,18 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * Waits in a local queue on behalf of the calling task; a wait of 0 is an attempt.
+   * Acquires by a local queue on behalf of the calling task. With a wait of 0 it does not wait for others.
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `LocalQueue.acquire` throws
    */
   acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
-    // The local queue refuses a request whose signal has aborted already.
+    // The local queue rejects a request whose signal has aborted.
     if (request.wait === 0 && !request.signal?.aborted) return this.#acquireAtOnce(queue, request)
     return isObserved()
       ? this.#published(queue, event => this.#wait(queue, request, event))
       : this.#wait(queue, request)
   }
 
-  /** The grant if it is available without waiting for another holder or waiter, else undefined. */
+  /** Returns the grant if it is available without waiting for another holder or waiter, else undefined. */
   attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
     return isObserved()
       ? this.#published(queue, event => queue.attempt(request, event))
@@ -175,7 +171,7 @@ export class Session implements Listener, QueueSession {
     return this.deadlocks ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait) : wait()
   }
 
-  /** Publishes a request, and its refusal. A grant is published where it is made. */
+  /** Publishes a request, and its refusal. The local queue publishes the grant. */
   async #published<G extends LocalGrant | undefined>(
     queue: LocalQueue,
     ask: (event: LockEvent) => Awaitable<G>,
@@ -192,7 +188,7 @@ export class Session implements Listener, QueueSession {
     }
   }
 
-  /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */
+  /** Sends an operation. An engine in this process answers at once. Rejects once the session has ended. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     if (this.ending) return Promise.reject(this.ending)
     const outcome = this.engine.submit(operation)
@@ -200,18 +196,12 @@ export class Session implements Listener, QueueSession {
     return outcome
   }
 
-  /** Sends an operation and ignores its outcome. If it fails, what it should have ended ends with its lease. */
-  background(operation: Operation): void {
-    const outcome = this.send(operation)
-    if (outcome instanceof Promise) outcome.catch(() => undefined)
-  }
-
   /**
-   * Gives back what is not used in this process, see {@link giveBack}.
+   * Removes an unused request or grant from the engine, see {@link retryUntilExpired}.
    * @param lease how long the engine keeps it without a renewal, in milliseconds.
    */
-  giveBack(operation: Cancel | Release, lease: number): void {
-    void giveBack(
+  cleanUp(operation: Cancel | Release, lease: number): void {
+    void retryUntilExpired(
       () => this.send(operation),
       lease,
       this.clock,
@@ -219,12 +209,12 @@ export class Session implements Listener, QueueSession {
     )
   }
 
-  /** Sends an operation and waits for the outcome. */
+  /** Sends an operation, and waits for the outcome. */
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     return this.send(operation)
   }
 
-  /** Takes a lock that no other box asks for, and gives it back: only an engine that works can grant one. */
+  /** Acquires and releases a lock that no other box requests, because only a working engine can grant one. */
   async ping(): Promise<void> {
     const claims = [{ key: `signalbox-ping:${this.id}`, mode: 'exclusive' }] as const
     const request = { id: this.nextRequest(), session: this.id, claims, label: undefined }
@@ -232,15 +222,15 @@ export class Session implements Listener, QueueSession {
     if (status.state !== 'held') return
     const release: Release = { type: 'release', request, number: status.number }
     try {
-      // A ping that is over leaves no lock that a reader could see.
+      // A ping settles after its release, so that `inspect` does not show its lock.
       await this.send(release)
     } catch (error) {
-      this.giveBack(release, PING_LEASE)
+      this.cleanUp(release, PING_LEASE)
       throw error
     }
   }
 
-  /** The wall clock that all processes of the engine share: milliseconds since 1970. Rejects as `send` does. */
+  /** Returns the wall-clock time that all processes of the engine share: milliseconds since 1970. Rejects as `send`. */
   async wallClock(): Promise<number> {
     if (this.ending) throw this.ending
     if (!this.engine.wallClock) return wallOf(this.clock)()
@@ -261,7 +251,7 @@ export class Session implements Listener, QueueSession {
   lost(id: string, cause?: Error): void {
     const queue = this.#queued.get(id)
     if (queue) queue.wake(id)
-    else this.keeper.takenAway(id, cause)
+    else this.keeper.onLostHint(id, cause)
   }
 
   contended(id: string): void {
@@ -270,12 +260,12 @@ export class Session implements Listener, QueueSession {
 
   reserved(key: string): void {
     const now = this.clock.now()
-    const at = Math.ceil((now + CLAIM_WINDOW) / SERVE_EVERY) * SERVE_EVERY
-    const others = this.#toServe.get(at)
+    const at = Math.ceil((now + CLAIM_WINDOW) / WINDOW_STEP) * WINDOW_STEP
+    const others = this.#toSweep.get(at)
     if (others) return void others.add(key)
-    this.#toServe.set(at, new Set([key]))
-    // A waiter that was woken and has not claimed by then is dropped.
-    this.clock.after(at - now, () => this.#serveReserved(at), false)
+    this.#toSweep.set(at, new Set([key]))
+    // If the waiter for which the key is reserved has not claimed it by then, the engine drops its request.
+    this.clock.after(at - now, () => this.#sweepReserved(at), false)
   }
 
   changed(key: string): void {
@@ -307,25 +297,25 @@ export class Session implements Listener, QueueSession {
     return new ClosedError('the box was closed', { engine: this.engine.name })
   }
 
-  #serveReserved(at: number): void {
-    const keys = [...this.#toServe.get(at)!]
-    this.#toServe.delete(at)
+  #sweepReserved(at: number): void {
+    const keys = [...this.#toSweep.get(at)!]
+    this.#toSweep.delete(at)
     // mutant: forget-reservations
-    if (!this.ending) this.background({ type: 'sweepExpired', keys })
+    if (!this.ending) void this.submit({ type: 'sweepExpired', keys }).catch(() => undefined)
   }
 
   #sweepLater(): void {
-    const pause = SWEEP_PAUSE + this.#queues.size * SWEEP_PAUSE_EACH
+    const delay = SWEEP_DELAY + this.#queues.size * SWEEP_DELAY_EACH
     const sweep = (): void => {
       this.#sweeper = undefined
       this.#sweep()
       if (this.#queues.size > IDLE_QUEUES) this.#sweepLater()
     }
-    this.#sweeper = this.clock.after(pause, sweep, false)
+    this.#sweeper = this.clock.after(delay, sweep, false)
   }
 
   #sweep(): void {
-    // A new map for the queues that stay, see TransientMap.
+    // The queues that stay get a new map, see TransientMap.
     const used = new Map<string, LocalQueue>()
     for (const [signature, queue] of this.#queues) if (!queue.idle) used.set(signature, queue)
     this.#queues = used
@@ -333,7 +323,7 @@ export class Session implements Listener, QueueSession {
   }
 }
 
-/** Whether requests or their refusals have a listener. */
+/** Whether requests or their refusals have a subscriber. */
 function isObserved(): boolean {
   return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

@@ -1,25 +1,25 @@
 import type { Clock, Timer } from '../clock.js'
-import { LOOK_EVERY, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
+import { WATCH_READ_INTERVAL, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
 
-/** A look begins at least this long after the last one, in milliseconds. */
-const LOOK_PAUSE = 1000
-/** One read asks for at most this many keys. The next one follows its answer, so that many watchers cause no burst. */
-const KEYS_AT_ONCE = 64
+/** Minimum delay between two reads of all watched keys, in milliseconds. */
+const READ_PAUSE = 1000
+/** Maximum number of keys in one operation. The next one is sent after its answer, so that a read causes no burst. */
+const MAX_KEYS = 64
 
 /**
- * What a watcher does when its key has changed, or may have.
- * @param version the version of the key, where that is known
+ * Called when a watched key has changed, or may have changed.
+ * @param version the version of the key, if it is known
  */
 export type OnChange = (version?: number) => void
 
-/** One watcher among those of its box. */
+/** A watcher of a key. */
 export interface Watching {
-  /** Has the key read again, because it could not be read after its change. False: the session has ended. */
-  lookAgain(): boolean
+  /** Schedules another read, because its user could not read the key. False: the session has ended. */
+  readAgain(): boolean
   stop(): void
 }
 
-/** All watchers of one key. */
+/** The watchers of one key. */
 interface Watch {
   readonly tasks: Set<OnChange>
   /** Settles when the engine has accepted the watch. */
@@ -30,21 +30,23 @@ interface Watch {
 type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
 
 /**
- * The watchers of one box. A hint notifies them of a change at once. Because hints may be lost, all watched keys are
- * also read: when the engine knows that it may have missed some, and every {@link LOOK_EVERY} milliseconds.
+ * The watchers of one box. A hint of the engine notifies them of a change at once. Because hints may be lost, the box
+ * also reads all watched keys: when the engine reports that it may have missed changes, and every
+ * {@link WATCH_READ_INTERVAL} milliseconds.
  */
 export class Watchers {
   readonly #session: string
   readonly #send: Send
   readonly #clock: Clock
   readonly #watches = new Map<string, Watch>()
-  /** Runs from the first watch, regardless of other reads, so that boxes don't all read at the same moment. */
+  /** The timer of the regular reads. It starts with the first watch, so that boxes don't all read at the same time. */
   #regular: Timer | undefined
   #next: Timer | undefined
-  #lookedAt = -Infinity
-  #isLooking = false
-  /** Whether there may be a change that the look under way, or the last one, has not seen. */
-  #isMissing = false
+  /** When the last read ended: clock time. */
+  #readAt = -Infinity
+  #isReading = false
+  /** Whether there may be a change that the current or last read has not seen. */
+  #mayHaveMissed = false
 
   constructor(session: string, send: Send, clock: Clock) {
     this.#session = session
@@ -63,7 +65,7 @@ export class Watchers {
     try {
       await begun
     } catch (error) {
-      // The next watcher asks the engine again.
+      // The next watcher sends the operation again.
       this.#forget(key, watch)
       throw error
     }
@@ -71,11 +73,11 @@ export class Watchers {
       if (!tasks.delete(task) || tasks.size > 0) return
       if (this.#forget(key, watch)) void this.#ask('unwatch', key).catch(() => undefined)
     }
-    const lookAgain = (): boolean => {
+    const readAgain = (): boolean => {
       this.missed()
       return this.#watches.get(key) === watch
     }
-    return { lookAgain, stop }
+    return { readAgain, stop }
   }
 
   /** Handles the engine's hint that a key has changed. */
@@ -83,14 +85,14 @@ export class Watchers {
     this.#notify(key)
   }
 
-  /** The engine may have missed changes. */
+  /** Schedules a read of all watched keys, because the engine may have missed changes. */
   missed(): void {
     if (this.#watches.size === 0) return
-    this.#isMissing = true
-    if (!this.#isLooking) this.#schedule()
+    this.#mayHaveMissed = true
+    if (!this.#isReading) this.#schedule()
   }
 
-  /** The session has ended: all watchers find out by their next read. */
+  /** Notifies all watchers, because the session has ended: their next read rejects. */
   end(): void {
     const keys = [...this.#watches.keys()]
     this.#rest()
@@ -101,11 +103,11 @@ export class Watchers {
   #begin(key: string): Watch {
     const watch: Watch = { tasks: new Set(), begun: this.#ask('watch', key) }
     this.#watches.set(key, watch)
-    if (this.#watches.size === 1) this.#lookRegularly()
+    if (this.#watches.size === 1) this.#readRegularly()
     return watch
   }
 
-  /** @returns whether the watch was still there */
+  /** @returns whether the watch existed */
   #forget(key: string, watch: Watch): boolean {
     if (this.#watches.get(key) !== watch) return false
     this.#watches.delete(key)
@@ -121,44 +123,44 @@ export class Watchers {
     for (const task of this.#watches.get(key)?.tasks ?? []) task(version)
   }
 
-  #lookRegularly(): void {
-    const look = (): void => {
-      this.#lookRegularly()
+  #readRegularly(): void {
+    const read = (): void => {
+      this.#readRegularly()
       // mutant: watcher-never-polls
       this.missed()
     }
-    this.#regular = this.#clock.after(LOOK_EVERY, look, false)
+    this.#regular = this.#clock.after(WATCH_READ_INTERVAL, read, false)
   }
 
   #rest(): void {
-    this.#isMissing = false
+    this.#mayHaveMissed = false
     this.#regular?.cancel()
     this.#next?.cancel()
   }
 
   #schedule(): void {
     this.#next?.cancel()
-    const delay = Math.max(this.#lookedAt + LOOK_PAUSE - this.#clock.now(), 0)
-    this.#next = this.#clock.after(delay, () => void this.#look(), false)
+    const delay = Math.max(this.#readAt + READ_PAUSE - this.#clock.now(), 0)
+    this.#next = this.#clock.after(delay, () => void this.#readAll(), false)
   }
 
-  async #look(): Promise<void> {
-    this.#isLooking = true
-    this.#isMissing = false
+  async #readAll(): Promise<void> {
+    this.#isReading = true
+    this.#mayHaveMissed = false
     const keys = [...this.#watches.keys()]
     try {
-      for (let first = 0; first < keys.length; first += KEYS_AT_ONCE)
-        await this.#lookAt(keys.slice(first, first + KEYS_AT_ONCE))
+      for (let first = 0; first < keys.length; first += MAX_KEYS)
+        await this.#read(keys.slice(first, first + MAX_KEYS))
     } catch {
-      // The engine can't be reached just now.
-      this.#isMissing = this.#watches.size > 0
+      // The engine is out of reach.
+      this.#mayHaveMissed = this.#watches.size > 0
     }
-    this.#isLooking = false
-    this.#lookedAt = this.#clock.now()
-    if (this.#isMissing) this.#schedule()
+    this.#isReading = false
+    this.#readAt = this.#clock.now()
+    if (this.#mayHaveMissed) this.#schedule()
   }
 
-  async #lookAt(all: readonly string[]): Promise<void> {
+  async #read(all: readonly string[]): Promise<void> {
     const keys = all.filter(key => this.#watches.has(key))
     if (keys.length === 0) return
     try {
@@ -167,10 +169,10 @@ export class Watchers {
     } catch (error) {
       const { key: unreadable } = error as { key?: string }
       if (unreadable === undefined || !keys.includes(unreadable)) throw error
-      // Another program has spoiled this value. The watchers of its key are notified, and the other keys are still
-      // read.
+      // The value of this key is damaged. Its watchers are notified, so that they see the error, and the other keys are
+      // read without it.
       this.#notify(unreadable)
-      await this.#lookAt(keys.filter(key => key !== unreadable))
+      await this.#read(keys.filter(key => key !== unreadable))
     }
   }
 }

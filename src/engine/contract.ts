@@ -404,7 +404,7 @@ export const WAITER_TTL = 5000
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
 /** Every watched key is read again once in this period, because hints may be lost, in milliseconds. */
-export const LOOK_EVERY = 10_000
+export const WATCH_READ_INTERVAL = 10_000
 
 /**
  * How long a waiter's entry in the engine's queue blocks others without a heartbeat, in milliseconds. After that it

@@ -48,7 +48,7 @@ export async function* follow<T>(
       try {
         found = await read()
       } catch (error) {
-        if (last !== undefined && isOutage(error) && watching.lookAgain()) continue
+        if (last !== undefined && isOutage(error) && watching.readAgain()) continue
         throw error
       }
       const before = last

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { queued, timed, until } from '../../packages/conformance/src/time.js'
-import { LOOK_EVERY } from '../../src/engine/index.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/index.js'
 import { open, type Box } from '../../src/index.js'
 import { smallDisk } from '../support/file/small-disk.js'
 import { complaintOf } from '../support/redis/outcome.js'
@@ -11,7 +11,7 @@ import { unprivileged } from '../support/servers/unprivileged.js'
 /** Nothing waits for a lease to end. */
 const LONG = { lease: '60s' } as const
 /** Sooner than a waiter would look by itself: milliseconds. */
-const AT_ONCE = LOOK_EVERY / 2
+const AT_ONCE = WATCH_READ_INTERVAL / 2
 
 /** Each kind of call that writes. */
 function writes(box: Box): (() => Promise<unknown>)[] {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { queued, timed } from '../../packages/conformance/src/time.js'
-import { LOOK_EVERY } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { boxWays } from '../support/redis/box-ways.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
@@ -52,7 +52,7 @@ test.each(boxWays)(
       await store.put('key', round)
       const took = await timed(() => change)
       expect((await change).value!.value).toBe(round)
-      expect(took).toBeLessThan(LOOK_EVERY / 2)
+      expect(took).toBeLessThan(WATCH_READ_INTERVAL / 2)
     }
     await changes.return()
     await store.delete('key')

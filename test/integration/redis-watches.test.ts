@@ -7,7 +7,7 @@ import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import { ClusterEngine } from '../../src/engines/redis/cluster-engine.js'
 import { open } from '../../src/open.js'
-import { LOOK_EVERY } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { clientPackages, type TestedPackage } from '../support/redis/client-packages.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
@@ -41,12 +41,12 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     await cluster.finishMoving(slot, from, to)
     const version = await store.put(key, 'changed')
     // The node reports that the slot has moved.
-    expect(await timed(() => change)).toBeLessThan(LOOK_EVERY / 2)
+    expect(await timed(() => change)).toBeLessThan(WATCH_READ_INTERVAL / 2)
     expect((await change).value).toEqual({ value: 'changed', version })
     // From then on it receives at the new place.
     const next = changes.next()
     await store.put(key, 'again')
-    expect(await timed(() => next)).toBeLessThan(LOOK_EVERY / 2)
+    expect(await timed(() => next)).toBeLessThan(WATCH_READ_INTERVAL / 2)
     await changes.return()
   }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { LOOK_EVERY } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
@@ -313,7 +313,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await until(() => held.signal.aborted)
     const version = await other.store('s').put('key', 'changed')
     proxy.target = server.port
-    expect(await timed(() => change)).toBeLessThan(LOOK_EVERY / 2)
+    expect(await timed(() => change)).toBeLessThan(WATCH_READ_INTERVAL / 2)
     expect((await change).value).toEqual({ value: 'changed', version })
     await changes.return()
   })

@@ -1,4 +1,4 @@
-import { LOOK_EVERY } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { MAX_LEASE, longestDelay } from './climate.js'
 import type { History, Violation } from './history.js'
 import { begin } from './operations.js'
@@ -22,7 +22,7 @@ const DRAINED_WITHIN = 4 * MAX_LEASE
  * Maximum time until every watcher has looked. A look that began before everything was well may fail, and is made
  * again.
  */
-const LOOKED_WITHIN = LOOK_EVERY + 3000
+const LOOKED_WITHIN = WATCH_READ_INTERVAL + 3000
 /** Time after which no remnant of a fault is left. */
 const CLEAN_AFTER = MAX_LEASE + 5000
 /** A schedule in which more happens is one that polls. */

@@ -1,4 +1,4 @@
-import { LOOK_EVERY } from 'signalbox/engine'
+import { WATCH_READ_INTERVAL } from 'signalbox/engine'
 import { UnavailableError } from 'signalbox'
 import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
@@ -7,7 +7,7 @@ import { keepsValues, type EngineFixture } from './fixture.js'
 import { queued, timed, until } from './time.js'
 
 /** Sooner than a watcher or a waiter would look by itself, in milliseconds. */
-const AT_ONCE = LOOK_EVERY / 2
+const AT_ONCE = WATCH_READ_INTERVAL / 2
 
 /** P5: hints of a process that ends arrive at once, and a lost connection or a failed read loses none. */
 export function lostHints(fixture: EngineFixture): void {

@@ -1,4 +1,4 @@
-import { CLAIM_WINDOW, HEARTBEAT_INTERVAL, LOOK_EVERY } from 'signalbox/engine'
+import { CLAIM_WINDOW, HEARTBEAT_INTERVAL, WATCH_READ_INTERVAL } from 'signalbox/engine'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
@@ -53,7 +53,7 @@ export function silentHints(fixture: EngineFixture): void {
         network.loseHints?.()
         for (const change of ['first', 'second']) {
           await box.store('s').put('key', change)
-          await until('the change is seen', () => seen.includes(change), 2 * LOOK_EVERY)
+          await until('the change is seen', () => seen.includes(change), 2 * WATCH_READ_INTERVAL)
         }
       },
     )

@@ -28,7 +28,7 @@ class Owner implements LeaseOwner {
 
 function start(engine = new ScriptedEngine()) {
   const clock = new VirtualClock(1000)
-  const keeper = new LeaseKeeper(engine, clock)
+  const keeper = new LeaseKeeper(engine, clock, renewal => engine.submit(renewal))
   const owner = new Owner()
   owner.keeper = keeper
   const hold = (id: string, lease: number, renew = true): Lease => {
@@ -257,18 +257,26 @@ describe('the keeper', () => {
   test('a lease is lost when the engine says so', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
-    keeper.takenAway('unknown')
-    keeper.takenAway('one')
-    keeper.takenAway('one')
+    keeper.onLostHint('unknown')
+    keeper.onLostHint('one')
+    keeper.onLostHint('one')
     expect(one.loss?.message).toContain('released by force')
     expect(owner.lost).toEqual(['one'])
+  })
+
+  test('a hint about a lease that has expired does not hide that it has', () => {
+    const { clock, keeper, hold } = start()
+    const one = hold('one', 300)
+    clock.freeze(300)
+    keeper.onLostHint('one')
+    expect(one.loss?.message).toContain('its lease of 300 ms has expired')
   })
 
   test('a loss carries the cause that the engine gives', () => {
     const { keeper, hold } = start()
     const one = hold('one', 300)
     const cause = new Error('the session has expired')
-    keeper.takenAway('one', cause)
+    keeper.onLostHint('one', cause)
     expect(one.loss?.message).toMatch(/ is no longer held: the session has expired$/)
     expect(one.loss?.cause).toBe(cause)
   })

@@ -618,13 +618,30 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a release that finds no grant rejects with a LostError', async () => {
+  test('a release that finds no grant rejects with a LostError, and the signal aborts with the same error', async () => {
     const { engine, holder } = await start()
     const grant = await holder(7)
+    const { signal } = grant
     const released = new Outcome(grant.release())
+    expect(signal.aborted).toBe(false)
     engine.take('release').answer(false)
     await settle()
     expect(released.error).toBeInstanceOf(LostError)
+    expect(signal.reason).toBe(released.error)
+  })
+
+  test('a renewal that does not reach the engine sets the state of the box, and the next one that does resets it', async () => {
+    const { clock, engine, box, holder } = await start()
+    await holder(7, { lease: 300 })
+    clock.advance(100)
+    const error = new UnavailableError('out of reach')
+    engine.take('renew').fail(error)
+    await settle()
+    expect(box.state).toMatchObject({ status: 'reconnecting', reason: error })
+    clock.advance(25)
+    engine.take('renew').answer(true)
+    await settle()
+    expect(box.state.status).toBe('ready')
   })
 
   test('an operation that no caller awaits causes no unhandled rejection', async () => {
@@ -747,12 +764,14 @@ describe('turns', () => {
   test('a grant that was gone is reported as lost, and the next caller asks again', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
+    const { signal } = grant
     const waiting = acquire()
     clock.advance(5)
     const released = new Outcome(grant.release())
     engine.take('extendOrYield').answer({ state: 'gone' })
     await settle()
     expect(released.error).toBeInstanceOf(LostError)
+    expect(signal.reason).toBe(released.error)
     const { operation, answer } = engine.take('enqueue')
     answer(held(operation.request.id, 15))
     await settle()
@@ -871,6 +890,7 @@ describe('turns', () => {
       const leave = new AbortController()
       const other = acquire({ signal: leave.signal })
       clock.advance(5)
+      const { signal } = waiting[0]!.value!
       const released = new Outcome(waiting[0]!.value!.release())
       if (isLost) engine.listener.lost(id)
       else leave.abort()
@@ -883,6 +903,7 @@ describe('turns', () => {
       expect(released.settled).toBe(true)
       if (isLost) expect(released.error).toBeInstanceOf(LostError)
       else expect(released.error).toBeUndefined()
+      expect(signal.reason).toBe(released.error)
       expect(other.settled).toBe(!isLost)
     }
   })
@@ -1086,7 +1107,7 @@ describe('a grant that is lost', () => {
     const released = new Outcome(grant.release())
     await settle()
     expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.aborted).toBe(false) // It was released by the time that the loss was found.
+    expect(signal.reason).toBe(released.error)
     expect(engine.words).toBe('enqueue cancel')
   })
 })

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import type { Read } from '../../../src/engine/contract.js'
 import { UnavailableError } from '../../../src/errors.js'
-import { LOOK_EVERY } from '../../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
 import { Watchers } from '../../../src/core/watchers.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
@@ -45,7 +45,7 @@ test('a change without a hint is found within the interval of looks, by one read
   const since = clock.now()
   for (const version of [1, 2]) {
     expect(looks()).toEqual(['a', 'b'])
-    expect(clock.now() - since).toBe(version * LOOK_EVERY)
+    expect(clock.now() - since).toBe(version * WATCH_READ_INTERVAL)
     await answer(engine, version)
     expect(told.get('a')).toHaveLength(version)
     expect(told.get('b')!.at(-1)).toBe(version)
@@ -68,7 +68,7 @@ test('after `missed` the keys are read once, at once', async () => {
   await answer(engine, 2)
   expect(told.get('a')).toEqual([1, 2])
   // The regular look comes when it would have come without.
-  expect(clock.nextAt()).toBe(1000 + LOOK_EVERY)
+  expect(clock.nextAt()).toBe(1000 + WATCH_READ_INTERVAL)
 })
 
 test('a look that fails is repeated', async () => {

@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../src/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { UnavailableError } from '../../../src/errors.js'
-import { LOOK_EVERY } from '../../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
 import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 
 /** A box that no hint reaches, and another one of the same place. */
@@ -23,7 +23,7 @@ test('a watcher that no hint reaches has each change within ten seconds', async 
   const version = await other.store('s').put('key', 'changed')
   await settle()
   expect(engine.count('read')).toBe(1)
-  clock.advance(LOOK_EVERY)
+  clock.advance(WATCH_READ_INTERVAL)
   expect(await next).toEqual({ done: false, value: { value: 'changed', version } })
   await watch.return()
   await Promise.all([deaf.close(), other.close()])
@@ -37,7 +37,7 @@ test('a look that finds no change gives nothing, and costs one read for all watc
   await settle()
   engine.operations.length = 0
   for (let look = 1; look <= 3; look++) {
-    clock.advance(LOOK_EVERY)
+    clock.advance(WATCH_READ_INTERVAL)
     await settle()
     expect(engine.operations.map(({ type }) => type)).toEqual(Array.from({ length: look }, () => 'read'))
   }
@@ -54,12 +54,12 @@ test('an observer that no hint reaches knows each leader within ten seconds', as
     const coming = observing.next()
     await settle()
     const term = await other.election('e').campaign({ label })
-    clock.advance(LOOK_EVERY)
+    clock.advance(WATCH_READ_INTERVAL)
     expect((await coming).value).toMatchObject({ label })
     const going = observing.next()
     await settle()
     await term.release()
-    clock.advance(LOOK_EVERY)
+    clock.advance(WATCH_READ_INTERVAL)
     expect((await going).value).toBeUndefined()
   }
   await observing.return()

@@ -8,7 +8,7 @@ import type {
   Operation,
   OutcomeOf,
 } from '../../../engine/contract.js'
-import { giveBack } from '../../../engine/give-back.js'
+import { retryUntilExpired } from '../../../engine/retry-until-expired.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { Ballot } from '../ballot.js'
 import type { IdentifiedReport } from '../operator.js'
@@ -87,11 +87,11 @@ export class Voter {
   }
 
   /**
-   * Removes a request in any phase, see {@link giveBack}.
+   * Removes a request in any phase, see {@link retryUntilExpired}.
    * @param lease milliseconds, as its caller counts them
    */
   async withdraw(request: LockRequest, lease: number): Promise<void> {
-    await giveBack(
+    await retryUntilExpired(
       () => this.submit({ type: 'cancel', request }),
       leaseOnServer(lease),
       this.#clock,

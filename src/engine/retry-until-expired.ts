@@ -1,0 +1,33 @@
+import type { Clock } from '../clock.js'
+import type { Awaitable } from './contract.js'
+
+/** Delay before a failed attempt is retried, in milliseconds. */
+const RETRY_DELAY = 200
+
+/**
+ * Removes an unused request or grant from the engine. Retries a failed attempt until the lease has expired, because the
+ * request would block other callers until then, also the next attempt of its own caller.
+ * @param attempt sends the cancellation or release; must not throw.
+ * @param lease how long the engine keeps the request or grant without a renewal, in milliseconds.
+ * @param hasEnded whether the session has ended.
+ * @returns the outcome of the first attempt; retries run in the background
+ */
+export function retryUntilExpired(
+  attempt: () => Awaitable<unknown>,
+  lease: number,
+  clock: Clock,
+  hasEnded: () => boolean,
+): Awaitable<unknown> {
+  const until = clock.now() + lease
+  const tryOnce = (): Awaitable<unknown> => {
+    const outcome = attempt()
+    if (outcome instanceof Promise) {
+      outcome.catch(() => {
+        if (!hasEnded() && clock.now() + RETRY_DELAY < until)
+          clock.after(RETRY_DELAY, () => void tryOnce(), false)
+      })
+    }
+    return outcome
+  }
+  return tryOnce()
+}
