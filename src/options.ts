@@ -32,7 +32,8 @@ export function checkOptions(options: unknown, known: readonly string[]): assert
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      throw new InvalidArgumentError(`unknown option ${shown(name)}; it must be one of ${known.join(', ')}`)
+      const expected = `${known.length > 1 ? 'one of ' : ''}${known.join(', ')}`
+      throw new InvalidArgumentError(`unknown option ${shown(name)}; it must be ${expected}`)
     }
   }
 }

@@ -2,7 +2,7 @@ import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import type { ExistingHazelcast } from './hazelcast/existing-hazelcast.js'
-import type { ExistingPostgres } from './postgres/given-postgres.js'
+import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedisQuorum } from './redis/quorum/open.js'
 import type { ExistingRedis } from './redis/redis-options.js'
 

@@ -49,8 +49,8 @@ async function boundIsPolled(): Promise<void> {
   const asked = other.mutex('key').acquire(LONG)
   await queued(one, 'key', 1)
   await held.release()
-  const looks = engine.count('checkIn')
-  await until('it polls', () => engine.count('checkIn') - looks > 5, POLLED)
+  const polls = engine.count('checkIn')
+  await until('it polls', () => engine.count('checkIn') - polls > 5, POLLED)
   await client.query('commit')
   client.release()
   await (await asked).release()
@@ -263,11 +263,11 @@ export const postgres: EngineFixture = {
       const url = `${pooler.url}?signalbox_schema=${schema}`
       await using one = await open(url)
       const pool = new pg.Pool({ connectionString: pooler.url })
-      let looks = 0
+      let polls = 0
       pool.on('connect', client => {
         const query = client.query.bind(client) as (statement: { text?: string }) => unknown
         const counting = (statement: { text?: string }): unknown => {
-          if (statement.text?.includes('.look(')) looks++
+          if (statement.text?.includes('.reserved_or_gone(')) polls++
           return query(statement)
         }
         Object.assign(client, { query: counting })
@@ -277,8 +277,8 @@ export const postgres: EngineFixture = {
         const held = await one.mutex('key').acquire(LONG)
         const asked = other.mutex('key').acquire(LONG)
         await queued(one, 'key', 1)
-        const before = looks
-        await until('it looks', () => looks - before > 5, POLLED)
+        const before = polls
+        await until('it polls', () => polls - before > 5, POLLED)
         await held.release()
         await (await asked).release()
       }

@@ -166,7 +166,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
     const url = server.url.replace(/postgres$/, 'nowhere')
     await expect(openUrl(url)).rejects.toMatchObject({
       code: 'UNAVAILABLE',
-      message: expect.stringContaining('there is no such database'),
+      message: expect.stringContaining('the database does not exist'),
     })
   })
 })
@@ -177,7 +177,7 @@ test('a value that is not a client is refused', async () => {
       invalid('postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
     )
   await expect(open({ postgres: {}, shcema: 'a' } as never)).rejects.toMatchObject(
-    invalid('no option "shcema"'),
+    invalid('unknown option "shcema"; it must be schema'),
   )
   await expect(open({ postgres: {}, schema: 'A-B' })).rejects.toMatchObject(invalid('schema must be'))
 })

@@ -115,7 +115,7 @@ test('nothing is found where all is well, and facts are reported', async () => {
     ),
     'schema signalbox: version 2',
     expect.stringMatching(/^schema signalbox: \d+ rows and \d+ dead rows/),
-    'NOTIFY is heard',
+    'NOTIFY arrives',
   ])
   await using place = new CommandPlace(urlOf(name))
   const { stdout, stderr } = await place.signalbox('doctor')
@@ -154,11 +154,13 @@ test('a server before 13 is found, and no box is opened on it', async () => {
   expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
 })
 
-test('functions that do not pin their search path are found', async () => {
+test('functions that do not set their search path are found', async () => {
   const name = await usedDatabase()
-  await query(name, 'alter function signalbox.look(text[], text[]) reset search_path')
+  await query(name, 'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path')
   const { findings } = await diagnose(urlOf(name))
-  expect(findings).toMatchObject([{ id: 'search-path', how: expect.stringMatching(/: look$/) as string }])
+  expect(findings).toMatchObject([
+    { id: 'search-path', how: expect.stringMatching(/: reserved_or_gone$/) as string },
+  ])
 })
 
 test('missing rights are found', async () => {
@@ -242,7 +244,7 @@ test('a transaction that keeps dead rows for more than a minute is found, and an
     await pool.query('create role other login')
     const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
     expect(facts).toContain(
-      "1 transactions of other users can't be looked at: a member of pg_read_all_stats could",
+      '1 transactions of other users are hidden; a member of pg_read_all_stats could see them',
     )
   } finally {
     await pool.end()
@@ -253,8 +255,8 @@ test('a pooler that hands out transactions is found', async () => {
   const name = await usedDatabase()
   await using pooler = await startPgBouncer(server)
   const { facts, findings } = await diagnose(urlOf(name, pooler))
-  expect(findings).toMatchObject([{ id: 'deaf', promises: ['P5'] }])
-  expect(facts).toContain('NOTIFY is not heard')
+  expect(findings).toMatchObject([{ id: 'no-notify', promises: ['P5'] }])
+  expect(facts).toContain('NOTIFY does not arrive')
 })
 
 test('a queue of NOTIFY that a session does not read is found', async () => {

@@ -120,7 +120,7 @@ describe('a server refuses to open a box', () => {
     await using server = await startPostgres()
     const url = server.url.replace('/postgres', '/missing')
     expect(await complaintOf(open(url))).toMatch(
-      /^UNAVAILABLE: open failed on postgres:.*missing: there is no such database$/,
+      /^UNAVAILABLE: open failed on postgres:.*missing: the database does not exist$/,
     )
   })
 

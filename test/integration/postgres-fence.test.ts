@@ -204,7 +204,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       expect(performance.now() - since).toBeGreaterThan(1500)
       await expect(blocked).rejects.toMatchObject({
         code: 'UNAVAILABLE',
-        message: expect.stringContaining('a transaction elsewhere holds the row'),
+        message: expect.stringContaining('another transaction has locked the row'),
       })
     })
     await held.release()

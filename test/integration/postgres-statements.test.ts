@@ -20,7 +20,7 @@ async function counted(schema: string) {
     const counting = (statement: { text?: string }): unknown => {
       const [, called] = /\.(\w+)\(/.exec(statement.text ?? '') ?? []
       // Messages are tested all the time.
-      if (called && called !== 'tell') calls.push(called)
+      if (called && called !== 'send_notices') calls.push(called)
       return query(statement)
     }
     Object.assign(client, { query: counting })

@@ -2,6 +2,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { foreignRuntime, sharedClock, systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
@@ -32,11 +33,7 @@ export function databaseOf(url: string): string {
 function options(url: string): FileOptions {
   const [path, query] = split(url)
   const parameters = urlParameters(query)
-  for (const name of parameters.keys()) {
-    if (name !== 'durable') {
-      throw new InvalidArgumentError(`a file: URL has no parameter ${shown(name)}; known is durable`)
-    }
-  }
+  checkOptions(Object.fromEntries(parameters), ['durable'])
   const durable = parameters.get('durable') ?? 'true'
   if (durable !== 'true' && durable !== 'false') {
     throw new InvalidArgumentError(`durable must be true or false, not ${shown(durable)}`)

@@ -1,18 +1,18 @@
 import type { Clock } from '../../clock.js'
 
-/** How long a call of a member may take: milliseconds. */
+/** Maximum time of a call to a member, in milliseconds. */
 const CALL_TIMEOUT = 3000
-/** The pause before a call that failed is made again: milliseconds. */
+/** The pause before a failed call is retried, in milliseconds. */
 export const RETRY_PAUSE = 200
 
-/** A member did not answer in time. It may still carry out the call. */
+/** A member did not reply in time. It may still execute the call. */
 export class NoAnswerError extends Error {}
 
 /**
- * The answer to a remote call, or a NoAnswerError after `limit` milliseconds. The client's own limits are two minutes
- * and more.
- * @param onLate is called with an answer that comes after that.
- * @param keepsAlive whether the process stays alive meanwhile.
+ * Returns the reply to a remote call, or rejects with a NoAnswerError after `limit` milliseconds. The client's own
+ * timeouts are two minutes and more.
+ * @param onLate is called with a reply that comes later.
+ * @param keepsAlive whether the process stays alive until then.
  */
 export function answered<T>(
   call: Promise<T>,
@@ -45,7 +45,7 @@ export function answered<T>(
   })
 }
 
-/** Settles when a call that failed may be made again. @param keepsAlive whether the process stays alive meanwhile. */
+/** Resolves when a failed call may be retried. @param keepsAlive whether the process stays alive until then. */
 export function pause(clock: Clock, keepsAlive: boolean): Promise<void> {
   return new Promise(resolve => void clock.after(RETRY_PAUSE, resolve, keepsAlive))
 }

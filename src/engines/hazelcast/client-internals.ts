@@ -11,7 +11,7 @@ interface Connection {
   close?: (reason: string, cause: Error | null) => void
 }
 
-/** One of the package's repeated tasks: it makes an interval when the first delay is over. */
+/** One of the package's repeated tasks: a timeout first, then an interval. */
 interface Task {
   readonly timeoutId?: Handle
   readonly intervalId?: Handle
@@ -20,13 +20,13 @@ interface Task {
 /** A request without a reply. */
 interface Invocation {
   readonly sendConnection?: Connection
-  /** When the package gives it up, in milliseconds since 1970. */
+  /** When the package gives up on it, in milliseconds since 1970. */
   readonly deadline?: number
-  /** Whether it may be sent again. If so, the member replies at once, unless it asks for a lock. */
+  /** Whether it may be sent again. The member replies to such a request at once, unless it is for a lock. */
   readonly request?: { isRetryable?: () => boolean }
 }
 
-/** Parts of a client that the package does not document, so all may be absent. */
+/** Parts of a client that the package does not document, so any of them may be missing. */
 interface Inside {
   readonly connectionRegistry?: {
     getConnections?: () => readonly Connection[]
@@ -50,14 +50,14 @@ interface Inside {
   }
 }
 
-/** Sockets that were unreferenced. A socket that is closed, or not open yet, would note each further call for later. */
-const quiet = new WeakSet<Handle>()
+/** Sockets that were unreferenced. On a closed or connecting socket, each further call would add a listener. */
+const unreferenced = new WeakSet<Handle>()
 
 /**
- * Drops the connections that the package takes for open although they are closed. While it does, it asks that member
- * nothing more, and makes no new connection to it. A connection that a member ends while the client is being let in
- * stays so for ever. One of which a write failed stays so for a minute, because the package destroys its socket
- * before that reports an error.
+ * Drops closed connections that the package considers open. As long as it does, it sends nothing more to that member,
+ * and does not reconnect. If a member closes a connection while the client is being authenticated, the package never
+ * notices. If a write has failed, it takes a minute, because the package destroys the socket before the socket reports
+ * an error.
  */
 export function dropClosed(client: Client): void {
   const { connectionRegistry, connectionManager } = client as unknown as Inside
@@ -67,16 +67,18 @@ export function dropClosed(client: Client): void {
   }
 }
 
-/** A connection that delivers something this long after a request, but no reply to it, is half dead. In milliseconds. */
+/** If a connection delivers data this long after a request, but no reply to it, it is half-dead. In milliseconds. */
 const UNANSWERED = 3000
 
-/** The connection of each request that was overdue at the last check. The package sends some again over another. */
+/**
+ * The connection of each request that was overdue at the last check. The package may resend a request on another one.
+ */
 const overdue = new WeakMap<Invocation, Connection>()
 
 /**
- * Closes the connections that lose requests although they deliver changes, so that the client reconnects. The package
- * takes a connection for alive as long as it delivers anything, and closes silent ones. Called every second: a request
- * that is overdue twice is lost, and not just late because the member was stopped.
+ * Closes connections that lose requests but still deliver events, so that the client reconnects. The package considers
+ * a connection alive as long as it delivers anything, and closes silent ones. Called every second: a request that is
+ * overdue twice is lost, not just late because the member was stopped.
  */
 export function closeHalfDead(client: Client): void {
   const { pending, invocationTimeoutMillis } = (client as unknown as Inside).invocationService ?? {}
@@ -92,14 +94,14 @@ export function closeHalfDead(client: Client): void {
 }
 
 /**
- * Lets a finished process end although the client is connected, which the package has no option for. Called now and
- * then, because the client makes new timers and sockets. During a call a timer of ours keeps the process alive.
+ * Lets a finished process end although the client is connected; the package has no option for it. Called repeatedly,
+ * because the client creates new timers and sockets. During a call, a timer of the engine keeps the process alive.
  */
-export function quieten(client: Client): void {
+export function unrefAll(client: Client): void {
   const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
   for (const { socket } of connectionRegistry?.getConnections?.() ?? []) {
-    if (!socket || quiet.has(socket)) continue
-    quiet.add(socket)
+    if (!socket || unreferenced.has(socket)) continue
+    unreferenced.add(socket)
     socket.unref?.()
   }
   for (const task of [
@@ -113,7 +115,9 @@ export function quieten(client: Client): void {
   }
 }
 
-/** The connections over which a client hears of events: for each listener those on which a member has accepted it. */
+/**
+ * The connections over which a client receives events: for each listener, those on which a member has registered it.
+ */
 export function eventConnections(client: Client): readonly object[] {
   const { listenerService } = client as unknown as Inside
   return [...(listenerService?.registrations?.values() ?? [])].flatMap(({ connectionRegistrations }) => [

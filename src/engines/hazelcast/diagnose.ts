@@ -9,7 +9,7 @@ import { hazelcastFindings } from './diagnosed-findings.js'
 
 /**
  * Diagnoses the cluster of a `hazelcast:` URL and the maps that the URL names.
- * @throws UnavailableError when no member answers.
+ * @throws UnavailableError if no member answers.
  */
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
   const place = parseHazelcastUrl(url)

@@ -6,55 +6,53 @@ import type { Linked } from './link.js'
 import { memberTime, PRECISION } from './member-time.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
-/** What a client can see of a cluster. */
+/** What a client can find out about a cluster. */
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** The errors of what could not be examined. */
+  /** The errors of the maps that could not be examined. */
   readonly refusals: readonly string[]
 }
 
 interface MemberFacts {
   readonly address: string
-  /** Undefined when the client does not show it. */
+  /** Undefined if the client does not know it. */
   readonly version: string | undefined
   /** A lite member keeps no data. */
   readonly isLite: boolean
 }
 
-/** What a client can see of the configuration of a map. */
+/** What a client can find out about the configuration of a map. */
 export interface MapFacts {
   readonly name: string
-  /**
-   * Number of members that have a backup of a change when it is confirmed; undefined if the client does not show it.
-   */
+  /** Number of members that have a backup of a change when it is confirmed; undefined if unknown. */
   readonly backups: number | undefined
-  /** How long an entry lives if it is written without a TTL, in milliseconds; Infinity if it never expires. */
-  readonly life: number
-  /** The eviction policy; undefined if none is seen. */
+  /** How long an entry without a TTL of its own lives, in milliseconds; Infinity if it never expires. */
+  readonly ttl: number
+  /** The eviction policy; undefined if none was detected. */
   readonly eviction: string | undefined
 }
 
-/** How long a lock is held in order to count its backups, in milliseconds. */
+/** Lease of the lock whose backups are counted, in milliseconds. */
 const PROBE_TTL = 60_000
 /** The value of a statistic that a member does not keep. */
 const NONE = -1
 
-/** Collects the facts of a cluster, with entries that it deletes again. */
+/** Collects the facts about a cluster. Writes entries for it, and deletes them again. */
 export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
-  const see = async (name: string, look: () => Promise<MapFacts>): Promise<void> => {
+  const examine = async (name: string, work: () => Promise<MapFacts>): Promise<void> => {
     try {
-      maps.push(await look())
+      maps.push(await work())
     } catch (error) {
       refusals.push(`${name}: ${(error as Error).message}`)
     }
   }
   for (const map of [table, values] as IMap<string, unknown>[])
-    await see(map.getName(), () => lookAtMap(client, map))
-  // Other programs would see an entry in their map. A lock has as many backups as an entry.
-  await see(locks.getName(), () => lookAtLocks(client, locks))
+    await examine(map.getName(), () => examineMap(client, map))
+  // In the map of locks, other programs would see an entry. A lock has as many backups as an entry.
+  await examine(locks.getName(), () => examineLocks(client, locks))
   const time = await timeOf(table).catch(() => undefined)
   return {
     members: client.getCluster().getMembers().map(memberFacts),
@@ -79,21 +77,19 @@ function memberFacts(member: Member): MemberFacts {
   }
 }
 
-async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
+async function examineMap(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   try {
     const backups = await backupsOf(client, () => map.set(key, 'probe'))
     const view = await answered(map.getEntryView(key), systemClock)
     const { creationTime, hits, lastAccessTime, ttl, maxIdle } = view
-    // A member keeps these if it counts statistics of entries, or else only for entries that it may evict.
+    // Members keep these for all entries if statistics are enabled, or else only for entries that they may evict.
     const isCounted = creationTime.toNumber() !== NONE
     const eviction = hits.toNumber() !== NONE ? 'LFU' : lastAccessTime.toNumber() !== NONE ? 'LRU' : undefined
     return {
       name: map.getName(),
       backups,
-      life: Math.min(
-        ...[ttl, maxIdle].map(time => (isForEver(time.toNumber()) ? Infinity : time.toNumber())),
-      ),
+      ttl: Math.min(...[ttl, maxIdle].map(time => (isForever(time.toNumber()) ? Infinity : time.toNumber()))),
       eviction: isCounted ? undefined : eviction,
     }
   } finally {
@@ -101,14 +97,14 @@ async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<Ma
   }
 }
 
-async function lookAtLocks(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
+async function examineLocks(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   const backups = await backupsOf(client, () => map.tryLock(key, 0, PROBE_TTL))
   await answered(map.unlock(key), systemClock)
-  return { name: map.getName(), backups, life: Infinity, eviction: undefined }
+  return { name: map.getName(), backups, ttl: Infinity, eviction: undefined }
 }
 
-/** Internals of a client that count the backups that a member waited for; the package does not document them. */
+/** Parts of a client that count the backups that a member waited for; the package does not document them. */
 interface Inside {
   readonly invocationService?: {
     readonly backupAckToClientEnabled?: boolean
@@ -120,7 +116,7 @@ interface Response {
   getNumberOfBackupAcks?: () => number
 }
 
-/** Number of backups that the reply to a change waits for; undefined if the client does not show it. */
+/** Number of backups that the reply to a change waits for; undefined if unknown. */
 async function backupsOf(client: Client, change: () => Promise<unknown>): Promise<number | undefined> {
   const service = (client as unknown as Inside).invocationService
   const process = service?.processResponse
@@ -128,11 +124,11 @@ async function backupsOf(client: Client, change: () => Promise<unknown>): Promis
     await answered(change(), systemClock)
     return undefined
   }
-  let most: number | undefined
+  let max: number | undefined
   service.processResponse = function (message) {
     const number = message.getNumberOfBackupAcks?.()
-    // Other answers, such as those to heartbeats, have no such number.
-    if (number !== undefined) most = Math.max(most ?? 0, number)
+    // Other replies, such as those to heartbeats, have no such number.
+    if (number !== undefined) max = Math.max(max ?? 0, number)
     process.call(this, message)
   }
   try {
@@ -140,7 +136,7 @@ async function backupsOf(client: Client, change: () => Promise<unknown>): Promis
   } finally {
     service.processResponse = process
   }
-  return most
+  return max
 }
 
 async function timeOf(map: IMap<string, string>): Promise<{ ahead: number; uncertainty: number }> {
@@ -155,6 +151,6 @@ function probe(): string {
   return `signalbox-doctor/${randomUUID()}`
 }
 
-function isForEver(time: number): boolean {
+function isForever(time: number): boolean {
   return time <= 0 || time >= Number.MAX_SAFE_INTEGER
 }

@@ -5,12 +5,12 @@ import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'
 
 const MIN_VERSION = 5
 
-/** Returns what weakens the promises on a cluster. */
+/** Returns the promises that a cluster does not keep, and how to fix it. */
 export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
   const data = facts.members.filter(({ isLite }) => !isLite)
   return [
     ...versions(facts),
-    // One member alone has no backups.
+    // A single member has no backups.
     ...(data.length < 2 ? alone(data.length) : backups(facts)),
     ...ending(facts),
     ...eviction(facts),
@@ -76,9 +76,9 @@ function backups({ maps }: HazelcastFacts): Finding[] {
 }
 
 function ending({ maps }: HazelcastFacts): Finding[] {
-  const ends = maps.filter(({ life }) => life !== Infinity)
+  const ends = maps.filter(({ ttl }) => ttl !== Infinity)
   if (ends.length === 0) return []
-  const least = Math.min(...ends.map(({ life }) => life))
+  const least = Math.min(...ends.map(({ ttl }) => ttl))
   return [
     {
       id: 'expiring',

@@ -1,11 +1,11 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 
-/** The entry of the table was written by another program, or has an unknown layout. */
+/** The table's entry was written by another program, or has an unknown layout. */
 export class UnreadableError extends Error {}
 
 /** Another program has written to the entry of a store key. */
-export class SpoiledError extends Error {
+export class DamagedEntryError extends Error {
   readonly key: string
 
   constructor(key: string, cause: unknown) {
@@ -14,10 +14,10 @@ export class SpoiledError extends Error {
   }
 }
 
-/** It is not known whether a change of the table's record was made. */
+/** It is unknown whether a change of the table's record was applied. */
 export class UnclearError extends Error {}
 
-/** The error for the caller of an operation. @param kind the one for errors of the client package. */
+/** Returns the error for the caller of an operation. @param kind the class for errors of the client package. */
 export function failureOf(
   error: unknown,
   { name, map }: HazelcastPlace,
@@ -30,7 +30,7 @@ export function failureOf(
       `the entry "table" of the map ${map}.table of ${name} was written by another program, or has an unknown layout`,
       context,
     )
-  if (error instanceof SpoiledError)
+  if (error instanceof DamagedEntryError)
     return new UnavailableError(
       `can't read the value of ${error.key}: another program has written to ${map}.values`,
       { ...context, key: error.key, cause: error.cause },

@@ -13,17 +13,17 @@ import {
 import { IndeterminateError } from '../../errors.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
-import { LET_IN_AFTER, type MemberLocks } from './member-locks.js'
+import { YIELD_AFTER, type MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
 
 type Held = RequestStatus & { readonly state: 'held' }
 
-/** Has the lock table decide an operation. */
+/** Lets the lock table decide an operation. */
 type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
 
 /**
- * Carries out operations: the lock table decides between boxes, and the exclusive keys of what it grants are locked
- * on the members, which excludes programs in other languages.
+ * Executes operations. The lock table decides between boxes. The exclusive keys of its grants are also locked on the
+ * members, which excludes programs in other languages.
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
@@ -32,7 +32,7 @@ export class GrantLocks {
   readonly #decide: Decide
   readonly #wake: (id: string) => void
 
-  /** @param wake is called with a request that has waited for other programs, and has locked all its keys. */
+  /** @param wake is called with a request that has waited for other programs, once it has locked all its keys. */
   constructor(
     place: HazelcastPlace,
     own: OwnRequests,
@@ -47,7 +47,7 @@ export class GrantLocks {
     this.#wake = wake
   }
 
-  async carryOut(operation: Operation): Promise<OutcomeOf<Operation>> {
+  async execute(operation: Operation): Promise<OutcomeOf<Operation>> {
     switch (operation.type) {
       case 'enqueue':
       case 'checkIn':
@@ -58,21 +58,21 @@ export class GrantLocks {
         return this.#renew(operation)
       case 'downgrade': {
         const isDone = await this.#decide(operation)
-        // A shared claim locks nothing on the members.
-        await this.#locks.leave(operation.request.id)
+        // A shared claim is not locked on the members.
+        await this.#locks.unlock(operation.request.id)
         return isDone
       }
       case 'cancel':
       case 'release': {
-        const leaving = this.#locks.leave(operation.request.id)
-        const [outcome] = await Promise.all([this.#decide(operation), leaving])
+        const unlocking = this.#locks.unlock(operation.request.id)
+        const [outcome] = await Promise.all([this.#decide(operation), unlocking])
         return outcome
       }
       case 'commit': {
         const { guard, release } = operation
         const outcome = await this.#decide(operation)
-        // The caller need not wait: a later lock of this box reaches the member after the unlock.
-        if (guard && release && outcome.state === 'committed') void this.#locks.leave(guard.request.id)
+        // The caller need not wait: the member executes the unlock before any later lock of this box.
+        if (guard && release && outcome.state === 'committed') void this.#locks.unlock(guard.request.id)
         return outcome
       }
       default:
@@ -83,18 +83,18 @@ export class GrantLocks {
   async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {
     const { request, lease } = operation
     const { id } = request
-    // Where the table will probably grant the request, its locks travel together with the change of the record.
+    // If the table will probably grant the request, lock the keys while it decides.
     const locking = this.#isLikely(operation)
-      ? this.#locks.tryEnter(id, exclusiveKeys(request.claims), lease)
+      ? this.#locks.tryLock(id, exclusiveKeys(request.claims), lease)
       : undefined
     locking?.catch(() => undefined)
     try {
       const status = await this.#decide(operation)
       if (status.state === 'held') return await this.#lock(request, operation, status, locking)
-      void this.#locks.leave(id)
+      void this.#locks.unlock(id)
       return status
     } catch (error) {
-      void this.#locks.leave(id)
+      void this.#locks.unlock(id)
       throw error
     }
   }
@@ -105,7 +105,7 @@ export class GrantLocks {
     return type === 'checkIn' ? this.#own.get(id)?.phase === 'reserved' : this.#own.areFree(keys)
   }
 
-  /** Locks the exclusive keys of a grant. While another program has one, the caller is told that it is queued. */
+  /** Locks the exclusive keys of a grant. While another program has one of them, reports that the request is queued. */
   async #lock(
     request: LockRequest,
     terms: WaitTerms,
@@ -115,10 +115,10 @@ export class GrantLocks {
     const { id, claims } = request
     const keys = exclusiveKeys(claims)
     if (keys.length === 0) return held
-    if (await this.#orGiveUp(request, locking ?? this.#locks.tryEnter(id, keys, terms.lease))) return held
+    if (await this.#orAbandon(request, locking ?? this.#locks.tryLock(id, keys, terms.lease))) return held
     if (terms.wait === 0) {
       await this.#decide({ type: 'cancel', request })
-      await this.#locks.leave(id)
+      await this.#locks.unlock(id)
       return { state: 'busy' }
     }
     this.#locks.wait(id, () => this.#wake(id))
@@ -130,17 +130,17 @@ export class GrantLocks {
     const { id } = request
     const status = await this.#decide(operation)
     if (status.state !== 'held' || status.id !== id) {
-      await this.#locks.leave(id)
+      await this.#locks.unlock(id)
       return status.state === 'held' ? this.#lock(next, operation, status) : status
     }
-    const kept = await this.#orGiveUp(request, this.#locks.handOn(id, lease))
+    const kept = await this.#orAbandon(request, this.#locks.reuse(id, lease))
     if (kept === 'held') {
-      // Other programs are not heard of, so no longer than until they are let in again.
-      const isUncontended = this.#own.watchAlone(id, LET_IN_AFTER)
+      // Nothing reports that other programs wait, so this is valid only until they get their next chance.
+      const isUncontended = this.#own.watchUncontended(id, YIELD_AFTER)
       return isUncontended ? { ...status, isUncontended } : status
     }
-    this.#giveUp(request)
-    // Another program has the lock. The caller waits for that program as for another box.
+    this.#abandon(request)
+    // Another program has the lock. The caller waits for it as for another box.
     return kept === 'lost'
       ? { state: 'gone' }
       : this.#acquire({ type: 'enqueue', request: next, lease, wait })
@@ -155,24 +155,24 @@ export class GrantLocks {
       throw failureOf(error, this.#place, IndeterminateError)
     }
     const own = this.#own.get(request.id)
-    // A downgrade meanwhile has given the locks back.
+    // A downgrade has released the locks in the meantime.
     if (own && exclusiveKeys(own.claims).length === 0) return true
-    this.#giveUp(request)
+    this.#abandon(request)
     return false
   }
 
-  /** The answer of the members; without one the grant is given up. */
-  async #orGiveUp<T>(request: LockRequest, answer: Promise<T>): Promise<T> {
+  /** Waits for the members. If they fail, abandons the grant. */
+  async #orAbandon<T>(request: LockRequest, answer: Promise<T>): Promise<T> {
     try {
       return await answer
     } catch (error) {
-      this.#giveUp(request)
+      this.#abandon(request)
       throw failureOf(error, this.#place, IndeterminateError)
     }
   }
 
-  #giveUp(request: LockRequest): void {
-    void this.#locks.leave(request.id)
+  #abandon(request: LockRequest): void {
+    void this.#locks.unlock(request.id)
     this.#decide({ type: 'cancel', request }).catch(() => undefined)
   }
 }

@@ -21,8 +21,8 @@ import { stampOf } from './value-entry.js'
 import { Values } from './values.js'
 
 /**
- * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry,
- * together with the changes that are committed and not yet carried over to the entries of values. One compare-and-set
+ * Locks and values on Hazelcast, which offers only compare-and-set of one entry. So one entry is the lock table,
+ * together with the committed changes that are not yet written back to the entries of values. One compare-and-set
  * decides the operations of a whole tick. The keys of exclusive grants are also locked in an IMap, where programs in
  * other languages lock them.
  */
@@ -38,8 +38,8 @@ export class HazelcastEngine extends StateEngine {
   readonly #grantLocks: GrantLocks
   readonly #place: HazelcastPlace
   readonly #watched = new Set<string>()
-  /** The version of the newest change that watchers were told of. */
-  #toldOf = 0
+  /** The version of the newest change that was reported to watchers. */
+  #reportedVersion = 0
   #reading: Timer | undefined
   #listener: Listener | undefined
   #isLeaving = false
@@ -51,7 +51,7 @@ export class HazelcastEngine extends StateEngine {
     this.#place = place
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
-      changed: text => this.#table.heard(text),
+      changed: text => this.#table.onRecord(text),
       missed: () => this.#readAgain(),
     })
     const link = () => this.#link.get()
@@ -81,8 +81,8 @@ export class HazelcastEngine extends StateEngine {
     try {
       await this.#link.get()
       const { text, record } = await this.#table.read()
-      this.#toldOf = text === undefined ? 0 : record.version
-      for (const request of await this.#sessions.deadIn(record)) this.#table.sightings.isOver(request)
+      this.#reportedVersion = text === undefined ? 0 : record.version
+      for (const request of await this.#sessions.deadIn(record)) this.#table.sightings.markDead(request)
       this.#sessions.join(session)
       this.#own.join(session.session)
       this.#listener = listener
@@ -105,7 +105,7 @@ export class HazelcastEngine extends StateEngine {
         this.#watched.delete(operation.key)
         return undefined
       default:
-        return this.#grantLocks.carryOut(operation)
+        return this.#grantLocks.execute(operation)
     }
   }
 
@@ -126,11 +126,11 @@ export class HazelcastEngine extends StateEngine {
     const isLinked = this.#link.now !== undefined
     const left = Promise.all([
       super.leave(),
-      this.#memberLocks.leaveAll(),
+      this.#memberLocks.unlockAll(),
       this.#sessions.leave(),
       this.#transactions.writeBack.leave(),
     ])
-    // What can't be given back now ends with its lease.
+    // What can't be released now ends with its lease.
     if (isLinked) await answered(left, this.clock).catch(() => undefined)
     await this.#close()
   }
@@ -140,11 +140,11 @@ export class HazelcastEngine extends StateEngine {
   }
 
   protected override notify(): void {
-    // Other boxes hear of the record itself.
+    // Other boxes receive the record itself.
   }
 
   protected override receive(hint: Hint): void {
-    if (hint.type === 'lost') void this.#memberLocks.leave(hint.about)
+    if (hint.type === 'lost') void this.#memberLocks.unlock(hint.about)
     super.receive(hint)
   }
 
@@ -154,21 +154,23 @@ export class HazelcastEngine extends StateEngine {
       for (const id of lost) this.receive({ type: 'lost', about: id })
       for (const id of woken) this.receive({ type: 'wake', about: id })
     }
-    this.#tellWatchers(record)
+    this.#notifyWatchers(record)
     this.#transactions.writeBack.follow(record)
-    // The changes of a record that was missed may be carried over by now, and stand in no record.
+    // If a record was missed, its changes may have been written back by now, and be in no record.
     if (!isOwn && !isNext) this.#listener?.missed()
   }
 
-  #tellWatchers({ version, pending }: TableRecord): void {
-    if (version <= this.#toldOf) return
+  #notifyWatchers({ version, pending }: TableRecord): void {
+    if (version <= this.#reportedVersion) return
     for (const [key, text] of Object.entries(pending))
-      if (this.#watched.has(key) && stampOf(text) > this.#toldOf)
+      if (this.#watched.has(key) && stampOf(text) > this.#reportedVersion)
         this.receive({ type: 'changed', about: key })
-    this.#toldOf = version
+    this.#reportedVersion = version
   }
 
-  /** Reads the record because changes may have been missed. Tries until it succeeds: no later event may report them. */
+  /**
+   * Reads the record because changes may have been missed. Retries until it succeeds: no later event may report them.
+   */
   #readAgain(): void {
     if (!this.#listener || this.#isLeaving) return
     this.#table.read().then(

@@ -1,14 +1,15 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
 
-/** A cluster, and the map whose keys are locked there. */
+/** A cluster, and the map in it whose keys are locked. */
 export interface HazelcastPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
   readonly config: ClientConfig
-  /** The names of the other maps begin with the name of this one. */
+  /** The names of the other maps begin with this name. */
   readonly map: string
 }
 
@@ -16,12 +17,13 @@ const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#
 const DEFAULT_CLUSTER = 'dev'
 const DEFAULT_MAP = 'signalbox'
 const DEFAULT_PORT = 5701
-/** What follows the name of the map of locks in the names of the two other maps. */
+const KNOWN = ['map']
+/** What the names of the two other maps have after the name of the map of locks. */
 const TABLE = '.table'
 const VALUES = '.values'
 
 /**
- * Reads a URL of Hazelcast. User, password and the name of the cluster are percent-encoded.
+ * Parses a Hazelcast URL. User, password and the name of the cluster are percent-encoded.
  * @throws InvalidArgumentError that says what is wrong, and never contains the password
  */
 export function parseHazelcastUrl(url: string): HazelcastPlace {
@@ -32,9 +34,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
     )
   const [, login, hosts = '', path = '', query = ''] = match
   const parameters = urlParameters(query)
-  for (const name of parameters.keys()) {
-    if (name !== 'map') throw unknownOption(name)
-  }
+  checkOptions(Object.fromEntries(parameters), KNOWN)
   const clusterMembers = hosts.split(',').map(address)
   const clusterName = path === '' ? DEFAULT_CLUSTER : decoded('cluster', path)
   return {
@@ -48,10 +48,9 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   }
 }
 
-/** Reads a configuration of the client. @throws InvalidArgumentError when it is invalid */
-export function givenPlace({ hazelcast, map, ...rest }: ExistingHazelcast): HazelcastPlace {
-  const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) throw unknownOption(unknown)
+/** Checks a configuration of the client. @throws InvalidArgumentError if it is invalid */
+export function configuredPlace({ hazelcast, map, ...rest }: ExistingHazelcast): HazelcastPlace {
+  checkOptions(rest, KNOWN)
   if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
     throw new InvalidArgumentError(
       `hazelcast must be a configuration of hazelcast-client, not ${shown(hazelcast)}`,
@@ -62,13 +61,9 @@ export function givenPlace({ hazelcast, map, ...rest }: ExistingHazelcast): Haze
   return { name, config, map: mapName(map) }
 }
 
-/** The names of the maps: of the one whose keys are locked, of the lock table, and of the values. */
+/** Returns the names of the maps: whose keys are locked, with the lock table, and with the values. */
 export function mapNames(map: string): readonly [locks: string, table: string, values: string] {
   return [map, `${map}${TABLE}`, `${map}${VALUES}`]
-}
-
-function unknownOption(name: string): InvalidArgumentError {
-  return new InvalidArgumentError(`unknown option ${shown(name)} for Hazelcast; it must be map`)
 }
 
 function mapName(map: unknown): string {

@@ -5,19 +5,19 @@ import { Reconnector } from '../../engine/kit/reconnector.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
-import { closeHalfDead, dropClosed, eventConnections, quieten } from './client-internals.js'
+import { closeHalfDead, dropClosed, eventConnections, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
-import { madeBy, TABLE_KEY } from './table-record.js'
+import { rangeOf, TABLE_KEY } from './table-record.js'
 
-/** What a client has unless its configuration says otherwise. */
+/** Settings of a client unless its configuration says otherwise. */
 const PROPERTIES = {
-  // It logs to standard output. What matters arrives as an error.
+  // It would log to standard output. Everything important is reported as an error.
   'hazelcast.logging.level': 'OFF',
-  // A connection that has gone silent is given up after this, and not only after a minute: milliseconds.
+  // When a silent connection is closed, in milliseconds; the default is a minute.
   'hazelcast.client.heartbeat.timeout': 15_000,
 }
 
-/** What is used of the client's package. */
+/** The parts of the client's package that are used. */
 export type Package = Pick<
   typeof hazelcast,
   | 'Client'
@@ -34,38 +34,37 @@ export type Package = Pick<
   | 'IllegalMonitorStateError'
 >
 
-/** How long connecting may take: milliseconds. */
-const PATIENCE = 10_000
-/** A client that finds no member for so long gives up for good: milliseconds. */
-const CLIENT_PATIENCE = 5000
+/** Maximum time to connect, in milliseconds. */
+const CONNECT_TIMEOUT = 10_000
+/** A client that reaches no member for this long gives up for good, in milliseconds. */
+const CLIENT_TIMEOUT = 5000
 /**
- * By then a client has reported why its start fails. One that is silent waits two minutes for the list of members,
- * from a member that has died; another client gets it from another member. Milliseconds.
+ * Maximum time until a client reports why it can't start, in milliseconds. One that stays silent waits two minutes for
+ * the list of members, from a member that has died; the next client asks another member.
  */
-const START_TIMEOUT = CLIENT_PATIENCE + 500
-const CHECK_EVERY = 1000
+const START_TIMEOUT = CLIENT_TIMEOUT + 500
+const CHECK_INTERVAL = 1000
 
-/** A client that works, and its maps. */
+/** A connected client, and its maps. */
 export interface Linked {
   readonly client: Client
-  /** Java programs and boxes lock the keys of this one. */
+  /** Java programs and boxes lock the keys of this map. */
   readonly locks: IMap<string, unknown>
-  /** The sessions, and the table's record, the only key that boxes lock. */
+  /** The sessions, and the table's record, whose key is the only one that boxes lock in this map. */
   readonly table: IMap<string, string>
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
-/** What a link reports. */
+/** Receives the events of a link. */
 export interface LinkListener {
-  /** Another box has changed the table's record to this text. */
+  /** Called when another box has changed the table's record to this text. */
   changed(record: string): void
-  /** Changes may have been missed, because a member was out of reach or the client is new. */
+  /** Called when changes may have been missed, because a member was unreachable or the client is new. */
   missed(): void
 }
 
 /**
- * The client of the package, and a new one when it has died: a client that reaches no member for too long never comes
- * back.
+ * The client of the package. Replaces a client that has died: one that reaches no member for too long never reconnects.
  */
 export class Link {
   readonly #place: HazelcastPlace
@@ -74,7 +73,7 @@ export class Link {
   readonly #clock: Clock
   readonly #listener: LinkListener
   readonly #clients: Reconnector<Linked>
-  /** The connections over which the client heard of changes at the last check. */
+  /** The connections over which the client received events at the last check. */
   #eventConnections: readonly object[] = []
   #checking: Timer | undefined
 
@@ -94,7 +93,7 @@ export class Link {
     this.#clients = new Reconnector(() => this.#connect(), clock)
   }
 
-  /** The client that works; undefined while none does. */
+  /** The current client; undefined if none is connected. */
   get now(): Linked | undefined {
     const linked = this.#clients.now
     if (!linked || linked.client.getLifecycleService().isRunning()) return linked
@@ -102,12 +101,12 @@ export class Link {
     return undefined
   }
 
-  /** The client, as soon as one is connected. @throws UnavailableError when none is in time; ClosedError */
+  /** Returns a client as soon as one is connected. @throws UnavailableError if none is in time; ClosedError */
   get(): Awaitable<Linked> {
     return this.now ?? this.#clients.get()
   }
 
-  /** Ends the client. Never throws. */
+  /** Shuts the client down. Never throws. */
   async close(): Promise<void> {
     this.#checking?.cancel()
     const linked = await this.#clients.close()
@@ -116,7 +115,7 @@ export class Link {
 
   async #connect(): Promise<Linked> {
     const { name } = this.#place
-    const until = this.#clock.now() + PATIENCE
+    const until = this.#clock.now() + CONNECT_TIMEOUT
     for (;;) {
       if (this.#clients.isClosed) throw new ClosedError('the box was closed', { engine: name })
       let client: Client | undefined
@@ -153,13 +152,13 @@ export class Link {
     const retry = {
       initialBackoffMillis: 50,
       maxBackoffMillis: 500,
-      clusterConnectTimeoutMillis: CLIENT_PATIENCE,
+      clusterConnectTimeoutMillis: CLIENT_TIMEOUT,
     }
     const connectionRetry = { ...retry, ...given.connectionStrategy?.connectionRetry }
     const { LifecycleState, JsonStringDeserializationPolicy } = this.#package
     return {
       ...given,
-      // Entries are compared as texts, so they are read as texts.
+      // Entries are compared as text, so they are read as text.
       serialization: {
         ...given.serialization,
         jsonStringDeserializationPolicy: JsonStringDeserializationPolicy.NO_DESERIALIZATION,
@@ -187,10 +186,10 @@ export class Link {
       if (value !== null) this.#listener.changed(value)
     }
     const { Predicates } = this.#package
-    // Without the predicate the member would send the changes of this box back to it, with the old record and the new.
+    // Without the predicate, the member would send this box's own changes back, each with the old and the new record.
     const listening = table.addEntryListenerWithPredicate(
       { added: changed, updated: changed },
-      Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
+      Predicates.not(Predicates.between('this', ...rangeOf(this.#by))),
       TABLE_KEY,
       true,
     )
@@ -204,7 +203,7 @@ export class Link {
     this.#listener.missed()
   }
 
-  /** Whether a client failed to start because one member ended; the others may answer the next client. */
+  /** Whether a client failed to start because one member ended. The next client may reach another one. */
   #isOfOneMember(error: unknown): boolean {
     const hazelcast = this.#package
     const endings = [
@@ -216,22 +215,22 @@ export class Link {
     return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
   }
 
-  /** Checks the client now and then, because it reports nothing about its single connections. */
+  /** Checks the client regularly, because it reports nothing about single connections. */
   #check(client: Client): void {
     this.#checking?.cancel()
     if (this.#clients.isClosed) return
     dropClosed(client)
     closeHalfDead(client)
-    quieten(client)
+    unrefAll(client)
     const before = this.#eventConnections
     this.#eventConnections = eventConnections(client)
-    // A member reports changes over its own connection. Between an old connection and a new one it reported none.
+    // A member reports changes over its own connection: none between an old connection and a new one.
     const isSame =
       before.length === this.#eventConnections.length &&
       before.every((each, index) => each === this.#eventConnections[index])
     if (!isSame) this.#listener.missed()
     this.#checking = this.#clock.after(
-      CHECK_EVERY,
+      CHECK_INTERVAL,
       () => {
         const linked = this.now
         if (linked) this.#check(linked.client)
@@ -244,7 +243,7 @@ export class Link {
     try {
       await answered(client.shutdown(), this.#clock)
     } catch {
-      // Nothing more can be done for it.
+      // Nothing more can be done.
     }
   }
 }

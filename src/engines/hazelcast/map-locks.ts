@@ -3,18 +3,18 @@ import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 import type { Package } from './link.js'
 
-/** How long the answer to an attempt may come after its wait: milliseconds. */
+/** Maximum time until the reply to an attempt, after its wait, in milliseconds. */
 const ANSWER_WITHIN = 3000
 
 /**
- * The locks on the keys of an IMap. For a member the owner of a lock is a client. Each method waits until the cluster
- * is in reach, and throws what the client throws, or UnavailableError, ClosedError or NoAnswerError.
+ * The locks on the keys of an IMap. Members see the client as their owner. Each method waits until the cluster is
+ * reachable, and throws what the client throws, or UnavailableError, ClosedError or NoAnswerError.
  */
 export class MapLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #package: Package
   readonly #clock: Clock
-  /** Calls under way that lock or unlock. */
+  /** Running calls that lock or unlock. */
   readonly #calls = new Set<Promise<unknown>>()
 
   constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package, clock: Clock) {
@@ -24,9 +24,9 @@ export class MapLocks {
   }
 
   /**
-   * Locks a key. False: another program has it. A lock that comes after the answer was given up is unlocked again.
-   * @param wait how long the member waits for that program: milliseconds.
-   * @param keepsAlive whether the process stays alive meanwhile.
+   * Locks a key. Returns false if another program has locked it. If the lock is granted after the timeout, unlocks it.
+   * @param wait how long the member waits for that program, in milliseconds.
+   * @param keepsAlive whether the process stays alive until then.
    */
   async tryLock(key: string, wait: number, lease: number, keepsAlive: boolean): Promise<boolean> {
     const map = await this.#map()
@@ -38,12 +38,12 @@ export class MapLocks {
   }
 
   /**
-   * Renews a lock of this client for a lease from now on. False: it was lost.
+   * Renews a lock of this client for a lease from now. Returns false if it was lost.
    *
-   * Locking again sets the lease, and unlocking takes the second lock back. A client that had lost the lock gets it
-   * by the first and loses it by the second. The member carries out all four in this order, because they go to one
-   * partition. It does not tell the owner of a lock: that of the first answer may be another program that unlocks
-   * just then, hence the last call.
+   * Locking again sets the lease, and unlocking reverts the second lock. If the client has lost the lock, it acquires
+   * it with the first and releases it with the second. The member executes all four calls in this order, because they
+   * go to one partition. It does not report the owner of a lock: the first reply may be about another program that
+   * unlocks just then, hence the last call.
    */
   async renew(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
@@ -60,12 +60,14 @@ export class MapLocks {
     return true
   }
 
-  /** Unlocks a key. False: the lock was lost. One that can't be unlocked ends with its lease. */
+  /**
+   * Unlocks a key. Returns false if the lock was lost. If the member can't be reached, the lock ends with its lease.
+   */
   unlock(key: string): Promise<boolean> {
     return this.#tracked(this.#unlock(key))
   }
 
-  /** Settles when no call is under way: what a call locks for a client that has ended stays locked. */
+  /** Resolves when no call is running: a lock that is granted after its client has ended stays locked. */
   async settled(): Promise<void> {
     while (this.#calls.size > 0) await Promise.allSettled(this.#calls)
   }
@@ -89,15 +91,15 @@ export class MapLocks {
   }
 }
 
-/** For so long after it was asked for, a lock need not be renewed: milliseconds. */
-export function certainLife(lease: number): number {
+/** How long after the request a lock surely lasts without renewal, in milliseconds. */
+export function guaranteedLease(lease: number): number {
   return memberLease(lease) - SECOND
 }
 
 /**
- * The lease to ask a member for, which is longer by one to two seconds. A member looks for expired leases once a
- * second, and then ends those that expire within that second. So a lock may end almost a second too early, and a lock
- * with a lease of 0 is never held.
+ * The lease to request from a member: one to two seconds more. A member checks for expired leases once a second, and
+ * ends those that expire within that second. So a lock may end almost a second early, and a lock with a lease of 0 is
+ * never held.
  */
 function memberLease(lease: number): number {
   return Math.floor(lease / SECOND) * SECOND + 2 * SECOND

@@ -2,19 +2,19 @@ import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 
-/** One key, so that one member answers all processes. */
+/** A single key, so that the same member answers all processes. */
 const KEY = 'signalbox-clock'
-/** The life of the entry whose end shows the time of a member: milliseconds. */
-const LIFE = 60_000
-/** Members keep times in whole seconds. */
+/** TTL of the entry whose expiration shows the time of a member, in milliseconds. */
+const TTL = 60_000
+/** Members keep times in whole seconds. In milliseconds. */
 export const PRECISION = 1000
 
 /**
- * The clock of a member, to half a second: milliseconds since 1970, at some time during this call.
+ * Returns the clock of a member at some time during this call, in milliseconds since 1970, accurate to half a second.
  * @throws what the client throws
  */
 export async function memberTime(map: IMap<string, string>, clock: Clock): Promise<number> {
-  await answered(map.set(KEY, '', LIFE), clock)
+  await answered(map.set(KEY, '', TTL), clock)
   const { expirationTime } = await answered(map.getEntryView(KEY), clock)
-  return expirationTime.toNumber() - LIFE + PRECISION / 2
+  return expirationTime.toNumber() - TTL + PRECISION / 2
 }

@@ -15,53 +15,52 @@ import { decodeEntry, encodeEntry, stampOf, type ValueEntry } from './value-entr
 
 const ABSENT: ValueEntry = { stamp: 0, version: 0, ids: [], value: undefined }
 
-/** What an opened record has beside its requests and pending changes. */
-export interface Surroundings {
+/** The state that operations need in addition to the record. */
+export interface TableContext {
   readonly sightings: Sightings
-  /** Versions up to this one were used already. */
+  /** Versions up to this one are in use. */
   readonly floor: number
-  /** The entries of the store keys that the operations need, apart from those that are pending. */
+  /** The entries of the store keys that the operations need, except pending ones. */
   readonly entries: ReadonlyMap<string, string | undefined>
-  /** The processes of the sessions, if an operation shows them. */
+  /** The processes of the sessions, if an operation reports them. */
   readonly sessions: ReadonlyMap<string, SessionInfo>
-  /** The pending changes that are carried over, by key and stamp. */
-  readonly carriedOver: ReadonlyMap<string, number>
+  /** The stamps of the pending changes that were written back, by key. */
+  readonly writtenBack: ReadonlyMap<string, number>
 }
 
 /**
- * The table's record as a state that operations are decided over. It is made for one batch of them, and thrown away
- * when the record was not the newest. Requests are kept as in memory; values are those of the record and of the
- * entries.
+ * The table's record as a state on which operations are decided. It is created for one batch of them, and discarded if
+ * the record turns out not to be the newest. Requests are kept in memory; values come from the record and the entries.
  */
 export class OpenTable extends MemoryState {
   /** Whether an operation has changed anything. */
   isChanged = false
   readonly #record: TableRecord
-  readonly #surroundings: Surroundings
+  readonly #context: TableContext
   readonly #now: number
-  /** What the record has of a request, and when that expires. */
+  /** The record of each request, and when it expires. */
   readonly #before = new Map<Request, { readonly record: RequestRecord; readonly expires: number }>()
-  /** What will be pending, without the entries that were written. */
+  /** The pending changes, without the entries that were written here. */
   readonly #pending: Map<string, string>
   /** Entries of store keys that were read or written. */
   readonly #entries = new Map<string, ValueEntry>()
-  /** The keys of those that were written. They become texts at the end, because one may be written many times. */
+  /** The keys of those that were written. They are encoded at the end, because one may be written many times. */
   readonly #written = new Set<string>()
   #number: number
   #version: number
 
-  constructor(record: TableRecord, surroundings: Surroundings, clock: Clock) {
+  constructor(record: TableRecord, context: TableContext, clock: Clock) {
     super(0, clock)
     this.#record = record
-    this.#surroundings = surroundings
+    this.#context = context
     this.#now = clock.now()
     this.#pending = new Map(Object.entries(record.pending))
     this.#number = record.number
-    this.#version = Math.max(record.version, surroundings.floor)
+    this.#version = Math.max(record.version, context.floor)
     const wall = Date.now()
     for (const each of record.requests) {
       const { id, session, claims, phase, lease, number, label } = each
-      const expires = surroundings.sightings.expiry(each)
+      const expires = context.sightings.expiry(each)
       const since = this.#now - Math.max(wall - each.since, 0)
       const request = { id, session, claims, phase, expires, lease, number, label, since }
       super.append(request)
@@ -88,7 +87,7 @@ export class OpenTable extends MemoryState {
   }
 
   override member(session: string): SessionInfo | undefined {
-    return this.#surroundings.sessions.get(session)
+    return this.#context.sessions.get(session)
   }
 
   override values(keys: readonly string[]): Versioned[] {
@@ -100,7 +99,7 @@ export class OpenTable extends MemoryState {
 
   override put(key: string, value: string | undefined, version: number): void {
     const { ids, value: before } = this.#entry(key)
-    // Deleting an absent key changes nothing.
+    // Deleting a missing key changes nothing.
     if (value === undefined && before === undefined) return
     this.#write(key, { stamp: version, version: value === undefined ? 0 : version, ids: live(ids), value })
   }
@@ -122,9 +121,9 @@ export class OpenTable extends MemoryState {
     this.#write(key, { ...entry, stamp: this.nextVersion(), ids })
   }
 
-  /** Takes out the pending changes that are carried over, except where they were written anew. */
-  forget(): void {
-    for (const [key, stamp] of this.#surroundings.carriedOver) {
+  /** Removes the pending changes that were written back, except those that were changed since. */
+  removeWritten(): void {
+    for (const [key, stamp] of this.#context.writtenBack) {
       const text = this.#pending.get(key)
       if (text === undefined || stampOf(text) > stamp || this.#written.has(key)) continue
       this.#pending.delete(key)
@@ -132,7 +131,7 @@ export class OpenTable extends MemoryState {
     }
   }
 
-  /** The changed record, with this mark. */
+  /** Returns the changed record, with this mark. */
   close(mark: Mark): TableRecord {
     const { turn, latest } = this.#record
     for (const key of this.#written) this.#pending.set(key, encodeEntry(this.#entries.get(key)!))
@@ -150,16 +149,16 @@ export class OpenTable extends MemoryState {
   #recordOf(request: Request, mark: string): RequestRecord {
     const { id, session, claims, phase, expires, lease, number, label, since } = request
     const before = this.#before.get(request)
-    const isHeard = before?.expires !== expires
-    const { life, beat } = isHeard ? { life: expires - this.#now, beat: mark } : before.record
+    const isRenewed = before?.expires !== expires
+    const { ttl, heartbeat } = isRenewed ? { ttl: expires - this.#now, heartbeat: mark } : before.record
     const sinceWall = before?.record.since ?? Date.now() - (this.#now - since)
-    return { id, session, claims, phase, life, beat, lease, number, label, since: sinceWall }
+    return { id, session, claims, phase, ttl, heartbeat, lease, number, label, since: sinceWall }
   }
 
   #entry(key: string): ValueEntry {
     const known = this.#entries.get(key)
     if (known) return known
-    const text = this.#record.pending[key] ?? this.#surroundings.entries.get(key)
+    const text = this.#record.pending[key] ?? this.#context.entries.get(key)
     if (text === undefined) return ABSENT
     const entry = decodeEntry(text)
     this.#entries.set(key, entry)

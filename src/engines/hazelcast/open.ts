@@ -4,20 +4,19 @@ import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
-import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'
+import { configuredPlace, parseHazelcastUrl } from './hazelcast-url.js'
 import type { Package } from './link.js'
 
 /**
- * The engine of a Hazelcast URL, or of a configuration of the client.
- * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the client package is
- * missing
+ * Returns the engine for a Hazelcast URL, or for a configuration of the client.
+ * @throws InvalidArgumentError if the URL or an option is invalid; UnavailableError if the client package is missing
  */
 export async function openHazelcast(source: string | ExistingHazelcast): Promise<Engine> {
-  const place = typeof source === 'string' ? parseHazelcastUrl(source) : givenPlace(source)
+  const place = typeof source === 'string' ? parseHazelcastUrl(source) : configuredPlace(source)
   return new HazelcastEngine(place, await installedPackage(), systemClock)
 }
 
-/** The installed client package. @throws MissingPackageError when there is none */
+/** Returns the installed client package. @throws MissingPackageError if there is none */
 export async function installedPackage(): Promise<Package> {
   const hazelcast = await ifInstalled<Package & { readonly default?: Package }>(
     import('hazelcast-client'),

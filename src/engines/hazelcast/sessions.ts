@@ -4,22 +4,25 @@ import type { SessionInfo } from '../../engine/contract.js'
 import { answered } from './call.js'
 import type { RequestRecord, TableRecord } from './table-record.js'
 
-/** The entry of a session outlives its longest lease by so much, so that it is not written for each: milliseconds. */
-const SPARE = 30_000
-/** For so long after a session's life the time of its end stays known: milliseconds. */
-const KEPT = 7 * 86_400_000
+/**
+ * How much longer than its longest lease the entry of a session lives, so that not every lease writes it, in
+ * milliseconds.
+ */
+const MARGIN = 30_000
+/** How long after the end of a session the time of its end is kept, in milliseconds. */
+const RETENTION = 7 * 86_400_000
 
 /**
- * The sessions of a place and their processes. Each session has two entries. The first tells its process, and the
- * member drops it when the session was silent for longer than any of its leases. The second tells until when the
- * session lives, by its own wall clock. So a box that comes later knows at once that a session is dead, when the
- * clock of the member and its own both say so. One clock that jumps ends no session.
+ * The sessions of a place and their processes. Each session has two entries. The first names its process, and the
+ * member drops it when the session was silent for longer than any of its leases. The second says until when the session
+ * lives, by its own wall clock. So a box that opens later knows at once that a session is dead, if both the member's
+ * clock and the box's own say so. One clock that jumps ends no session.
  */
 export class Sessions {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   #own: SessionInfo | undefined
-  /** Until when the first entry of this session is there, unless a clock jumps: clock time. */
+  /** Until when the first entry of this session exists, unless a clock jumps, as clock time. */
   #until = -Infinity
 
   constructor(map: () => Promise<IMap<string, string>>, clock: Clock) {
@@ -27,45 +30,45 @@ export class Sessions {
     this.#clock = clock
   }
 
-  /** Takes note of the session of this box. Its entries are written with its first lease. */
+  /** Sets the session of this box. Its entries are written with its first lease. */
   join(own: SessionInfo): void {
     this.#own = own
   }
 
-  /** Makes the entries of this session outlive a lease that is given now. @throws what the client throws */
-  async outlive(lease: number): Promise<void> {
+  /** Makes the entries of this session extendFor a lease that is granted now. @throws what the client throws */
+  async extendFor(lease: number): Promise<void> {
     const now = this.#clock.now()
     if (lease === 0 || !this.#own || this.#until >= now + lease) return
-    const life = 2 * lease + SPARE
+    const ttl = 2 * lease + MARGIN
     const { session } = this.#own
     const map = await this.#map()
     const writes = [
-      map.set(entryOf(session), JSON.stringify(this.#own), life),
-      map.set(lifeOf(session), String(Date.now() + life), life + KEPT),
+      map.set(entryOf(session), JSON.stringify(this.#own), ttl),
+      map.set(expiryKey(session), String(Date.now() + ttl), ttl + RETENTION),
     ]
     await answered(Promise.all(writes), this.#clock)
-    this.#until = now + life
+    this.#until = now + ttl
   }
 
-  /** The cluster has lost its entries, so those of this session have to be written again. */
+  /** Call after the cluster has lost its entries: those of this session must be written again. */
   entriesLost(): void {
     this.#until = -Infinity
   }
 
-  /** The requests of the record whose sessions are dead. @throws what the client throws */
+  /** Returns the requests in the record whose sessions are dead. @throws what the client throws */
   async deadIn(record: TableRecord): Promise<RequestRecord[]> {
     const sessions = sessionsIn(record)
     const living = await this.#read(sessions)
     const silent = sessions.filter(session => !living.has(session))
     if (silent.length === 0) return []
     const map = await this.#map()
-    const lives = new Map(await answered(map.getAll(silent.map(lifeOf)), this.#clock))
+    const ends = new Map(await answered(map.getAll(silent.map(expiryKey)), this.#clock))
     const now = Date.now()
-    // Where that time is not known, the life counts from the first sight of the request.
-    return record.requests.filter(({ session }) => Number(lives.get(lifeOf(session)) ?? Infinity) < now)
+    // If that time is unknown, the TTL counts from the first sighting of the request.
+    return record.requests.filter(({ session }) => Number(ends.get(expiryKey(session)) ?? Infinity) < now)
   }
 
-  /** The processes of the sessions in the record, as far as they are known. @throws what the client throws */
+  /** Returns the known processes of the sessions in the record. @throws what the client throws */
   async of(record: TableRecord): Promise<ReadonlyMap<string, SessionInfo>> {
     const sessions = new Map<string, SessionInfo>()
     for (const [session, text] of await this.#read(sessionsIn(record))) {
@@ -76,14 +79,14 @@ export class Sessions {
     return sessions
   }
 
-  /** Drops the entries of this session. Never throws. */
+  /** Deletes the entries of this session. Never throws. */
   async leave(): Promise<void> {
     try {
       const { session } = this.#own!
       const map = await this.#map()
-      await answered(Promise.all([map.delete(entryOf(session)), map.delete(lifeOf(session))]), this.#clock)
+      await answered(Promise.all([map.delete(entryOf(session)), map.delete(expiryKey(session))]), this.#clock)
     } catch {
-      // What is left expires.
+      // What remains expires.
     }
   }
 
@@ -103,7 +106,7 @@ function entryOf(session: string): string {
 }
 
 /** The key of the entry with the time until which a session lives. */
-function lifeOf(session: string): string {
+function expiryKey(session: string): string {
   return `life/${session}`
 }
 
@@ -111,7 +114,7 @@ function sessionsIn({ requests }: TableRecord): string[] {
   return [...new Set(requests.map(({ session }) => session))]
 }
 
-/** Undefined when another program has written the entry. Then only that the session lives is known. */
+/** Undefined if another program has written the entry. Then it only shows that the session lives. */
 function infoOf(text: string): SessionInfo | undefined {
   try {
     const { session, host, pid, label } = JSON.parse(text) as SessionInfo

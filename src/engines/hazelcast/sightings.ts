@@ -1,36 +1,36 @@
 import type { RequestRecord, TableRecord } from './table-record.js'
 
 interface Sighting {
-  readonly beat: string
-  /** Clock time. */
+  readonly heartbeat: string
+  /** As clock time. */
   readonly at: number
 }
 
 /**
- * When this process first saw each beat of each request. Members have no clock that can be read with a change, and
- * the clocks of clients differ. But a box sees a beat after the holder sent it, so a life that counts from the sight
- * never ends before the holder has given up.
+ * When this process first saw each heartbeat of each request. Members have no clock that can be read with a change, and
+ * the clocks of clients differ. But a box sees a heartbeat after the holder has sent it, so a TTL that counts from then
+ * never ends before the holder's own deadline.
  */
 export class Sightings {
   #seen = new Map<string, Sighting>()
 
-  /** Notes the new beats of a record that was seen at `now`, and forgets the requests that it has no more. */
+  /** Records the new heartbeats of a record that was seen at `now`, and forgets requests that are no longer in it. */
   see(record: TableRecord, now: number): void {
     const seen = new Map<string, Sighting>()
-    for (const { id, beat } of record.requests) {
+    for (const { id, heartbeat } of record.requests) {
       const before = this.#seen.get(id)
-      seen.set(id, before?.beat === beat ? before : { beat, at: now })
+      seen.set(id, before?.heartbeat === heartbeat ? before : { heartbeat, at: now })
     }
     this.#seen = seen
   }
 
-  /** Notes that the session of a request died long ago. */
-  isOver({ id, beat }: RequestRecord): void {
-    this.#seen.set(id, { beat, at: -Infinity })
+  /** Records that the session of a request died long ago. */
+  markDead({ id, heartbeat }: RequestRecord): void {
+    this.#seen.set(id, { heartbeat, at: -Infinity })
   }
 
-  /** When a request of the newest record expires: clock time. */
-  expiry({ id, life }: RequestRecord): number {
-    return this.#seen.get(id)!.at + life
+  /** When a request of the newest record expires, as clock time. */
+  expiry({ id, ttl }: RequestRecord): number {
+    return this.#seen.get(id)!.at + ttl
   }
 }

@@ -4,7 +4,7 @@ import { UnreadableError } from './failures.js'
 /** The key of the table's record, in the map of the table. */
 export const TABLE_KEY = 'table'
 
-/** Tells a change of the record from all others: the box that made it, and how many that box had tried by then. */
+/** Identifies a change of the record: the box that made it, and how many changes that box had tried by then. */
 export interface Mark {
   readonly by: string
   readonly count: number
@@ -16,44 +16,44 @@ export interface RequestRecord {
   readonly session: string
   readonly claims: readonly Claim[]
   readonly phase: 'waiting' | 'reserved' | 'held'
-  /** How long it lives after its box was heard of: milliseconds. */
-  readonly life: number
-  /** The change by which its box was heard of last. As long as that stays the same, its life runs down. */
-  readonly beat: string
-  /** The lease that it asked for: milliseconds. */
+  /** How long the request lives after its last heartbeat, in milliseconds. */
+  readonly ttl: number
+  /** The change that was its last heartbeat. While it stays the same, the TTL runs down. */
+  readonly heartbeat: string
+  /** The lease that it asked for, in milliseconds. */
   readonly lease: number
   readonly number: number
   readonly label?: string | undefined
-  /** When it entered the queues, by the wall clock of its box; `inspect` shows it. */
+  /** When it was queued, by the wall clock of its box, for `inspect`. */
   readonly since: number
 }
 
 /**
- * All locks of one place, and the changes of values that are committed and not yet carried over: one entry of a map,
- * so that one compare-and-set decides about all of them.
+ * All locks of a place, and the committed changes of values that are not yet written back. It is one entry of a map, so
+ * that one compare-and-set decides all of them.
  */
 export interface TableRecord {
-  /** Counts the changes of the record. Begins at the wall clock in microseconds. */
+  /** Counts the changes of the record. Starts at the wall clock in microseconds. */
   readonly turn: number
   /** The number of the newest grant. */
   readonly number: number
   /** The version of the newest change of a value. */
   readonly version: number
-  /** The change that made the record before this one; undefined when there was none. */
+  /** The change that made the previous record; undefined for the first one. */
   readonly follows: Mark | undefined
   /**
-   * The latest change of each box, oldest first, so that the last one made this record. By these a box finds out
-   * whether a change was made whose answer was lost.
+   * The latest change of each box, oldest first, so the last one made this record. With these, a box whose reply was
+   * lost finds out whether its change was applied.
    */
   readonly latest: readonly Mark[]
   /** In order of arrival. */
   readonly requests: readonly RequestRecord[]
-  /** By store key: the text that its entry will have. */
+  /** By store key: the future text of its entry. */
   readonly pending: Readonly<Record<string, string>>
 }
 
-/** The latest changes of so many boxes are remembered. */
-const MARKS = 32
+/** Maximum number of boxes whose latest change is kept. */
+const MAX_MARKS = 32
 const PHASES = ['waiting', 'reserved', 'held'] as const
 
 /** The record of a new place. */
@@ -62,7 +62,7 @@ export function emptyTable(): TableRecord {
   return { turn, number: turn, version: turn, follows: undefined, latest: [], requests: [], pending: {} }
 }
 
-/** Each change writes this and every box reads it, so it is short. */
+/** Every change writes this, and every box reads it, so it is short. */
 type Head = [
   by: string,
   turn: number,
@@ -80,8 +80,8 @@ type RequestText = [
   session: number,
   claims: ClaimText[],
   phase: number,
-  life: number,
-  beat: string,
+  ttl: number,
+  heartbeat: string,
   lease: number,
   number: number,
   since: number,
@@ -90,7 +90,7 @@ type RequestText = [
 /** An exclusive claim, a shared one, and permits. */
 type ClaimText = string | [key: string] | [key: string, permits: number, max: number]
 
-/** A line of JSON, which begins with the box that made the record. The pending entries follow as they are. */
+/** Encodes a record as a line of JSON, which begins with the box that made it, and the pending entries as they are. */
 export function encodeTable(record: TableRecord): string {
   const { turn, number, version, follows, latest, requests, pending } = record
   const sessions = new Map<string, number>()
@@ -110,7 +110,7 @@ export function encodeTable(record: TableRecord): string {
   return `${JSON.stringify(head)}\n${entries.map(([, text]) => text).join('')}`
 }
 
-/** Reads what {@link encodeTable} wrote. @throws UnreadableError for any other text */
+/** Decodes what {@link encodeTable} wrote. @throws UnreadableError for any other text */
 export function decodeTable(text: string): TableRecord {
   try {
     return decoded(text)
@@ -137,9 +137,9 @@ function decoded(text: string): TableRecord {
   }
 }
 
-/** In the order of texts, the records that this box made are between these two, and no others. */
-export function madeBy(by: string): readonly [from: string, to: string] {
-  // The dash is the character after the comma. Members would match a pattern against the whole of each record.
+/** In text order, the records that this box made are between these two texts, and no others. */
+export function rangeOf(by: string): readonly [from: string, to: string] {
+  // The dash is the character after the comma. A pattern would make members match it against each whole record.
   return [`["${by}",`, `["${by}"-`]
 }
 
@@ -148,14 +148,14 @@ function markOf([by, count]: MarkText): Mark {
 }
 
 function encodeRequest(request: RequestRecord, session: number): RequestText {
-  const { id, claims, phase, life, beat, lease, number, since, label } = request
+  const { id, claims, phase, ttl, heartbeat, lease, number, since, label } = request
   const text: RequestText = [
     id,
     session,
     claims.map(encodeClaim),
     PHASES.indexOf(phase),
-    life,
-    beat,
+    ttl,
+    heartbeat,
     lease,
     number,
     since,
@@ -165,14 +165,14 @@ function encodeRequest(request: RequestRecord, session: number): RequestText {
 }
 
 function decodeRequest(text: RequestText, sessions: readonly string[]): RequestRecord {
-  const [id, session, claims, phase, life, beat, lease, number, since, label] = text
+  const [id, session, claims, phase, ttl, heartbeat, lease, number, since, label] = text
   return {
     id,
     session: sessions[session]!,
     claims: claims.map(decodeClaim),
     phase: PHASES[phase]!,
-    life,
-    beat,
+    ttl,
+    heartbeat,
     lease,
     number,
     label,
@@ -201,25 +201,26 @@ export function textOfMark({ by, count }: Mark): string {
   return `${by}.${count}`
 }
 
-/** The marks with one more, and without an older one of the same box. */
+/** Appends a mark, and removes the previous one of the same box. */
 export function marked(latest: readonly Mark[], mark: Mark): Mark[] {
-  return [...latest.filter(({ by }) => by !== mark.by), mark].slice(-MARKS)
+  return [...latest.filter(({ by }) => by !== mark.by), mark].slice(-MAX_MARKS)
 }
 
 /**
- * Whether the change with this mark was made to the record `before`, judged by the present one; undefined when that
- * can't be told any more. The change is the latest that its box has tried.
+ * Whether the change with this mark was applied to the record `before`, as the current record shows; undefined if it no
+ * longer shows it. The change must be the latest that its box has tried.
  */
-export function wasMade(now: TableRecord, mark: Mark, before: TableRecord): boolean | undefined {
+export function wasApplied(now: TableRecord, mark: Mark, before: TableRecord): boolean | undefined {
   const own = now.latest.find(({ by }) => by === mark.by)
   if (own) return own.count >= mark.count
   const since = now.turn - before.turn
-  // It has the marks of all boxes that ever were, or of all since.
-  const isWhole = now.latest.length > 0 && (now.latest.length < MARKS || (since >= 0 && since <= MARKS))
+  // It has the marks of all boxes since the first record, or since `before`.
+  const isWhole =
+    now.latest.length > 0 && (now.latest.length < MAX_MARKS || (since >= 0 && since <= MAX_MARKS))
   return isWhole ? false : undefined
 }
 
-/** The wall clock. Counters begin there, so that they rise although all data was lost. */
+/** The wall clock. Counters start there, so that they increase even if all data was lost. */
 export function microseconds(): number {
   return Date.now() * 1000
 }

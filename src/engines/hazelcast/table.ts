@@ -10,19 +10,19 @@ import {
   emptyTable,
   encodeTable,
   TABLE_KEY,
-  wasMade,
+  wasApplied,
   type Mark,
   type TableRecord,
 } from './table-record.js'
 
 /** How long a member waits for other boxes that have locked the record, in milliseconds. */
 const LOCK_WAIT = 3000
-/** The lease of that lock, in milliseconds. `MapLocks` asks for two seconds more. */
+/** The lease of that lock, in milliseconds. `MapLocks` requests up to two seconds more. */
 const LOCK_LEASE = 0
 
 /** The record as it was read. */
 export interface Found {
-  /** Undefined when there is none yet. */
+  /** Undefined if there is none yet. */
   readonly text: string | undefined
   readonly record: TableRecord
 }
@@ -32,11 +32,11 @@ export interface TableChange {
   readonly record: TableRecord
   /** Whether this box made it. */
   readonly isOwn: boolean
-  /** Whether it follows the record that was known before, so that none was missed. */
+  /** Whether it directly follows the last known record, so that none was missed. */
   readonly isNext: boolean
 }
 
-/** The table's record: read, changed by compare-and-set, and followed by what members report of it. */
+/** The table's record: reads it, changes it by compare-and-set, and follows the members' events. */
 export class Table {
   readonly sightings = new Sightings()
   readonly entries = new KnownEntries()
@@ -48,7 +48,7 @@ export class Table {
   #known: Found | undefined
   /** How many changes this box has tried. */
   #count = 0
-  /** Records that arrived while a change of this box was on its way; undefined when none is. */
+  /** Records that arrived while a change of this box was being sent; undefined otherwise. */
   #late: string[] | undefined
 
   /**
@@ -70,14 +70,14 @@ export class Table {
     this.#changed = changed
   }
 
-  /** The newest record that is known here; undefined before one was read. */
+  /** The newest known record; undefined before one was read. */
   get known(): Found | undefined {
     return this.#known
   }
 
-  /** A member has reported this record. It may be late. */
-  heard(text: string): void {
-    // It may have overtaken the answer to a later change of this box. What that change ended would look lost.
+  /** Handles a record that a member has reported. It may be late. */
+  onRecord(text: string): void {
+    // It may have overtaken the reply to a later change of this box. What that change ended would look lost.
     if (this.#late) return void this.#late.push(text)
     let record: TableRecord
     try {
@@ -94,7 +94,7 @@ export class Table {
   /** Reads the record. @throws what the client throws */
   async read(): Promise<Found> {
     let found = await this.#get()
-    // Either a newer one was reported meanwhile, or the cluster has lost its entries.
+    // Either a newer one was reported in the meantime, or the cluster has lost its entries.
     if (this.#known?.text !== undefined && found.record.turn < this.#known.record.turn)
       found = await this.#get()
     if (this.#known === undefined || found.text !== this.#known.text) this.#adopt(found, false)
@@ -102,10 +102,10 @@ export class Table {
   }
 
   /**
-   * Changes the record, if it is still as it was found, and returns the new one. Undefined: it was not changed.
-   * @param change makes the new record, with a mark in it.
-   * @param until when to give up: clock time.
-   * @throws UnclearError when it is not known whether it was changed
+   * Changes the record if it is still the one that was found. Returns the new one, or undefined if it was not changed.
+   * @param change returns the new record, with a mark in it.
+   * @param until when to give up, as clock time.
+   * @throws UnclearError if it is unknown whether it was changed
    */
   async change(found: Found, change: (mark: Mark) => TableRecord, until: number): Promise<Found | undefined> {
     const mark = { by: this.#by, count: ++this.#count }
@@ -114,12 +114,12 @@ export class Table {
     const sentAt = this.#clock.now()
     this.#late = []
     try {
-      const isMade = await this.#made(found, text, mark, until)
-      if (!isMade) {
-        // These are the records of the boxes that were faster.
+      const isApplied = await this.#apply(found, text, mark, until)
+      if (!isApplied) {
+        // These are the records of boxes that were faster.
         const late = this.#late
         this.#late = undefined
-        for (const each of late) this.heard(each)
+        for (const each of late) this.onRecord(each)
         return undefined
       }
       // Other boxes see it later, so a grant of this box ends here first.
@@ -127,27 +127,27 @@ export class Table {
     } finally {
       const late = this.#late
       this.#late = undefined
-      // After the caller of this has gone on.
-      if (late && late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
+      // After the caller has continued.
+      if (late && late.length > 0) setImmediate(() => late.forEach(each => this.onRecord(each)))
     }
   }
 
   /**
    * Locks the record, in the order of arrival. Until it is unlocked, or the lease ends, changes of other boxes wait on
-   * the member. One of them that its box has given up meanwhile is like one that was long on its way: it is made only
-   * if the record is still the one that it belongs to. False: other boxes have locked the record for too long.
+   * the member. If a box has given up on such a change in the meantime, the change is still applied only if the record
+   * is the one that it was made for. Returns false if other boxes have locked the record for too long.
    * @throws what the client throws
    */
   lock(): Promise<boolean> {
     return this.#locks.tryLock(TABLE_KEY, LOCK_WAIT, LOCK_LEASE, true)
   }
 
-  /** Unlocks the record. Does not wait for it: what can't be unlocked ends with its lease. */
+  /** Unlocks the record, without waiting. If that fails, the lock ends with its lease. */
   unlock(): void {
     this.#locks.unlock(TABLE_KEY).catch(() => undefined)
   }
 
-  async #made(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
+  async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
     try {
       return await this.#replace(found.text, text)
     } catch (cause) {
@@ -156,18 +156,18 @@ export class Table {
   }
 
   /**
-   * Finds out whether a change was made whose answer was lost. Sends it again where it was not, which is harmless: it
-   * is the same change.
+   * Finds out whether a change was applied whose reply was lost. Sends it again if it was not, which is harmless
+   * because it is the same change.
    */
   async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
     while (this.#clock.now() < until) {
       try {
         const now = await this.#get()
         if (now.text !== found.text) {
-          const isMade = wasMade(now.record, mark, found.record)
-          if (isMade === undefined) break
-          if (!isMade && now.text !== undefined) this.#late?.push(now.text)
-          return isMade
+          const isApplied = wasApplied(now.record, mark, found.record)
+          if (isApplied === undefined) break
+          if (!isApplied && now.text !== undefined) this.#late?.push(now.text)
+          return isApplied
         }
         if (await this.#replace(found.text, text)) return true
       } catch {

@@ -2,31 +2,31 @@
 export interface ValueEntry {
   /** The version of the last change of the entry. Only an entry with a greater stamp replaces it. */
   readonly stamp: number
-  /** The version of the value; 0 once it was deleted. */
+  /** The version of the value; 0 if it was deleted. */
   readonly version: number
-  /** Ids of changes, and until when they are kept: milliseconds since 1970. */
+  /** IDs of changes, and until when they are kept, in milliseconds since 1970. */
   readonly ids: readonly (readonly [id: string, until: number])[]
-  /** JSON text; undefined once it was deleted. The entry then stays for a while, so that no late change revives it. */
+  /** JSON; undefined if deleted. A deleted entry stays for a while, so that no late change restores the value. */
   readonly value: string | undefined
 }
 
-/** No JSON string contains this text, so its first occurrence is that of the entry itself. */
+/** No JSON string contains this text, so its first occurrence is the one of the entry itself. */
 const VALUE = ',"value":'
 /** Each entry begins with this. */
 const STAMP = '{"stamp":'
 
-/** A JSON object, for readers in other languages. */
+/** Encodes an entry as a JSON object, so that programs in other languages can read it. */
 export function encodeEntry({ stamp, version, ids, value }: ValueEntry): string {
   const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)}}`
   return value === undefined ? about : `${about.slice(0, -1)}${VALUE}${value}}`
 }
 
-/** The stamp of an entry that {@link encodeEntry} wrote, without reading the rest. */
+/** Returns the stamp of an entry that {@link encodeEntry} wrote, without parsing the rest. */
 export function stampOf(text: string): number {
   return Number(text.slice(STAMP.length, text.indexOf(',')))
 }
 
-/** Reads an entry that {@link encodeEntry} wrote. @throws Error for any other text */
+/** Decodes an entry that {@link encodeEntry} wrote. @throws Error for any other text */
 export function decodeEntry(text: string): ValueEntry {
   const at = text.indexOf(VALUE)
   const about = JSON.parse(at < 0 ? text : `${text.slice(0, at)}}`) as Omit<ValueEntry, 'value'>

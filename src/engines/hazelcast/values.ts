@@ -5,18 +5,18 @@ import { answered } from './call.js'
 import type { Linked, Package } from './link.js'
 import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
-/** A deleted entry stays for longer than any change is on its way: milliseconds. */
+/** How long a deleted entry stays: longer than any change is being sent. In milliseconds. */
 const DELETED_FOR = 3_600_000
 
 /** Entries that were read. */
 export interface ReadEntries {
   /** Undefined for keys without an entry. */
   readonly entries: ReadonlyMap<string, string | undefined>
-  /** The keys whose entries another program has written, with what is wrong with them. */
-  readonly spoiled: ReadonlyMap<string, unknown>
+  /** The keys whose entries another program has written, each with the reason why it can't be read. */
+  readonly damaged: ReadonlyMap<string, unknown>
 }
 
-/** The entries of store keys, to which committed changes are carried over. */
+/** The entries of store keys, to which committed changes are written back. */
 export class Values {
   readonly #link: () => Awaitable<Linked>
   readonly #package: Package
@@ -31,29 +31,29 @@ export class Values {
   /** Reads entries. @throws what the client throws */
   async read(keys: readonly string[]): Promise<ReadEntries> {
     const entries = new Map<string, string | undefined>(keys.map(key => [key, undefined]))
-    const spoiled = new Map<string, unknown>()
-    if (keys.length === 0) return { entries, spoiled }
+    const damaged = new Map<string, unknown>()
+    if (keys.length === 0) return { entries, damaged }
     const { values } = await this.#link()
-    const isSpoiled = (key: string, cause: unknown): void => {
+    const onDamaged = (key: string, cause: unknown): void => {
       entries.delete(key)
-      spoiled.set(key, cause)
+      damaged.set(key, cause)
     }
-    for (const [key, value] of await this.#getAll(values, [...entries.keys()], isSpoiled)) {
+    for (const [key, value] of await this.#getAll(values, [...entries.keys()], onDamaged)) {
       const text = value.toString()
       try {
         this.#dropOld(values, key, text, decodeEntry(text))
         entries.set(key, text)
       } catch (cause) {
-        isSpoiled(key, cause)
+        onDamaged(key, cause)
       }
     }
-    return { entries, spoiled }
+    return { entries, damaged }
   }
 
   async #getAll(
     values: IMap<string, HazelcastJsonValue>,
     keys: readonly string[],
-    isSpoiled: (key: string, cause: unknown) => void,
+    onDamaged: (key: string, cause: unknown) => void,
   ): Promise<[key: string, value: HazelcastJsonValue][]> {
     try {
       return await answered(values.getAll([...keys]), this.#clock)
@@ -61,13 +61,13 @@ export class Values {
       if (!this.#isUnreadable(error)) throw error
       if (keys.length > 1)
         // One of them is an object of another program, and the client does not say which.
-        return (await Promise.all(keys.map(key => this.#getAll(values, [key], isSpoiled)))).flat()
-      isSpoiled(keys[0]!, error)
+        return (await Promise.all(keys.map(key => this.#getAll(values, [key], onDamaged)))).flat()
+      onDamaged(keys[0]!, error)
       return []
     }
   }
 
-  /** Whether the client got an object of a class that only a Java program has. */
+  /** Whether the client received an object of a class that only a Java program has. */
   #isUnreadable(error: unknown): boolean {
     const { HazelcastSerializationError } = this.#package
     return (
@@ -78,7 +78,7 @@ export class Values {
   }
 
   /**
-   * Puts an entry in the place of an older one; a newer one stays.
+   * Replaces an older entry; a newer one stays.
    * @param before the entry that is probably there.
    * @throws what the client throws
    */
@@ -104,7 +104,7 @@ export class Values {
     return answered(values.replaceIfSame(key, before, value), this.#clock)
   }
 
-  /** Removes an entry that was deleted long ago and records no id any more. */
+  /** Removes an entry that was deleted long ago and has no recorded IDs left. */
   #dropOld(
     values: IMap<string, HazelcastJsonValue>,
     key: string,

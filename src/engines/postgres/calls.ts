@@ -1,52 +1,54 @@
 import type { SessionInfo } from '../../engine/contract.js'
+import { argumentsOf, isDurable, textOf, type CallArguments, type ServerOperation } from './call-arguments.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import type { Decided, Json } from './outcomes.js'
 import type { Statements } from './statements.js'
-import { isDurable, textOf, wordsOf, type ServerOperation, type Words } from './words.js'
 
-/** How often a call is sent again that the server undid because of another transaction. */
+/** Maximum number of times that a call is sent because the server undid it in favour of another transaction. */
 const MAX_ATTEMPTS = 50
-/** Rows are needed that have to be locked before. The error names them. */
+/**
+ * SQLSTATE: the call needs further rows, which have to be locked in order with the others. The detail names them all.
+ */
 const NEEDS_ROWS = 'SB001'
-/** How long the server waits for a row that another transaction holds: milliseconds. */
-const PATIENCE = 200
+/** Maximum time that the server waits for a row that another transaction has locked, in milliseconds. */
+const ROW_TIMEOUT = 200
 
-/** How a call is made. */
+/** Options of a call. */
 export interface CallOptions {
-  /** Whether it is part of a transaction of the caller's. */
+  /** Whether it is part of the caller's transaction. */
   readonly isWithin?: boolean
-  /** How long the server waits for a row that a transaction elsewhere holds: milliseconds. */
-  readonly patience?: number
-  /** Whether it also waits for values that are held. */
+  /** Maximum time that the server waits for a row that another transaction has locked, in milliseconds. */
+  readonly rowTimeout?: number
+  /** Whether the server also waits for values that another transaction has locked. */
   readonly waits?: boolean
-  /** Whether operations of a batch are sent again. */
-  readonly isAgain?: boolean
+  /** Whether the operations got the reply `again`. */
+  readonly isRetry?: boolean
 }
 
-/** What came of a call. */
-interface Answered {
+/** The replies to a call. */
+interface CallResult {
   readonly answers: readonly Json[]
-  readonly told: Decided[1]
+  readonly notices: Decided[1]
   /** Whether the server has notified the other sessions. */
   readonly isNotified: boolean
 }
 
-/** An operation with its words. */
-export interface Worded {
+/** An operation and its arguments. */
+export interface ServerCall {
   readonly operation: ServerOperation
-  readonly words: Words
+  readonly args: CallArguments
 }
 
-/** An operation in the words of the server. */
-export function worded(operation: ServerOperation): Worded {
-  return { operation, words: wordsOf(operation) }
+/** Encodes an operation as arguments of the server's functions. */
+export function serverCall(operation: ServerOperation): ServerCall {
+  return { operation, args: argumentsOf(operation) }
 }
 
-/** Calls of the function that decides. */
+/** Calls the functions of the schema that decide. */
 export class Calls {
   readonly #statements: Statements
   readonly #own: () => SessionInfo
-  /** The times up to which this box has swept, see `sweep` of the schema. */
+  /** The times up to which this box has deleted expired rows, see `sweep` of the schema. */
   #swept: readonly number[] = [0, 0]
 
   constructor(statements: Statements, own: () => SessionInfo) {
@@ -55,78 +57,76 @@ export class Calls {
   }
 
   /**
-   * Carries out operations by one statement, and gives their answers in order. An operation that is answered `again` was
-   * not carried out, because other rows were locked by then. Rejects with a SqlError, when nothing was carried out.
+   * Executes operations with one statement, and returns the replies in order. An operation with the reply `again` was
+   * not executed, because another transaction had locked its row. Rejects with a SqlError if nothing was executed.
    */
-  async decide(operations: readonly Worded[], query: Query, options: CallOptions = {}): Promise<Answered> {
+  async decide(
+    operations: readonly ServerCall[],
+    query: Query,
+    options: CallOptions = {},
+  ): Promise<CallResult> {
     const order = orderOf(operations)
-    const words = order.places.map(place => operations[place]!.words)
+    const args = order.places.map(place => operations[place]!.args)
     const durable = operations.some(({ operation }) => isDurable(operation))
-    const { isWithin = false, isAgain = false, waits = false } = options
-    const isOne = words.length === 1 && isSimple(words[0]!) && !isWithin
+    const { isWithin = false, isRetry = false, waits = false } = options
+    const isOne = args.length === 1 && isSimple(args[0]!) && !isWithin
     let { locked } = order
     for (let attempt = 1; ; attempt++) {
       try {
-        const isFirst = attempt === 1 && !isWithin && !isAgain && !waits
+        const isFirst = attempt === 1 && !isWithin && !isRetry && !waits
         const text =
           isFirst && isOne
-            ? await query(this.#statements.decideOne, this.#valuesOfOne(words[0]!, options))
+            ? await query(this.#statements.decideOne, this.#valuesOfOne(args[0]!, options))
             : await query(
                 this.#statements.decide,
-                this.#valuesOf(
-                  words,
-                  locked,
-                  durable,
-                  isFirst ? stepsOf(words) : words.map(() => 0),
-                  options,
-                ),
+                this.#valuesOf(args, locked, durable, isFirst ? stepsOf(args) : args.map(() => 0), options),
               )
-        const [sorted, told, swept] = JSON.parse(text as string) as Decided
+        const [sorted, notices, swept] = JSON.parse(text as string) as Decided
         if (swept) this.#swept = swept
         const answers: Json[] = []
         for (const [index, place] of order.places.entries()) answers[place] = sorted[index]!
-        return { answers, told, isNotified: !durable }
+        return { answers, notices, isNotified: !durable }
       } catch (error) {
         if (!(error instanceof SqlError) || attempt === MAX_ATTEMPTS || isWithin) throw error
         if (error.code === NEEDS_ROWS)
-          locked = [...new Set([...words.flatMap(({ rows }) => rows), ...locked, ...neededIn(error)])]
+          locked = [...new Set([...args.flatMap(({ rows }) => rows), ...locked, ...neededIn(error)])]
         else if (!error.isUndone) throw error
       }
     }
   }
 
-  #valuesOfOne(words: Words, { patience = PATIENCE }: CallOptions): string[] {
+  #valuesOfOne(args: CallArguments, { rowTimeout = ROW_TIMEOUT }: CallOptions): string[] {
     const { session, host, pid, label } = this.#own()
     return [
       session,
       textOf(host),
       String(pid),
       textOf(label),
-      String(patience),
-      String(words.kind),
-      words.name,
-      words.id,
-      words.next,
-      String(words.number),
-      String(words.lease),
-      String(words.life),
-      String(words.hear),
-      words.label,
+      String(rowTimeout),
+      String(args.kind),
+      args.name,
+      args.id,
+      args.next,
+      String(args.number),
+      String(args.lease),
+      String(args.ttl),
+      String(args.heartbeat),
+      args.label,
       arrayText(this.#swept),
     ]
   }
 
   #valuesOf(
-    words: readonly Words[],
+    args: readonly CallArguments[],
     locked: readonly string[],
     durable: boolean,
     steps: readonly number[],
-    { isWithin = false, patience = PATIENCE, waits = false }: CallOptions,
+    { isWithin = false, rowTimeout = ROW_TIMEOUT, waits = false }: CallOptions,
   ): string[] {
     const { session, host, pid, label } = this.#own()
-    const claims = words.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
-    const values = words.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
-    const marks = words.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
+    const claims = args.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
+    const values = args.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
+    const marks = args.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
     return [
       session,
       textOf(host),
@@ -134,24 +134,24 @@ export class Calls {
       textOf(label),
       String(durable),
       String(isWithin),
-      String(patience),
+      String(rowTimeout),
       String(waits),
       arrayText(locked),
-      arrayText(words.map(({ kind }) => kind)),
-      arrayText(words.map(({ name }) => name)),
-      arrayText(words.map(({ id }) => id)),
-      arrayText(words.map(({ next }) => next)),
-      arrayText(words.map(({ number }) => number)),
-      arrayText(words.map(({ lease }) => lease)),
-      arrayText(words.map(({ life }) => life)),
-      arrayText(words.map(({ hear }) => hear)),
-      arrayText(words.map(({ label: its }) => its)),
+      arrayText(args.map(({ kind }) => kind)),
+      arrayText(args.map(({ name }) => name)),
+      arrayText(args.map(({ id }) => id)),
+      arrayText(args.map(({ next }) => next)),
+      arrayText(args.map(({ number }) => number)),
+      arrayText(args.map(({ lease }) => lease)),
+      arrayText(args.map(({ ttl }) => ttl)),
+      arrayText(args.map(({ heartbeat }) => heartbeat)),
+      arrayText(args.map(({ label: its }) => its)),
       arrayText(steps),
       arrayText(claims.map(({ of }) => of)),
       arrayText(claims.map(({ name }) => name)),
       arrayText(claims.map(({ mode }) => mode)),
       arrayText(claims.map(({ permits }) => permits)),
-      arrayText(claims.map(({ most }) => most)),
+      arrayText(claims.map(({ max }) => max)),
       arrayText(claims.map(({ key }) => key)),
       arrayText(values.map(({ of }) => of)),
       arrayText(values.map(({ role }) => role)),
@@ -165,18 +165,18 @@ export class Calls {
   }
 }
 
-/** Whether an operation on one exclusive claim that reads nothing has a statement of its own. */
-function isSimple({ kind, isNarrow, values, marks }: Words): boolean {
+/** Whether it is one operation on one exclusive claim, without reads, for which the schema has a faster function. */
+function isSimple({ kind, isNarrow, values, marks }: CallArguments): boolean {
   return kind <= 5 && isNarrow && values.length === 0 && marks.length === 0
 }
 
 /**
- * The step of each operation, see `decide` of the schema. One that shares a row with an earlier operation comes after
- * that, so it has a later step or none. What is read is read after all steps.
+ * The step of each operation, see `decide` of the schema. An operation that shares a row with an earlier one must be
+ * executed after it, so its step is later or 0. Reads come after all steps.
  */
-function stepsOf(words: readonly Words[]): number[] {
+function stepsOf(args: readonly CallArguments[]): number[] {
   const last = new Map<string, number>()
-  return words.map(each => {
+  return args.map(each => {
     const names = each.changed
     const isLater = names.every(name => (last.get(name) ?? 0) < each.step)
     const step = isLater ? each.step : 0
@@ -186,18 +186,21 @@ function stepsOf(words: readonly Words[]): number[] {
 }
 
 /**
- * The order in which operations are carried out, by their places, and the rows to lock before. Those on one lock each
- * are carried out in the order of their rows. All others keep their order, and their rows are locked first.
+ * The order in which to execute operations, by their places, and the rows to lock first. Operations on one lock each
+ * are executed in the order of their rows. Otherwise the order stays, and all rows are locked first.
  */
-function orderOf(operations: readonly Worded[]): { places: readonly number[]; locked: readonly string[] } {
+function orderOf(operations: readonly ServerCall[]): {
+  places: readonly number[]
+  locked: readonly string[]
+} {
   const places = operations.map((_, place) => place)
-  const rows = new Set(operations.flatMap(({ words }) => words.rows))
+  const rows = new Set(operations.flatMap(({ args }) => args.rows))
   if (rows.size <= 1) return { places, locked: [] }
   const areNarrow = operations.every(
-    ({ operation, words }) => words.rows.length === 1 && operation.type !== 'commit',
+    ({ operation, args }) => args.rows.length === 1 && operation.type !== 'commit',
   )
   if (!areNarrow) return { places, locked: [...rows] }
-  const nameAt = (place: number): string => operations[place]!.words.name
+  const nameAt = (place: number): string => operations[place]!.args.name
   places.sort((a, b) => (nameAt(a) < nameAt(b) ? -1 : nameAt(a) > nameAt(b) ? 1 : a - b))
   return { places, locked: [] }
 }

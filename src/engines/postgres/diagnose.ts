@@ -9,7 +9,7 @@ import { parsePostgresUrl } from './postgres-url.js'
 
 /**
  * Diagnoses the database of a `postgres:` URL and the schema that it names.
- * @throws UnavailableError when the server does not answer, or refuses the user
+ * @throws UnavailableError if the server does not answer, or rejects the user
  */
 export async function diagnosePostgres(url: string): Promise<Diagnosis> {
   const place = parsePostgresUrl(url)
@@ -25,19 +25,26 @@ export async function diagnosePostgres(url: string): Promise<Diagnosis> {
 }
 
 function factsOf(name: string, facts: PostgresFacts): string[] {
-  const { version, database, isStandby, standbys, schema, schemaVersion, rows, hears, hiddenTransactions } =
-    facts
+  const {
+    version,
+    database,
+    isStandby,
+    standbys,
+    schema,
+    schemaVersion,
+    rows,
+    receivesNotify,
+    hiddenTransactions,
+  } = facts
   const role = isStandby ? 'standby' : `primary, ${standbys} standbys`
-  const told = [`${name}: PostgreSQL ${version}, database ${database}, ${role}${clockFact(facts)}`]
-  if (schemaVersion) told.push(`schema ${schema}: version ${schemaVersion}`)
+  const lines = [`${name}: PostgreSQL ${version}, database ${database}, ${role}${clockFact(facts)}`]
+  if (schemaVersion) lines.push(`schema ${schema}: version ${schemaVersion}`)
   if (rows)
-    told.push(
-      `schema ${schema}: ${rows.live} rows and ${rows.dead} dead rows, as far as the server has counted`,
-    )
-  if (hears !== undefined) told.push(hears ? 'NOTIFY is heard' : 'NOTIFY is not heard')
+    lines.push(`schema ${schema}: ${rows.live} rows and ${rows.dead} dead rows, by the server's statistics`)
+  if (receivesNotify !== undefined) lines.push(receivesNotify ? 'NOTIFY arrives' : 'NOTIFY does not arrive')
   if (hiddenTransactions > 0)
-    told.push(
-      `${hiddenTransactions} transactions of other users can't be looked at: a member of pg_read_all_stats could`,
+    lines.push(
+      `${hiddenTransactions} transactions of other users are hidden; a member of pg_read_all_stats could see them`,
     )
-  return told
+  return lines
 }

@@ -5,44 +5,44 @@ import { SqlError, type SqlClient } from './clients/sql-client.js'
 import { schemaVersion, withSafePath } from './provide-schema.js'
 import { lackingRights } from './rights.js'
 
-/** What a server tells, and a user needs no right to read. */
+/** What a server reports to any user. */
 interface ServerFacts {
   readonly version: string
   readonly database: string
   readonly encoding: string
   readonly isStandby: boolean
-  /** By name, as they are for a connection of this user to this database. */
+  /** By name, as a connection of this user to this database gets them. */
   readonly settings: Readonly<Record<string, string>>
   /** How many standbys receive the log. */
   readonly standbys: number
-  /** How much of its room the queue of NOTIFY takes: 0 to 1. */
+  /** How full the queue of NOTIFY is: 0 to 1. */
   readonly queueUsage: number
-  /** Transactions that have been open for more than a minute, and keep dead rows: as the server's log names them. */
+  /** Transactions that have been open for more than a minute and prevent the removal of dead rows, as text. */
   readonly openTransactions: readonly string[]
-  /** How many transactions of other users could keep dead rows, and don't show since when. */
+  /** How many transactions of other users could do that, but hide since when they are open. */
   readonly hiddenTransactions: number
-  /** Of the table of all locks and values; null when the schema is not there. */
+  /** Row counts of the table of locks and values; null if the schema is missing. */
   readonly rows: { readonly live: number; readonly dead: number } | null
-  /** The functions of the schema in PL/pgSQL that do not pin their search path. */
+  /** The PL/pgSQL functions of the schema that do not set their search path. */
   readonly unpinned: readonly string[]
-  /** The tables of the schema that autovacuum is turned off for. */
+  /** The tables of the schema for which autovacuum is turned off. */
   readonly neverVacuumed: readonly string[]
 }
 
-/** What is seen of a server, a database and a schema. */
+/** What was found out about a server, a database and a schema. */
 export interface PostgresFacts extends ServerFacts, ClockFacts {
   readonly schema: string
-  /** The version of the schema, 0 when it is not there; undefined when the user may not ask. */
+  /** The version of the schema, 0 if it is missing; undefined if the user may not read it. */
   readonly schemaVersion: number | undefined
-  /** The rights that the user lacks on what is there of the schema. */
+  /** The rights on existing objects of the schema that the user lacks. */
   readonly lacking: readonly string[]
-  /** Whether a box hears NOTIFY; undefined on a standby, where nothing can be told. */
-  readonly hears: boolean | undefined
+  /** Whether a box receives NOTIFY; undefined on a standby, which can't send it. */
+  readonly receivesNotify: boolean | undefined
 }
 
-/** How long it is waited for the doctor's own message: milliseconds. */
-const HEARD_WITHIN = 3000
-/** The user lacks a right. */
+/** Maximum time to wait for the doctor's own message, in milliseconds. */
+const MESSAGE_TIMEOUT = 3000
+/** SQLSTATE: the user lacks a right. */
 const DENIED = '42501'
 
 const SERVER = `
@@ -50,7 +50,7 @@ const SERVER = `
     select a.pid, a.usename, a.state, clock_timestamp() - a.xact_start as age, a.xact_start is null as is_hidden
       from pg_stat_activity a
       where a.datname = current_database() and a.pid <> pg_backend_pid()
-        -- Vacuum has no user, and keeps nothing. The type of a backend of another user may be hidden as well.
+        -- Vacuum has no user, and prevents nothing. The backend type can be hidden for other users' sessions, too.
         and a.usename is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
         and coalesce(a.backend_xmin, a.backend_xid) is not null
   )
@@ -97,7 +97,7 @@ const SERVER = `
     )
   )::text`
 
-/** Collects what matters of a server and of a schema, and changes nothing. @throws SqlError */
+/** Collects facts about a server and a schema. Changes nothing. @throws SqlError */
 export async function postgresFacts(sql: SqlClient, schema: string): Promise<PostgresFacts> {
   const [server, lacking] = await withSafePath(
     sql,
@@ -113,7 +113,7 @@ export async function postgresFacts(sql: SqlClient, schema: string): Promise<Pos
     schema,
     schemaVersion: await versionSeen(sql, schema),
     lacking,
-    hears: server.isStandby ? undefined : await hearsItself(sql),
+    receivesNotify: server.isStandby ? undefined : await receivesOwnMessage(sql),
   }
 }
 
@@ -137,20 +137,20 @@ async function versionSeen(sql: SqlClient, schema: string): Promise<number | und
   }
 }
 
-/** Whether a message arrives that is sent as boxes send theirs. */
-async function hearsItself(sql: SqlClient): Promise<boolean> {
+/** Whether a message arrives that is sent the way boxes send theirs. */
+async function receivesOwnMessage(sql: SqlClient): Promise<boolean> {
   const channel = `signalbox doctor ${randomUUID()}`
-  let answer!: (isHeard: boolean) => void
-  const heard = new Promise<boolean>(resolve => (answer = resolve))
+  let answer!: (hasArrived: boolean) => void
+  const arrived = new Promise<boolean>(resolve => (answer = resolve))
   const listening = await sql.listen(
     channel,
     () => answer(true),
     () => answer(false),
   )
-  const timer = systemClock.after(HEARD_WITHIN, () => answer(false), true)
+  const timer = systemClock.after(MESSAGE_TIMEOUT, () => answer(false), true)
   try {
     await sql.query("select pg_catalog.pg_notify($1::pg_catalog.text, 'test')::pg_catalog.text", [channel])
-    return await heard
+    return await arrived
   } finally {
     timer.cancel()
     await listening.stop()

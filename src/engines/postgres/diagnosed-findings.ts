@@ -4,12 +4,12 @@ import type { PostgresFacts } from './diagnosed-facts.js'
 import { MIN_SERVER } from './provide-schema.js'
 import { SCHEMA_VERSION } from './schema.js'
 
-/** From this on the queue of NOTIFY is not read: a part of its room. */
-const MUCH_QUEUED = 0.01
-/** A commit waits for no standby under these. */
-const UNAWAITED = ['off', 'local']
+/** From this fraction on, some session does not read the queue of NOTIFY. */
+const QUEUE_THRESHOLD = 0.01
+/** Values of synchronous_commit with which a commit waits for no standby. */
+const ASYNCHRONOUS = ['off', 'local']
 
-/** What the facts of a server mean for the promises. */
+/** Returns which promises are affected by the facts, and how to fix it. */
 export function postgresFindings(facts: PostgresFacts): Finding[] {
   return [
     ...version(facts),
@@ -37,7 +37,7 @@ function version({ version: text }: PostgresFacts): Finding[] {
     {
       id: 'version',
       promises: [],
-      how: `the server is PostgreSQL ${text}, on which no box can be opened`,
+      how: `the server is PostgreSQL ${text}, which Signalbox does not support`,
       fix: `use PostgreSQL ${MIN_SERVER} or later`,
     },
   ]
@@ -50,8 +50,8 @@ function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
       {
         id: 'newer-schema',
         promises: [],
-        how: `the schema ${name} was made by a newer version of Signalbox, and this one can't open a box on it`,
-        fix: 'use the newer version of Signalbox everywhere',
+        how: `the schema ${name} was made by a newer version of Signalbox, and this version can't use it`,
+        fix: 'update Signalbox to that version everywhere',
       },
     ]
   return [
@@ -60,8 +60,8 @@ function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
       promises: [],
       how:
         schemaVersion === 0
-          ? `the schema ${name} is not there`
-          : `the schema ${name} is of version ${schemaVersion}, older than this version of Signalbox`,
+          ? `the schema ${name} is missing`
+          : `the schema ${name} has version ${schemaVersion}, and this version of Signalbox needs ${SCHEMA_VERSION}`,
       fix: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
     },
   ]
@@ -73,8 +73,8 @@ function rights({ lacking }: PostgresFacts): Finding[] {
     {
       id: 'missing-rights',
       promises: [],
-      how: `the user lacks ${lacking.join(', ')}, so no box can be opened`,
-      fix: 'grant them, as `signalbox schema postgres` prints them at its end',
+      how: `the user lacks ${lacking.join(', ')}, so \`open\` fails`,
+      fix: 'grant them with the statements that `signalbox schema postgres` prints at its end',
     },
   ]
 }
@@ -86,7 +86,7 @@ function searchPath({ unpinned, schema: name }: PostgresFacts): Finding[] {
       id: 'search-path',
       promises: [],
       how:
-        `functions of the schema ${name} do not pin their search path, so a role that may create functions in a schema ` +
+        `functions of the schema ${name} do not set their search path, so a role that may create functions in a schema ` +
         `of that path can run code as the user of a box: ${unpinned.join(', ')}`,
       fix: 'apply what `signalbox schema postgres` prints, as the owner of the schema',
     },
@@ -99,7 +99,7 @@ function standby({ isStandby }: PostgresFacts): Finding[] {
     {
       id: 'standby',
       promises: [],
-      how: 'the server is a standby, which refuses to be written to',
+      how: 'the server is a standby, which rejects writes',
       fix: 'name the primary in the URL',
     },
   ]
@@ -126,14 +126,14 @@ function durability({ settings }: PostgresFacts): Finding[] {
       id: 'late-commit',
       promises: ['P13'],
       how: 'synchronous_commit is off, so a server that crashes loses values that were committed just before',
-      fix: 'synchronous_commit = on for this user and database; boxes turn it off by themselves for locks alone',
+      fix: 'synchronous_commit = on for this user and database; boxes turn it off themselves where only locks are written',
     })
   return findings
 }
 
 function standbys({ settings, standbys: count }: PostgresFacts): Finding[] {
   const isAwaited =
-    settings.synchronous_standby_names !== '' && !UNAWAITED.includes(settings.synchronous_commit!)
+    settings.synchronous_standby_names !== '' && !ASYNCHRONOUS.includes(settings.synchronous_commit!)
   if (count === 0 || isAwaited) return []
   return [
     {
@@ -201,22 +201,22 @@ function transactions({ settings, openTransactions }: PostgresFacts): Finding[] 
   return findings
 }
 
-function messages({ hears, queueUsage }: PostgresFacts): Finding[] {
+function messages({ receivesNotify, queueUsage }: PostgresFacts): Finding[] {
   const findings: Finding[] = []
-  if (hears === false)
+  if (receivesNotify === false)
     findings.push({
-      id: 'deaf',
+      id: 'no-notify',
       promises: ['P5'],
-      how: 'NOTIFY is not heard, as through a pooler in transaction mode, so waiters look ten times a second instead',
+      how: 'NOTIFY does not arrive, as through a pooler in transaction mode, so waiters poll ten times a second',
       fix: 'name the server itself in the URL, or a pooler in session mode',
     })
-  if (queueUsage > MUCH_QUEUED)
+  if (queueUsage > QUEUE_THRESHOLD)
     findings.push({
       id: 'full-queue',
       promises: ['P5'],
       how:
         `the queue of NOTIFY is ${(queueUsage * 100).toFixed(0)} % full, because a session that listens stays in a ` +
-        'transaction; when it is full, nothing can be told any more',
+        'transaction; when it is full, waiters get no messages',
       fix: 'end the session that the server names in its log, or that has the oldest transaction in pg_stat_activity',
     })
   return findings

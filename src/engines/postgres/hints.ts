@@ -5,15 +5,15 @@ import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
-/** How long a box waits for a message to itself before it counts as deaf: milliseconds. */
-const TEST_TIME = 1000
-/** And a moment more. */
+/** Maximum time until a box receives its test message, in milliseconds. */
+const TEST_TIMEOUT = 1000
+/** Extra time for a message that arrived during a stall of the process, in milliseconds. */
 const GRACE = 50
-/** A test follows when nothing was received for so long: milliseconds. */
+/** How long after the last message a box tests whether it receives any, in milliseconds. */
 const TEST_INTERVAL = 1500
-/** Maximum number of tests that have to pass after one that has not. */
+/** Maximum number of tests that must pass after one has failed. */
 const MAX_NEEDED = 15
-/** The server takes messages of less than 8000 bytes. */
+/** The server accepts payloads of less than 8000 bytes. */
 const MAX_BYTES = 7900
 const TEST = 'test'
 
@@ -23,58 +23,58 @@ interface Job {
   readonly done: () => void
 }
 
-/** What a box is notified of by others. */
-export interface Hearer {
-  heard(hint: Hint): void
-  /** Hints may have been lost. */
-  missed(): void
-  /** Whether hints are of use now. Hearing is tested only then. */
-  listens(): boolean
+/** Receives hints from other boxes. */
+export interface HintReceiver {
+  onHint(hint: Hint): void
+  /** Called when hints may have been lost. */
+  onMissed(): void
+  /** Whether hints are of use now. Only then is it tested whether they arrive. */
+  wantsHints(): boolean
 }
 
 /**
- * Hints by NOTIFY. They travel in a transaction of their own, those of a tick together: a transaction that notifies
- * commits alone in the whole server. A box listens from when it first has a use for hints, and tests all the time
- * whether it receives any: a connection can be dead and say nothing, or be a pooler's that changes servers.
+ * Hints by NOTIFY. The server commits transactions that notify one at a time, so the hints of a tick are sent together,
+ * in a transaction of their own. A box listens from the time when it first has a use for hints. It keeps testing
+ * whether it receives them, because a connection can be dead without an error, or a pooler can switch its server.
  */
 export class Hints {
   readonly #sql: SqlClient
   readonly #statements: Statements
   readonly #clock: Clock
-  readonly #hearer: Hearer
+  readonly #receiver: HintReceiver
   readonly #listening: Reconnector<Listening>
   readonly #batcher = new TickBatcher<Job>(() => this.#send())
   #session = ''
   #isStarted = false
   #hasListened = false
-  #isDeaf = true
-  /** How many tests in a row have passed, and have to, before the box no longer counts as deaf. */
+  #isReceiving = false
+  /** How many tests in a row have passed, and how many must pass before the box relies on hints again. */
   #passed = 0
   #needed = 1
-  /** When a message was last received: clock time. */
+  /** When a message was last received, as clock time. */
   #seenAt = -Infinity
-  /** Ends the test that is under way. */
+  /** Ends the current test successfully. */
   #tested: (() => void) | undefined
   #next: Timer | undefined
 
-  constructor(sql: SqlClient, statements: Statements, hearer: Hearer, clock: Clock) {
+  constructor(sql: SqlClient, statements: Statements, receiver: HintReceiver, clock: Clock) {
     this.#sql = sql
     this.#statements = statements
-    this.#hearer = hearer
+    this.#receiver = receiver
     this.#clock = clock
     this.#listening = new Reconnector(() => this.#listen(), clock)
   }
 
-  /** Whether nothing is received, as far as is known. */
-  get isDeaf(): boolean {
-    return this.#isDeaf
+  /** Whether hints arrive, as far as is known. */
+  get isReceiving(): boolean {
+    return this.#isReceiving
   }
 
   open(session: string): void {
     this.#session = session
   }
 
-  /** Listens from now on. */
+  /** Starts to listen. */
   start(): void {
     if (this.#isStarted || this.#listening.isClosed) return
     this.#isStarted = true
@@ -83,13 +83,13 @@ export class Hints {
     this.#testLater(TEST_INTERVAL)
   }
 
-  /** Settles when the hint is sent, or can't be. */
-  tell(session: string, { type, about }: Hint): Promise<void> {
+  /** Resolves when the hint is sent, or has failed. */
+  send(session: string, { type, about }: Hint): Promise<void> {
     return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
   }
 
-  /** Sends a hint when a transaction of the caller's commits. */
-  async tellWithin(query: Query, session: string, { type, about }: Hint): Promise<void> {
+  /** Sends a hint when the caller's transaction commits. */
+  async sendWithin(query: Query, session: string, { type, about }: Hint): Promise<void> {
     await query(this.#statements.notify, [channelOf(session), lineOf(`${type} ${about}`)])
   }
 
@@ -101,20 +101,20 @@ export class Hints {
   }
 
   async #listen(): Promise<Listening> {
-    // It may end before it is known here.
+    // The connection may be lost before this call knows it.
     let isLost = false
     let lost = (): unknown => (isLost = true)
     const listening = await this.#sql.listen(
       channelOf(this.#session),
-      message => this.#heard(message),
+      message => this.#receive(message),
       () => lost(),
     )
     if (isLost) throw new SqlError('the connection was lost', undefined, false, undefined)
     lost = () => {
-      this.#isDeaf = true
+      this.#isReceiving = false
       this.#listening.lost(listening)
     }
-    if (this.#hasListened) this.#hearer.missed()
+    if (this.#hasListened) this.#receiver.onMissed()
     this.#hasListened = true
     this.#test(listening)
     return listening
@@ -126,64 +126,64 @@ export class Hints {
       pause,
       () => {
         const listening = this.#listening.now
-        const isDue = this.#isDeaf || this.#clock.now() - this.#seenAt >= TEST_INTERVAL
-        if (listening && isDue && this.#hearer.listens()) this.#test(listening)
+        const isDue = !this.#isReceiving || this.#clock.now() - this.#seenAt >= TEST_INTERVAL
+        if (listening && isDue && this.#receiver.wantsHints()) this.#test(listening)
         else this.#testLater(TEST_INTERVAL)
       },
       false,
     )
   }
 
-  /** Finds out whether a message arrives. A connection that has received some and brings no more is given up. */
+  /** Tests whether a message arrives. Drops a connection that has delivered messages and no longer does. */
   #test(listening: Listening): void {
     if (this.#tested) return
-    // After a stall of the process the message may be there, and is read before the second timer.
+    // After a stall of the process, a message that has arrived is read before the second timer runs.
     let timer = this.#clock.after(
-      TEST_TIME,
+      TEST_TIMEOUT,
       () => {
         timer = this.#clock.after(GRACE, () => over(false), false)
       },
       false,
     )
-    const over = (isHeard: boolean): void => {
+    const over = (hasArrived: boolean): void => {
       if (this.#tested !== end) return
       this.#tested = undefined
       timer.cancel()
-      const hasHeard = this.#seenAt > -Infinity
-      if (!isHeard) {
-        this.#isDeaf = true
+      const hasReceived = this.#seenAt > -Infinity
+      if (!hasArrived) {
+        this.#isReceiving = false
         this.#seenAt = -Infinity
         this.#passed = 0
-        // Behind a pooler one now and then arrives by chance.
+        // Behind a pooler, a message can arrive by chance.
         this.#needed = Math.min(2 * this.#needed + 1, MAX_NEEDED)
-        if (hasHeard && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
+        if (hasReceived && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
       }
       if (!this.#listening.isClosed) this.#testLater(TEST_INTERVAL)
     }
     const end = (): void => over(true)
     this.#tested = end
     this.#sql
-      .query(this.#statements.tell, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
+      .query(this.#statements.sendNotices, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
       .catch(() => undefined)
   }
 
-  #heard(message: string): void {
+  #receive(message: string): void {
     this.#seenAt = this.#clock.now()
     if (message === TEST) return this.#passedTest()
     for (const line of message.split('\n')) {
       const space = line.indexOf(' ')
       const type = line.slice(0, space)
-      if (type === 'missed') this.#hearer.missed()
+      if (type === 'missed') this.#receiver.onMissed()
       if (type === 'lost' || type === 'changed' || type === 'wake')
-        this.#hearer.heard({ type, about: line.slice(space + 1) })
+        this.#receiver.onHint({ type, about: line.slice(space + 1) })
     }
   }
 
   #passedTest(): void {
     this.#tested?.()
-    if (!this.#isDeaf || ++this.#passed < this.#needed) return
-    this.#isDeaf = false
-    this.#hearer.missed()
+    if (this.#isReceiving || ++this.#passed < this.#needed) return
+    this.#isReceiving = true
+    this.#receiver.onMissed()
   }
 
   async #send(): Promise<void> {
@@ -195,14 +195,14 @@ export class Hints {
       messages.push(lineOf(line))
     }
     await this.#sql
-      .query(this.#statements.tell, [arrayText(channels), arrayText(messages)])
-      // A waiter that gets no hint looks by itself.
+      .query(this.#statements.sendNotices, [arrayText(channels), arrayText(messages)])
+      // A waiter that misses its hint checks by itself.
       .catch(() => undefined)
     for (const { done } of jobs) done()
   }
 }
 
-/** What can be sent: a key with a line break in it, or too long a one, can't be. */
+/** The line, or a general hint if it can't be sent: the key is too long, or has a line break. */
 function lineOf(line: string): string {
   return Buffer.byteLength(line) < MAX_BYTES && !line.includes('\n') ? line : 'missed '
 }

@@ -1,96 +1,93 @@
 import type { Clock } from '../../clock.js'
 import type { LockRequest } from '../../engine/contract.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import type { CallOptions, Calls, Worded } from './calls.js'
+import { argumentsOf, type ServerOperation } from './call-arguments.js'
+import type { CallOptions, Calls, ServerCall } from './calls.js'
 import { SqlError, type Query } from './clients/sql-client.js'
-import { heldRow, type Json, type Told } from './outcomes.js'
+import { lockedRow, type Json, type Notice } from './outcomes.js'
 import { rowName } from './names.js'
-import { wordsOf, type ServerOperation } from './words.js'
 
 /** Maximum number of operations in one call. */
 const MAX_BATCH = 256
-/** A transaction elsewhere holds a row for longer than the server waits for it. */
-const ROW_IS_HELD = '55P03'
-/** How long an operation without a wait of its own waits for such a row: milliseconds. */
-const MAX_HELD = 2000
-/** How long one attempt waits for it, and how long it is until the next one: milliseconds. */
-const HELD_PATIENCE = 50
-const HELD_PAUSE = 50
+/** SQLSTATE: another transaction has locked a row for longer than the server waits for it. */
+const ROW_IS_LOCKED = '55P03'
+/** Maximum time that an operation without a wait of its own waits for such a row, in milliseconds. */
+const MAX_ROW_WAIT = 2000
+/** How long one attempt waits for the row, and the pause before the next attempt, in milliseconds. */
+const RETRY_ROW_TIMEOUT = 50
+const RETRY_PAUSE = 50
 
-/**
- * Takes what sessions have to be notified of, and notifies them unless the server has. Settles when that can't be lost
- * with this process any more.
- */
-type ToldTaker = (told: readonly Told[], isNotified: boolean) => Promise<void> | undefined
+/** Notifies sessions, unless the server has. The promise resolves when the notices no longer depend on this process. */
+type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promise<void> | undefined
 
-interface Job extends Worded {
-  /** Until when it waits for a row that a transaction elsewhere holds: clock time. */
+interface Job extends ServerCall {
+  /** When to give up waiting for a row that another transaction has locked, as clock time. */
   readonly until: number
   readonly resolve: (answer: Json) => void
   readonly reject: (error: unknown) => void
 }
 
-/** What waits for one row, in the order of the calls. */
-interface HeldRow {
+/** The operations that wait for one row, in the order of their calls. */
+interface LockedRow {
   readonly name: string
   readonly jobs: Job[]
-  /** Whether the first of them is under way. */
+  /** Whether the first of them is being tried. */
   isTried: boolean
 }
 
 /**
- * The ways of operations to the server. What one tick brings is one call, and the next follows its answer. Renewals have
- * calls of their own. Operations on a row that a transaction elsewhere holds wait apart from all others.
+ * Sends operations to the server. Those of one tick are one call, and the next call is sent after the reply. Renewals
+ * have calls of their own. Operations on a row that another transaction has locked wait separately.
  */
 export class Lanes {
   readonly #calls: Calls
   readonly #query: Query
   readonly #clock: Clock
-  readonly #told: ToldTaker
+  readonly #onNotices: NoticeHandler
   readonly #main: TickBatcher<Job>
   readonly #renewals: TickBatcher<Job>
-  /** By the name of the row; the one that is waited for next comes first. */
-  readonly #held = new Map<string, HeldRow>()
-  #isTryingHeld = false
+  /** By the name of the row; the next row to wait for comes first. */
+  readonly #blocked = new Map<string, LockedRow>()
+  #isRetrying = false
 
-  constructor(calls: Calls, query: Query, clock: Clock, told: ToldTaker) {
+  constructor(calls: Calls, query: Query, clock: Clock, onNotices: NoticeHandler) {
     this.#calls = calls
     this.#query = query
     this.#clock = clock
-    this.#told = told
-    this.#main = new TickBatcher(() => this.#carryOut(this.#main.take(MAX_BATCH)))
-    this.#renewals = new TickBatcher(() => this.#carryOut(this.#renewals.take(MAX_BATCH)))
+    this.#onNotices = onNotices
+    this.#main = new TickBatcher(() => this.#execute(this.#main.take(MAX_BATCH)))
+    this.#renewals = new TickBatcher(() => this.#execute(this.#renewals.take(MAX_BATCH)))
   }
 
   /** Rejects with a SqlError. */
   run(operation: ServerOperation): Promise<Json> {
     return new Promise((resolve, reject) => {
-      const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_HELD
-      const words = wordsOf(operation)
-      const job = { operation, words, until: this.#clock.now() + wait, resolve, reject }
+      const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_ROW_WAIT
+      const args = argumentsOf(operation)
+      const job = { operation, args, until: this.#clock.now() + wait, resolve, reject }
       if (operation.type === 'renew') this.#renewals.add(job)
       else this.#main.add(job)
     })
   }
 
-  /** Takes out an enqueue that was not sent. */
+  /** Removes an enqueue that was not sent. */
   withdraw({ id }: LockRequest): boolean {
     const isIts = ({ operation }: Job): boolean => operation.type === 'enqueue' && operation.request.id === id
-    const job = this.#main.withdraw(isIts) ?? this.#withdrawHeld(isIts)
+    const job = this.#main.withdraw(isIts) ?? this.#withdrawBlocked(isIts)
     job?.resolve('busy')
     return job !== undefined
   }
 
-  /** Settles when all that was asked for has its answer. What waits for a row is given up. */
+  /** Resolves when all operations have a reply. Those that wait for a row are rejected. */
   async idle(): Promise<void> {
-    const error = new SqlError('the box was closed', ROW_IS_HELD, false, undefined)
-    for (const { jobs } of this.#held.values()) for (const job of jobs.splice(0)) job.reject(error)
-    this.#held.clear()
+    const error = new SqlError('the box was closed', ROW_IS_LOCKED, false, undefined)
+    for (const { jobs } of this.#blocked.values()) for (const job of jobs.splice(0)) job.reject(error)
+    this.#blocked.clear()
     await Promise.all([this.#main.idle(), this.#renewals.idle()])
   }
 
-  #withdrawHeld(isIts: (job: Job) => boolean): Job | undefined {
-    for (const row of this.#held.values()) {
+  #withdrawBlocked(isIts: (job: Job) => boolean): Job | undefined {
+    for (const row of this.#blocked.values()) {
       const at = row.jobs.findIndex(isIts)
       if (at < 0) continue
       return row.isTried && at === 0 ? undefined : row.jobs.splice(at, 1)[0]
@@ -98,118 +95,119 @@ export class Lanes {
     return undefined
   }
 
-  async #carryOut(all: readonly Job[]): Promise<void> {
-    const jobs = all.filter(job => !this.#isBehindHeld(job))
+  async #execute(all: readonly Job[]): Promise<void> {
+    const jobs = all.filter(job => !this.#queueIfBlocked(job))
     if (jobs.length === 0) return
-    for (const [job, name] of await this.#send(jobs)) this.#hold(job, name)
+    for (const [job, name] of await this.#send(jobs)) this.#block(job, name)
   }
 
-  /** Sends operations together. @returns those that have found a row held, with its name. */
+  /** Sends operations together. @returns those whose row another transaction has locked, with its name. */
   async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
-    const held = new Map<Job, string>()
+    const blocked = new Map<Job, string>()
     try {
-      const { answers, told, isNotified } = await this.#calls.decide(jobs, this.#query, options)
+      const { answers, notices, isNotified } = await this.#calls.decide(jobs, this.#query, options)
       const settled: (() => void)[] = []
       const again: Job[] = []
       for (const [index, job] of jobs.entries()) {
         const answer = answers[index]!
-        const name = job.operation.type === 'commit' ? heldRow(answer) : undefined
-        if (name !== undefined) held.set(job, name)
+        const name = job.operation.type === 'commit' ? lockedRow(answer) : undefined
+        if (name !== undefined) blocked.set(job, name)
         else if (answer === 'again') again.push(job)
         else settled.push(() => job.resolve(answer))
       }
       const settle = (): void => {
         for (const each of settled) each()
       }
-      // The caller may end the process as soon as it has the outcome.
-      const notified = this.#told(told, isNotified)
+      // The caller may end the process as soon as it gets the outcome.
+      const notified = this.#onNotices(notices, isNotified)
       if (notified) notified.then(settle, settle)
       else settle()
       if (again.length > 0)
-        for (const [job, name] of await this.#send(again, { ...options, isAgain: true })) held.set(job, name)
+        for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
+          blocked.set(job, name)
     } catch (error) {
       const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
       if (isRefused && jobs.length > 1)
-        // The server refuses all of it because of one of the operations. The others are carried out without that.
+        // The server rejected all of them because of one. Send each by itself.
         for (const job of jobs)
-          for (const [its, name] of await this.#send([job], options)) held.set(its, name)
+          for (const [its, name] of await this.#send([job], options)) blocked.set(its, name)
       else
         for (const job of jobs) {
-          if (error instanceof SqlError && error.code === ROW_IS_HELD) held.set(job, job.words.name)
+          if (error instanceof SqlError && error.code === ROW_IS_LOCKED) blocked.set(job, job.args.name)
           else job.reject(error)
         }
     }
-    return held
+    return blocked
   }
 
-  /** Puts an operation behind those that wait for one of its rows. */
-  #isBehindHeld(job: Job): boolean {
-    if (this.#held.size === 0) return false
-    const name = rowsOf(job).find(row => this.#held.has(row))
+  /** Queues an operation behind those that wait for one of its rows, if there are any. */
+  #queueIfBlocked(job: Job): boolean {
+    if (this.#blocked.size === 0) return false
+    const name = rowsOf(job).find(row => this.#blocked.has(row))
     if (name === undefined) return false
-    this.#hold(job, name)
+    this.#block(job, name)
     return true
   }
 
-  #hold(job: Job, name: string): void {
-    const row = this.#held.get(name) ?? { name, jobs: [], isTried: false }
-    this.#held.set(name, row)
+  #block(job: Job, name: string): void {
+    const row = this.#blocked.get(name) ?? { name, jobs: [], isTried: false }
+    this.#blocked.set(name, row)
     row.jobs.push(job)
-    if (this.#isTryingHeld) return
-    this.#isTryingHeld = true
-    this.#tryHeldSoon()
+    if (this.#isRetrying) return
+    this.#isRetrying = true
+    this.#scheduleRetry()
   }
 
-  #tryHeldSoon(): void {
-    this.#clock.after(HELD_PAUSE, () => void this.#tryHeld(), true)
+  #scheduleRetry(): void {
+    this.#clock.after(RETRY_PAUSE, () => void this.#retry(), true)
   }
 
   /**
-   * Waits for the row whose turn it is, and then looks for all others, without waiting. So a row that is contended is
-   * waited for as by any other transaction, and one that is held long delays no other for long.
+   * Waits for the row whose turn it is, then tries all others without waiting. So a contended row is waited for as by
+   * any other transaction, and a row that stays locked hardly delays the others.
    */
-  async #tryHeld(): Promise<void> {
-    const [first] = this.#held.values()
+  async #retry(): Promise<void> {
+    const [first] = this.#blocked.values()
     if (first) {
-      // Its turn comes again after those of the others.
-      this.#held.delete(first.name)
-      this.#held.set(first.name, first)
-      await this.#try([first], { waits: true, patience: HELD_PATIENCE })
-      const values = [...this.#held.values()].filter(row => row !== first && row.name.startsWith('value'))
+      // It becomes the last one.
+      this.#blocked.delete(first.name)
+      this.#blocked.set(first.name, first)
+      await this.#try([first], { waits: true, rowTimeout: RETRY_ROW_TIMEOUT })
+      const values = [...this.#blocked.values()].filter(row => row !== first && row.name.startsWith('value'))
       if (values.length > 0) await this.#try(values.slice(0, MAX_BATCH))
     }
-    if (this.#held.size > 0) {
-      this.#tryHeldSoon()
+    if (this.#blocked.size > 0) {
+      this.#scheduleRetry()
       return
     }
-    this.#isTryingHeld = false
+    this.#isRetrying = false
   }
 
   /** Tries the first operation of each row. */
-  async #try(rows: readonly HeldRow[], options?: CallOptions): Promise<void> {
+  async #try(rows: readonly LockedRow[], options?: CallOptions): Promise<void> {
     const tried = rows.flatMap(row => {
       const [job] = row.jobs
       row.isTried = job !== undefined
       return job ? [{ row, job }] : []
     })
     const jobs = tried.map(({ job }) => job)
-    const held = jobs.length > 0 ? await this.#send(jobs, options) : undefined
+    const blocked = jobs.length > 0 ? await this.#send(jobs, options) : undefined
     for (const { row, job } of tried) {
       row.isTried = false
       const isOver = this.#clock.now() >= job.until
-      if (held?.has(job) && !isOver) continue
-      // It has its answer, unless it is given up now.
+      if (blocked?.has(job) && !isOver) continue
+      // It has its reply, or has run out of time.
       if (row.jobs[0] === job) row.jobs.shift()
-      if (held?.has(job))
-        job.reject(new SqlError('a transaction elsewhere holds the row', ROW_IS_HELD, false, undefined))
+      if (blocked?.has(job))
+        job.reject(new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined))
     }
-    for (const row of rows) if (row.jobs.length === 0) this.#held.delete(row.name)
+    for (const row of rows) if (row.jobs.length === 0) this.#blocked.delete(row.name)
   }
 }
 
 /** The rows that an operation locks. */
-function rowsOf({ operation, words }: Job): readonly string[] {
-  if (operation.type !== 'commit') return words.rows
+function rowsOf({ operation, args }: Job): readonly string[] {
+  if (operation.type !== 'commit') return args.rows
   const values = [...operation.expect, ...operation.writes].map(({ key }) => rowName('value', key))
-  return [...words.rows, ...values]
+  return [...args.rows, ...values]
 }

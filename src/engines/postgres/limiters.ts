@@ -14,25 +14,25 @@ import { keyOf, rowName } from './names.js'
 import { ServerClock } from './server-clock.js'
 import type { Statements } from './statements.js'
 
-/** How far the server's clock may be past the time of a decision: milliseconds. */
-const SLACK = 250
+/** Maximum age of a decision by the server's clock, in milliseconds. */
+const MAX_AGE = 250
 /** Maximum number of limiters in one statement. */
 const MAX_BATCH = 256
-/** After so many decisions by a state that was out of date, the row is locked while it is decided. */
+/** After this many decisions by an outdated state, the row is locked during the next one. */
 const MAX_OUTDATED = 2
 const MAX_ATTEMPTS = 50
-/** Maximum number of limiters whose state is remembered. */
-const MAX_KEPT = 4096
+/** Maximum number of limiters whose state is cached. */
+const MAX_CACHED = 4096
 
 interface Job {
   readonly request: ReservePermits
-  /** How often it was decided by what was out of date. */
+  /** How many times it was decided by an outdated state. */
   outdated: number
   readonly resolve: (reservation: Reservation) => void
   readonly reject: (error: unknown) => void
 }
 
-/** A state as it was last seen. Version 0 is that of a limiter that is not there. */
+/** The last known state of a limiter. Version 0 means that the limiter does not exist. */
 interface Seen {
   readonly version: number
   readonly state: LimiterState | undefined
@@ -44,8 +44,8 @@ type Answer =
   | readonly [state: 'clock', now: number]
 
 /**
- * The limiters, each a row. A box decides by the states as they were last seen, and the server keeps what comes of it
- * where the row is still so. What one tick brings is one statement.
+ * The limiters, each in a row. A box decides by the last known states, and the server stores the results if the rows
+ * are still the same. The decisions of one tick are one statement.
  */
 export class Limiters {
   readonly #sql: SqlClient
@@ -69,7 +69,10 @@ export class Limiters {
     return new Promise((resolve, reject) => this.#batcher.add({ request, outdated: 0, resolve, reject }))
   }
 
-  /** The limiters that have an effect, except those whose names are too long for an index. Rejects with a SqlError. */
+  /**
+   * The limiters whose state still has an effect, except those whose names are too long for an index. Rejects with a
+   * SqlError.
+   */
   async list(isMeant: (limiter: string) => boolean): Promise<KeptLimiter[]> {
     const text = await this.#sql.query(this.#statements.limiters, [])
     const [now, rows] = JSON.parse(text as string) as [number, readonly (readonly [string, string])[]]
@@ -80,7 +83,7 @@ export class Limiters {
     })
   }
 
-  /** Settles when all that was asked for has its answer. */
+  /** Resolves when all requests have a reply. */
   async idle(): Promise<void> {
     await this.#batcher.idle()
     await Promise.all(this.#locking)
@@ -101,7 +104,7 @@ export class Limiters {
     }
   }
 
-  /** Decides while the row is locked, so that a box that is far away is not always behind those that are near. */
+  /** Decides while the row is locked. Otherwise a distant box would always be behind closer ones. */
   #decideLocked(job: Job): void {
     const locking = this.#locked(job)
     this.#locking.add(locking)
@@ -116,7 +119,7 @@ export class Limiters {
           const asked = this.#clock.now()
           const text = await query(this.#statements.lockLimiter, [rowName('limit', limiter)])
           const [now, version, content] = JSON.parse(text as string) as [number, number, string | null]
-          this.#serverClock.told(now, asked)
+          this.#serverClock.observe(now, asked)
           this.#keep(limiter, [version, content])
           return this.#attempt([job], query)
         })
@@ -131,7 +134,7 @@ export class Limiters {
     job.reject(new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
   }
 
-  /** One attempt. @returns what was decided by a state or a clock that was out of date */
+  /** Makes one attempt. @returns the jobs that were decided by an outdated state or clock */
   async #attempt(jobs: readonly Job[], query: Query): Promise<readonly Job[]> {
     const { at, earliest, latest } = this.#serverClock.now()
     const byLimiter = this.#serverClock.isKnown
@@ -143,7 +146,7 @@ export class Limiters {
       let forgottenIn = 0
       const decided = its.map(job => {
         const { request } = job
-        // A pause counts from when it was asked for, which may be later than the time of the decision.
+        // The pause counts from the request, which may be later than the time of the decision.
         const pause = request.pause && request.pause + latest - earliest
         const decision = reservePermits(last, { ...request, pause }, at, at)
         last = decision.state
@@ -158,20 +161,20 @@ export class Limiters {
     const text = await query(this.#statements.keepLimiters, [
       arrayText(rows.map(({ name }) => name)),
       arrayText(rows.map(({ version }) => version)),
-      // A time that is ahead of the clock is refused, and the answer tells the clock.
+      // The server rejects a time in the future, and answers with its clock.
       String(this.#serverClock.isKnown ? Math.floor(at) : Number.MAX_SAFE_INTEGER),
-      String(SLACK),
+      String(MAX_AGE),
       arrayText(rows.map(({ content }) => content)),
       arrayText(this.#swept),
     ])
     const answer = JSON.parse(text as string) as Answer
     if (answer[0] === 'clock') {
       this.#serverClock.forget()
-      this.#serverClock.told(answer[1], asked)
+      this.#serverClock.observe(answer[1], asked)
       return jobs
     }
     const [, now, kept, swept] = answer
-    this.#serverClock.told(now, asked)
+    this.#serverClock.observe(now, asked)
     this.#swept = swept
     const outdated: Job[] = []
     for (const [index, { limiter, decided, state }] of rows.entries()) {
@@ -188,8 +191,8 @@ export class Limiters {
   }
 
   /**
-   * The state as it was last seen, for one decision. A decision changes it, so it is out of date from then on unless
-   * the server keeps it.
+   * Removes and returns the last known state. The decision changes it, so it is valid again only if the server stores
+   * it.
    */
   #take(limiter: string): Seen {
     const seen = this.#seen.get(limiter)
@@ -202,12 +205,12 @@ export class Limiters {
   }
 
   #remember(limiter: string, seen: Seen): void {
-    if (this.#seen.size >= MAX_KEPT) this.#seen.clear()
+    if (this.#seen.size >= MAX_CACHED) this.#seen.clear()
     this.#seen.set(limiter, seen)
   }
 }
 
-/** The state in the content of a row, behind the time up to which it has an effect. */
+/** The state in the content of a row, which begins with the time until which it has an effect. */
 function stateOf(content: string): LimiterState {
   return JSON.parse(content.slice(content.indexOf(' ')), withInfinity) as LimiterState
 }

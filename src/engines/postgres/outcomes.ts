@@ -9,31 +9,34 @@ import type {
   Versioned,
 } from '../../engine/contract.js'
 import { keyOf } from './names.js'
-import { valueKeys, type ServerOperation } from './words.js'
+import { valueKeys, type ServerOperation } from './call-arguments.js'
 
-/** A value of JSON. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[]
 
-/** What sessions have to be notified of: a type, a session, a request and the row of one of its keys, or a value. */
-export type Told =
+/**
+ * A notice for a session: that a request was reserved or lost, with the row of its first key, or that a value has
+ * changed.
+ */
+export type Notice =
   | readonly [type: 'wake' | 'lost', session: string, id: string, name: string]
   | readonly [type: 'changed', session: string, name: string]
 
-/** A call of `decide`, as it answers. */
+/** The reply of `decide`. */
 export type Decided = readonly [
   answers: readonly Json[],
-  told: readonly Told[],
+  notices: readonly Notice[],
   swept: readonly [rows: number, ids: number] | null,
 ]
 
-/** The name of the row for which an operation was not carried out, because a transaction elsewhere has locked it. */
-export function heldRow(answer: Json): string | undefined {
+/** The row that made an operation fail because another transaction has locked it; undefined if none did. */
+export function lockedRow(answer: Json): string | undefined {
   return Array.isArray(answer) && answer[0] === 'held' && typeof answer[1] === 'string'
     ? answer[1]
     : undefined
 }
 
-/** What the server says of one operation, in the words of the contract. */
+/** Decodes the reply to an operation into the outcome of the contract. */
 export function outcomeOf(operation: ServerOperation, answer: Json): unknown {
   switch (operation.type) {
     case 'enqueue':
@@ -78,7 +81,7 @@ function statusOf(id: string, claims: readonly Claim[], answer: Json): RequestSt
   return { ...queued, holder: { session, host, pid, label: label ?? undefined, age } }
 }
 
-/** The outcome of a request that reads. The server says nothing of a read of nothing. */
+/** Adds the outcome of an empty read, which the server does not send. */
 function reading(read: ReadSet | undefined, status: RequestStatus): RequestStatus {
   return read && status.state === 'held' ? { read: { values: [], seen: [] }, ...status } : status
 }
@@ -113,10 +116,10 @@ function versioned(answer: Json): Versioned {
 
 const PHASES = ['waiting', 'reserved', 'held'] as const
 
-/** The requests of an `inspect`. */
+/** Decodes the reply to an `inspect`. */
 export function reportsOf(answer: Json): RequestReport[] {
   return list(answer).map(item => {
-    const [name, key, session, host, pid, label, mode, permits, most, phase, number, age, expiresIn] =
+    const [name, key, session, host, pid, label, mode, permits, max, phase, number, age, expiresIn] =
       list(item)
     const its = typeof key === 'string' ? key : keyOf(name as string)!
     return {
@@ -125,7 +128,7 @@ export function reportsOf(answer: Json): RequestReport[] {
       host: host as string,
       pid: pid as number,
       label: (label as string | null) ?? undefined,
-      claim: claimOf(its, mode as number, permits as number, most as number),
+      claim: claimOf(its, mode as number, permits as number, max as number),
       phase: PHASES[phase as number]!,
       number: number as number,
       age: age as number,

@@ -1,5 +1,5 @@
 import type { LockRequest, RequestStatus } from '../../engine/contract.js'
-import type { ServerOperation } from './words.js'
+import type { ServerOperation } from './call-arguments.js'
 
 interface Own {
   readonly request: LockRequest
@@ -10,7 +10,7 @@ interface Own {
 export class OwnRequests {
   readonly #own = new Map<string, Own>()
 
-  /** Those that stand in a queue, as far as is known. */
+  /** Those that are queued, as far as is known. */
   get waiting(): readonly LockRequest[] {
     return [...this.#own.values()].filter(({ isWaiting }) => isWaiting).map(({ request }) => request)
   }
@@ -19,13 +19,13 @@ export class OwnRequests {
     return [...this.#own.values()].map(({ request }) => request)
   }
 
-  /** An operation is about to be sent. */
+  /** Call before an operation is sent. */
   sending(operation: ServerOperation): void {
     if (operation.type === 'enqueue') this.#remember(operation.request)
     if (operation.type === 'extendOrYield') this.#remember(operation.next)
   }
 
-  /** An operation was carried out. */
+  /** Call with the outcome of an operation. */
   settled(operation: ServerOperation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':

@@ -20,7 +20,8 @@ import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
-import { Calls, worded } from './calls.js'
+import { WATCH_TTL, type ServerOperation } from './call-arguments.js'
+import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { arrayText, type SqlClient } from './clients/sql-client.js'
 import { explained } from './failures.js'
@@ -29,25 +30,24 @@ import { Hints } from './hints.js'
 import { Lanes } from './lanes.js'
 import { Limiters } from './limiters.js'
 import { keyOf, rowName } from './names.js'
-import { outcomeOf, reportsOf, type Json, type Told } from './outcomes.js'
+import { outcomeOf, reportsOf, type Json, type Notice } from './outcomes.js'
 import { OwnRequests } from './own-requests.js'
 import { provideSchema } from './provide-schema.js'
 import { statementsOf, type Statements } from './statements.js'
-import { WATCH_LIFE, type ServerOperation } from './words.js'
 
-/** A box that receives no messages looks for what is reserved for it so often: milliseconds. */
-const DEAF_LOOK = 100
-/** It reads what it watches so often: milliseconds. */
-const DEAF_WATCH = 1000
-/** A box hands a lock on among its own callers for so long before it asks for other waiters again: milliseconds. */
-const ALONE_FOR = 2
+/** How often a box that receives no messages checks for reservations, in milliseconds. */
+const CHECK_INTERVAL = 100
+/** How often such a box reads the values that it watches, in milliseconds. */
+const READ_INTERVAL = 1000
+/** How long a box passes a lock on among its own callers before it asks again for other waiters, in milliseconds. */
+const UNCONTENDED_FOR = 2
 
-/** The lock table as functions of a PostgreSQL database: each operation is decided there, by one statement. */
+/** Runs the lock table in functions of a PostgreSQL database: one statement decides each operation. */
 export class PostgresEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
-  /** Undefined where the locks could not be taken while a transaction of the caller's goes on. */
+  /** Undefined if the locks can't be acquired while a transaction of the caller's is open. */
   readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
   readonly #sql: SqlClient
   readonly #schema: string
@@ -62,7 +62,7 @@ export class PostgresEngine implements Engine {
   readonly #timers = new Set<Timer>()
   #info: SessionInfo | undefined
   #listener: Listener | undefined
-  #isLooking = false
+  #isChecking = false
   #leaving: Promise<void> | undefined
 
   constructor(sql: SqlClient, schema: string, clock: Clock) {
@@ -73,16 +73,16 @@ export class PostgresEngine implements Engine {
     this.#clock = clock
     this.#statements = statementsOf(schema)
     this.#calls = new Calls(this.#statements, () => this.#info!)
-    this.#lanes = new Lanes(this.#calls, sql.query, clock, (told, isNotified) =>
-      this.#notify(told, isNotified),
+    this.#lanes = new Lanes(this.#calls, sql.query, clock, (notices, isNotified) =>
+      this.#notify(notices, isNotified),
     )
     this.#limiters = new Limiters(sql, this.#statements, clock)
-    const hearer = {
-      heard: ({ type, about }: Hint) => this.#listener?.[type](about),
-      missed: () => this.#missed(),
-      listens: () => this.#hasUseForHints(),
+    const receiver = {
+      onHint: ({ type, about }: Hint) => this.#listener?.[type](about),
+      onMissed: () => this.#missed(),
+      wantsHints: () => this.#hasUseForHints(),
     }
-    this.#hints = new Hints(sql, this.#statements, hearer, clock)
+    this.#hints = new Hints(sql, this.#statements, receiver, clock)
     if (!sql.isEmbedded) this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
   }
 
@@ -96,12 +96,12 @@ export class PostgresEngine implements Engine {
     }
     this.#hints.open(info.session)
     this.#listener = listener
-    this.#every(WATCH_LIFE / 3, () => this.#watchOn())
-    this.#every(DEAF_WATCH, () => {
-      if (this.#hints.isDeaf && this.#watched.size > 0) listener.missed()
+    this.#every(WATCH_TTL / 3, () => this.#renewWatches())
+    this.#every(READ_INTERVAL, () => {
+      if (!this.#hints.isReceiving && this.#watched.size > 0) listener.missed()
     })
-    this.#every(DEAF_LOOK, () => {
-      if (this.#hints.isDeaf) void this.#look()
+    this.#every(CHECK_INTERVAL, () => {
+      if (!this.#hints.isReceiving) void this.#checkReservations()
     })
   }
 
@@ -164,7 +164,7 @@ export class PostgresEngine implements Engine {
 
   async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
     const { query } = callersTransaction(this.name, transaction)
-    // Without begin, each statement is a transaction of its own, and binds nothing.
+    // Without `begin`, each statement is a transaction of its own, so the fence would bind nothing.
     await query(this.#statements.begun, [])
     const [home] = request.claims.map(({ key }) => rowName('lock', key))
     const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
@@ -186,8 +186,8 @@ export class PostgresEngine implements Engine {
     if (operation.type !== 'extendOrYield') return outcome
     const status = outcome as RequestStatus
     if (status.state !== 'held' || status.id !== operation.request.id) return status
-    // A grant was extended if no other request waits. Without a message, that is known for a moment.
-    this.#clock.after(ALONE_FOR, () => this.#listener?.contended(operation.request.id), false)
+    // The server kept the grant because no other request waits. Without messages, that is known only for a moment.
+    this.#clock.after(UNCONTENDED_FOR, () => this.#listener?.contended(operation.request.id), false)
     return { ...status, isUncontended: true }
   }
 
@@ -200,23 +200,23 @@ export class PostgresEngine implements Engine {
 
   async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
     const { query } = callersTransaction(this.name, transaction)
-    // The fence has bound its locks.
+    // The fence has already bound its locks.
     const unguarded: Commit = { ...commit, guard: undefined, release: false }
     try {
       const rows = commit.writes
         .filter(({ value }) => value !== undefined)
         .map(({ key }) => rowName('value', key))
-      // Rows that are made by a transaction that goes on would keep all others waiting that look for them. One with a
-      // snapshot sees them if the fence is its first statement.
+      // Inserted in an open transaction, the missing rows would make every other box that looks for them wait. A
+      // transaction with a snapshot sees them if the fence is its first statement.
       if (rows.length > 0) await this.#sql.query(this.#statements.prepareValues, [arrayText(rows)])
       if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
-      const { answers, told } = await this.#calls.decide([worded(unguarded)], query, {
+      const { answers, notices } = await this.#calls.decide([serverCall(unguarded)], query, {
         isWithin: true,
         waits: true,
       })
-      for (const each of told) {
+      for (const each of notices) {
         const hint = hintOf(each)
-        if (hint) await this.#hints.tellWithin(query, each[1], hint)
+        if (hint) await this.#hints.sendWithin(query, each[1], hint)
       }
       return outcomeOf(unguarded, answers[0]!) as CommitOutcome
     } catch (error) {
@@ -224,12 +224,10 @@ export class PostgresEngine implements Engine {
     }
   }
 
-  /**
-   * Passes on what has happened to the requests and values of sessions. The server has notified others, or this does.
-   */
-  #notify(told: readonly Told[], isNotified: boolean): Promise<void> | undefined {
+  /** Passes notices on to the listener, and to other sessions unless the server has. */
+  #notify(notices: readonly Notice[], isNotified: boolean): Promise<void> | undefined {
     const underway: Promise<void>[] = []
-    for (const each of told) {
+    for (const each of notices) {
       const [type, session] = each
       const hint = hintOf(each)
       if (session === this.#info!.session) {
@@ -237,7 +235,7 @@ export class PostgresEngine implements Engine {
         else this.#listener?.missed()
         continue
       }
-      if (!isNotified) underway.push(this.#hints.tell(session, hint ?? { type: 'changed', about: '\n' }))
+      if (!isNotified) underway.push(this.#hints.send(session, hint ?? { type: 'changed', about: '\n' }))
       const key = type === 'wake' ? keyOf(each[3]) : undefined
       if (key !== undefined) this.#listener?.reserved(key)
     }
@@ -253,20 +251,20 @@ export class PostgresEngine implements Engine {
     this.#listener?.missed()
   }
 
-  /** Looks for what is reserved for this box, by one statement that changes nothing. */
-  async #look(): Promise<void> {
+  /** Checks which waiting requests are reserved, with one statement that changes nothing. */
+  async #checkReservations(): Promise<void> {
     const { waiting } = this.#requests
-    if (waiting.length === 0 || this.#isLooking) return
-    this.#isLooking = true
+    if (waiting.length === 0 || this.#isChecking) return
+    this.#isChecking = true
     try {
       const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
       const ids = waiting.map(({ id }) => id)
-      const text = await this.#sql.query(this.#statements.look, [arrayText(names), arrayText(ids)])
+      const text = await this.#sql.query(this.#statements.reservedOrGone, [arrayText(names), arrayText(ids)])
       for (const id of JSON.parse(text as string) as readonly string[]) this.#listener?.wake(id)
     } catch {
-      // Its next look follows.
+      // The next check follows.
     } finally {
-      this.#isLooking = false
+      this.#isChecking = false
     }
   }
 
@@ -287,13 +285,13 @@ export class PostgresEngine implements Engine {
     set()
   }
 
-  /** Is notified of changes for a further while. */
-  #watchOn(): void {
+  /** Renews the watches of this session. */
+  #renewWatches(): void {
     const { session } = this.#info!
     for (const key of this.#watched) this.#lanes.run({ type: 'watch', session, key }).catch(() => undefined)
   }
 
-  /** Gives back all that the session has. What can't be given back ends with its lease. */
+  /** Releases everything that the session has. Whatever can't be released ends with its lease. */
   async #leave(): Promise<void> {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
@@ -318,9 +316,9 @@ export class PostgresEngine implements Engine {
   }
 }
 
-/** The hint for a session; undefined where its key is known by a hash alone. */
-function hintOf(told: Told): Hint | undefined {
-  if (told[0] !== 'changed') return { type: told[0], about: told[2] }
-  const key = keyOf(told[2])
+/** Returns the hint for a notice; undefined if only the hash of its key is known. */
+function hintOf(notice: Notice): Hint | undefined {
+  if (notice[0] !== 'changed') return { type: notice[0], about: notice[2] }
+  const key = keyOf(notice[2])
   return key === undefined ? undefined : { type: 'changed', about: key }
 }

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 
-/** Over TLS, with these files. */
+/** How to connect over TLS. */
 export interface PostgresTls {
-  /** Whether a server without TLS is connected to as well. */
+  /** Whether to connect to a server without TLS, too. */
   readonly isOptional: boolean
-  /** Whether the certificate of the server is checked, and whether it has to be for this host. */
+  /** What to verify: nothing, that the certificate is trusted, or also that it is for this host. */
   readonly checks: 'nothing' | 'certificate' | 'certificate and host'
   readonly rootCertificate: string | undefined
   readonly certificate: string | undefined
@@ -20,7 +20,7 @@ const CHECKS: Readonly<Record<string, PostgresTls['checks']>> = {
 }
 
 /**
- * Reads the parameters about TLS of a URL; undefined when nothing is encrypted.
+ * Reads the TLS parameters of a URL; undefined means no encryption.
  * @throws InvalidArgumentError
  */
 export function tlsOf(parameters: ReadonlyMap<string, string>): PostgresTls | undefined {
@@ -48,7 +48,7 @@ export function tlsOf(parameters: ReadonlyMap<string, string>): PostgresTls | un
   }
 }
 
-/** With a root certificate, `require` works as `verify-ca`. */
+/** With a root certificate, `require` works like `verify-ca`. */
 function checksWith(
   root: string | undefined,
   checks: PostgresTls['checks'],

@@ -1,8 +1,9 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import { tlsOf, type PostgresTls } from './postgres-tls.js'
 
-/** A database, and the schema in it that the engine has for itself. */
+/** A database, and the schema in it that the engine uses for itself. */
 export interface PostgresPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
@@ -10,9 +11,9 @@ export interface PostgresPlace {
   readonly schema: string
 }
 
-/** How a database is reached. What is undefined is for the client package to find out. */
+/** How to reach a database. The client package decides what is undefined. */
 export interface PostgresAddress {
-  /** Servers to try in this order; of several, the box connects to one that takes writes. */
+  /** Servers to try in this order; of several, the box connects to the first one that accepts writes. */
   readonly servers: readonly [PostgresServerAddress, ...PostgresServerAddress[]]
   readonly user: string | undefined
   readonly password: string | undefined
@@ -27,7 +28,7 @@ export interface PostgresAddress {
 
 /** One of the servers of a URL. */
 export interface PostgresServerAddress {
-  /** A name, an address, or the folder of a socket. */
+  /** A name, an address, or the directory of a socket. */
   readonly host: string | undefined
   readonly port: number | undefined
 }
@@ -52,19 +53,19 @@ const USED = [
   'sslcert',
   'sslkey',
 ]
-/** Parameters of libpq whose values must be among these, because the box always works that way. */
+/** Parameters of libpq whose values must match, because the box always works that way. */
 const FIXED: Readonly<Record<string, RegExp>> = {
   channel_binding: /^(disable|prefer|require)$/,
   client_encoding: /^(auto|utf-?8)$/i,
   gssencmode: /^(disable|prefer)$/,
   target_session_attrs: /^(any|read-write|primary)$/,
 }
-/** Parameters that other programs take from the same URL, and that mean nothing to a box. */
+/** Parameters that other programs read from the same URL. A box ignores them. */
 const FOREIGN = ['schema', 'pgbouncer', 'connection_limit', 'pool_timeout', 'fallback_application_name']
 const KNOWN = [...USED, ...Object.keys(FIXED), ...FOREIGN]
 
 /**
- * Reads a URL of PostgreSQL.
+ * Parses a PostgreSQL URL.
  * @throws InvalidArgumentError that says what is wrong, and never contains the password
  */
 export function parsePostgresUrl(url: string): PostgresPlace {
@@ -97,12 +98,12 @@ export function parsePostgresUrl(url: string): PostgresPlace {
   }
 }
 
-/** What a place is called in messages. @param place host, port and database. */
+/** Returns the name of a place for messages. @param place host, port and database. */
 export function placeName(place: string, schema: string): string {
   return `postgres://${place}${schema === DEFAULT_SCHEMA ? '' : `?signalbox_schema=${schema}`}`
 }
 
-/** @throws InvalidArgumentError when it is no name of a schema */
+/** @throws InvalidArgumentError if it is not a valid schema name */
 export function schemaName(schema: unknown, option = 'schema'): string {
   if (schema === undefined) return DEFAULT_SCHEMA
   if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,39}$/.test(schema))
@@ -113,12 +114,12 @@ export function schemaName(schema: unknown, option = 'schema'): string {
   return schema
 }
 
-/** A schema in a statement, where its name may also be a keyword of SQL, such as `user`. */
+/** Returns a schema for use in statements. Its name may be a keyword of SQL, such as `user`. */
 export function schemaIdentifier(schema: string): string {
   return schema === DEFAULT_SCHEMA ? schema : `"${schema}"`
 }
 
-/** @throws InvalidArgumentError when the text is not a number from 1 to 65535 */
+/** @throws InvalidArgumentError if the text is not a number from 1 to 65535 */
 export function portNumber(text: string, option: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535)
@@ -127,17 +128,16 @@ export function portNumber(text: string, option: string): number {
 }
 
 function checkParameters(parameters: ReadonlyMap<string, string>): void {
-  for (const [name, value] of parameters) {
-    if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(
-        `a box has no use for the parameter ${shown(name)} of a PostgreSQL URL; it takes ${KNOWN.join(', ')}`,
-      )
+  checkOptions(Object.fromEntries(parameters), KNOWN)
+  for (const [name, value] of parameters)
     if (FIXED[name]?.test(value) === false)
-      throw new InvalidArgumentError(`a box can't work with ${name}=${shown(value)}; leave ${name} out`)
-  }
+      throw new InvalidArgumentError(`${name} must not be ${shown(value)}; leave ${name} out`)
 }
 
-/** In a URL, `schema` is the one of Prisma's tables. What it meant here before must not be guessed. */
+/**
+ * In URLs, `schema` is a parameter of Prisma. It also was the one of Signalbox, so any value but the default is
+ * ambiguous.
+ */
 function ownSchema(parameters: ReadonlyMap<string, string>): string {
   const own = parameters.get('signalbox_schema')
   const other = parameters.get('schema')
@@ -169,7 +169,7 @@ function serversOf(authority: string, parameters: ReadonlyMap<string, string>): 
   return servers as [PostgresServerAddress, ...PostgresServerAddress[]]
 }
 
-/** As libpq has it: seconds, and 0 for no limit of its own. */
+/** As in libpq: seconds, and 0 for no limit of its own. */
 function connectTimeout(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,6}$/.test(text))
@@ -181,7 +181,7 @@ function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Undefined when there is nothing. */
+/** Undefined if empty. */
 function decoded(text: string | undefined): string | undefined {
   if (text === undefined || text === '') return undefined
   try {

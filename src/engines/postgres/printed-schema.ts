@@ -4,9 +4,9 @@ import { grantsText } from './rights.js'
 import { schemaText } from './schema.js'
 
 /**
- * The SQL that creates the schema, for a user who may, followed by the rights for a role that may not, as comments.
- * @param name of the schema; undefined for the usual one
- * @throws InvalidArgumentError when it is no name of a schema
+ * Returns the SQL that creates the schema, followed by the grants for other roles, as comments.
+ * @param name of the schema; undefined for the default
+ * @throws InvalidArgumentError if it is not a valid schema name
  */
 export function printedSchema(name: string | undefined): string {
   const schema = schemaName(name)

@@ -4,22 +4,22 @@ import { lackingRights } from './rights.js'
 import { SCHEMA_VERSION, schemaText } from './schema.js'
 import { statementsOf } from './statements.js'
 
-/** The oldest server that is supported: its major version. */
+/** The oldest supported major version of the server. */
 export const MIN_SERVER = 13
 
-/** The server takes no writes. */
+/** SQLSTATE: the server accepts no writes. */
 const READ_ONLY = '25006'
 
-/** Where names are looked for, so that nobody else's objects are found. */
+/** The search path under which no objects of other roles are found. */
 export const SAFE_PATH = 'pg_catalog, pg_temp'
 
-/** There is no such schema, function or column. */
+/** SQLSTATEs: the schema, function or column does not exist. */
 const ABSENT = ['3F000', '42883', '42P01']
 
 /**
- * Creates the schema if it is not there, or is older than this package.
- * @throws UnavailableError when it is newer, the server is too old, or the user lacks a right on what is there;
- * SqlError when the server refuses
+ * Creates the schema if it is missing, or older than this package.
+ * @throws UnavailableError if the schema is newer, the server is too old, or the user lacks a right on existing
+ * objects; SqlError if the server rejects a statement
  */
 export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
   const server = String(await sql.query('show server_version', []))
@@ -44,8 +44,8 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     throw new UnavailableError(`the schema ${schema} was made by a newer version of Signalbox`, {
       engine: sql.name,
     })
-  // Two that create it at once would fail by turns. One that has waited learns what the other has created only when
-  // it opens a table, and not from `if not exists`.
+  // Without the lock, two boxes that create it at once would make each other fail. A box that has waited sees the
+  // other's objects only after it has opened a table, which `if not exists` does not do.
   if (version < SCHEMA_VERSION)
     await sql.run(
       `set local search_path = ${SAFE_PATH}; select pg_advisory_xact_lock(hashtext('signalbox')); ` +
@@ -54,8 +54,8 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
 }
 
 /**
- * Carries out statements in one transaction, in which names mean what is built in, whoever may create objects in the
- * database. A pooler that gives each statement another connection refuses it.
+ * Runs statements in one transaction in which names mean built-in objects, no matter who may create objects in the
+ * database. A pooler that gives each statement another connection makes it fail.
  */
 export function withSafePath<T>(sql: StatementRunner, work: (query: Query) => Promise<T>): Promise<T> {
   return sql.transaction(async query => {
@@ -64,7 +64,7 @@ export function withSafePath<T>(sql: StatementRunner, work: (query: Query) => Pr
   })
 }
 
-/** The version of the schema; 0 when it is not there. @throws SqlError */
+/** The version of the schema; 0 if it is missing. @throws SqlError */
 export async function schemaVersion(sql: SqlClient, schema: string): Promise<number> {
   try {
     return Number(await sql.query(statementsOf(schema).version, []))

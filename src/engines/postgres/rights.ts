@@ -1,7 +1,7 @@
 import { arrayText, type Query } from './clients/sql-client.js'
 import { schemaIdentifier } from './postgres-url.js'
 
-/** What the role of a box needs on the tables and the sequence of the schema. */
+/** The rights that the role of a box needs on the tables and the sequence of the schema. */
 const RIGHTS: Readonly<Record<string, readonly string[]>> = {
   keys: ['select', 'insert', 'update', 'delete'],
   data: ['select', 'insert', 'update', 'delete'],
@@ -10,7 +10,7 @@ const RIGHTS: Readonly<Record<string, readonly string[]>> = {
   ids: ['usage'],
 }
 
-/** The statements that give a role what a box needs, when another role owns the schema. */
+/** Returns the statements that grant a role the rights that a box needs, if another role owns the schema. */
 export function grantsText(schema: string, role: string): string {
   const own = schemaIdentifier(schema)
   const grants = Object.entries(RIGHTS).map(([object, rights]) => {
@@ -24,7 +24,7 @@ export function grantsText(schema: string, role: string): string {
   ].join('\n')
 }
 
-/** Reads catalogs alone, which every role may, so that a missing right makes it tell and not fail. */
+/** Reads only catalogs, which every role may, so that it reports a missing right instead of failing. */
 const LACKING = `
   select json_agg(l.lacking)::text from (
     select 'usage on schema ' || n.nspname from pg_namespace n
@@ -45,7 +45,7 @@ const LACKING = `
       where not has_function_privilege(p.oid, 'execute')
   ) l(lacking)`
 
-/** The rights that the user lacks on what is there of the schema, such as `select on signalbox.data`. */
+/** The rights on existing objects of the schema that the user lacks, such as `select on signalbox.data`. */
 export async function lackingRights(query: Query, schema: string): Promise<readonly string[]> {
   const pairs = Object.entries(RIGHTS).flatMap(([object, rights]) => rights.map(right => [object, right]))
   const [objects, privileges] = [pairs.map(([object]) => object!), pairs.map(([, right]) => right!)]

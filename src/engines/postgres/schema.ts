@@ -1,11 +1,13 @@
 import { schemaIdentifier } from './postgres-url.js'
 import { sqlFiles } from './sql-files.js'
 
-/** The version of the schema: a box of another version creates its functions anew, or refuses a newer one. */
+/**
+ * The version of the schema. A box with a newer version recreates its functions; one with an older version refuses it.
+ */
 export const SCHEMA_VERSION = 2
 
 /**
- * The statements that create the schema, harmless when it is there already.
+ * Returns the statements that create the schema. They can be run again.
  * @param schema its name, made of letters, digits and underscores
  */
 export function schemaText(schema: string): string {

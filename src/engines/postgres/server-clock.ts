@@ -1,55 +1,60 @@
 import type { Clock } from '../../clock.js'
 
-/** A time of the server's clock, and when it was: milliseconds since 1970, and times of this process. */
+/**
+ * A time of the server's clock, in milliseconds since 1970, and the range of this process's times that it stands for.
+ */
 export interface ServerTime {
   readonly at: number
   readonly earliest: number
   readonly latest: number
 }
 
-/** A decision that is long on its way is made for a time that is so much before it arrives: milliseconds. */
+/** How far in the past a slow decision is on arrival, in milliseconds. */
 const MARGIN = 100
 
 /**
- * The server's clock, as far as its answers have told. A decision is made at the earliest time that it can be, so that
- * nothing has expired that has not expired for the server as well. The server refuses a decision that is ahead of it,
- * or too far behind.
+ * An estimate of the server's clock from its replies. A decision uses the earliest possible time, so that nothing
+ * counts as expired that has not expired for the server. The server rejects decisions for a time in the future, or too
+ * far in the past.
  */
 export class ServerClock {
   readonly #clock: Clock
-  /** The server's clock less this process's, at the least and at the most. */
-  #least = -Infinity
-  #most = Infinity
+  /** Bounds of the server's clock minus this process's. */
+  #lower = -Infinity
+  #upper = Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
   get isKnown(): boolean {
-    return this.#least > -Infinity
+    return this.#lower > -Infinity
   }
 
-  /** A time that the server's clock has reached when a decision arrives. */
+  /** A time that the server's clock will have reached when a decision arrives. */
   now(): ServerTime {
     const now = this.#clock.now()
-    // The quickest question so far has met the server's clock at the most: none comes much sooner.
-    const ahead = Math.max(this.#least, this.#most - MARGIN)
-    return { at: now + ahead, earliest: now + ahead - this.#most, latest: now + ahead - this.#least }
+    // The upper bound is from the quickest request so far; hardly any will be quicker.
+    const ahead = Math.max(this.#lower, this.#upper - MARGIN)
+    return { at: now + ahead, earliest: now + ahead - this.#upper, latest: now + ahead - this.#lower }
   }
 
-  /** The server has answered. @param told its clock, between the question and now. @param asked when it was asked. */
-  told(told: number, asked: number): void {
-    const least = told - this.#clock.now()
-    const most = told - asked
-    // The clocks drift apart, and the server's can be set. Then the newest answer is right.
-    const agree = least <= this.#most && most >= this.#least
-    this.#least = agree ? Math.max(least, this.#least) : least
-    this.#most = agree ? Math.min(most, this.#most) : most
+  /**
+   * Updates the bounds. @param time the server's clock, read between the request and now. @param sentAt when it was
+   * sent.
+   */
+  observe(time: number, sentAt: number): void {
+    const lower = time - this.#clock.now()
+    const upper = time - sentAt
+    // If they disagree, the clocks have drifted, or the server's was set, and the newest reply counts.
+    const agree = lower <= this.#upper && upper >= this.#lower
+    this.#lower = agree ? Math.max(lower, this.#lower) : lower
+    this.#upper = agree ? Math.min(upper, this.#upper) : upper
   }
 
-  /** The server has refused a decision because of its time: only its newest answer counts. */
+  /** Discards all earlier replies, after the server has rejected a decision because of its time. */
   forget(): void {
-    this.#least = -Infinity
-    this.#most = Infinity
+    this.#lower = -Infinity
+    this.#upper = Infinity
   }
 }

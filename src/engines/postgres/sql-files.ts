@@ -1,6 +1,6 @@
 import { sqlFile } from './sql/sql-file.js'
 
-/** In the order in which they are carried out. */
+/** In the order in which they are run. */
 const NAMES = [
   'tables',
   'rows',
@@ -14,7 +14,7 @@ const NAMES = [
   'views',
 ] as const
 
-/** The SQL of the schema by files, written for a schema that is called signalbox. */
+/** The SQL of the schema, file by file, for a schema called signalbox. */
 export function sqlFiles(): readonly string[] {
   return NAMES.map(sqlFile)
 }

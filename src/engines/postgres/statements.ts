@@ -1,18 +1,18 @@
 import { schemaIdentifier } from './postgres-url.js'
 
-/** What a box sends to the server. */
+/** The statements that a box sends to the server. */
 export interface Statements {
   readonly decideOne: string
   readonly decide: string
-  readonly look: string
+  readonly reservedOrGone: string
   readonly inspect: string
   readonly rowsOf: string
-  /** Fails outside of a transaction, and keeps no other statement waiting. */
+  /** Fails outside of a transaction, and makes no other statement wait. */
   readonly begun: string
   readonly fence: string
-  /** Makes the rows of values that a transaction of the caller's will write. */
+  /** Inserts the rows of values that a transaction of the caller's will write. */
   readonly prepareValues: string
-  readonly tell: string
+  readonly sendNotices: string
   readonly notify: string
   readonly lockLimiter: string
   readonly keepLimiters: string
@@ -23,8 +23,8 @@ export interface Statements {
 }
 
 /**
- * The statements of a box. All values and results are text, so that every client passes them on as they are. Each name
- * has its schema, because the search path can be that of a role or a transaction of the caller's.
+ * Returns the statements of a box. All values and results are text, so that every client passes them on unchanged. Each
+ * name has its schema, because the search path may be set by a role or by a transaction of the caller's.
  */
 export function statementsOf(schema: string): Statements {
   const own = schemaIdentifier(schema)
@@ -42,13 +42,13 @@ export function statementsOf(schema: string): Statements {
       ...(['text[]', 'int4[]', 'int4[]', 'text[]', 'int4[]', 'int4[]', 'int4[]', 'text[]'] as const),
       ...(['int4[]', 'int4[]', 'text[]', 'int8[]', 'text[]', 'int4[]', 'uuid[]', 'float8[]'] as const),
     ),
-    look: call('look', 'text[]', 'text[]'),
+    reservedOrGone: call('reserved_or_gone', 'text[]', 'text[]'),
     inspect: call('inspect', 'text', 'bool'),
     rowsOf: call('rows_of', 'text'),
     begun: `lock table ${own}.data in access share mode`,
     fence: `${call('fence', 'text[]', 'text', 'text', 'int8')}::pg_catalog.text`,
     prepareValues: `${call('prepare_values', 'text[]')}::pg_catalog.text`,
-    tell: `${call('tell', 'text[]', 'text[]')}::pg_catalog.text`,
+    sendNotices: `${call('send_notices', 'text[]', 'text[]')}::pg_catalog.text`,
     notify: `select pg_catalog.pg_notify(${casts(['text', 'text'])})::pg_catalog.text`,
     lockLimiter: call('lock_limiter', 'text'),
     keepLimiters: call('keep_limiters', 'text[]', 'int8[]', 'float8', 'float8', 'text[]', 'float8[]'),
@@ -61,7 +61,7 @@ export function statementsOf(schema: string): Statements {
 type Type =
   'bool' | 'float8' | 'int4' | 'int8' | 'text' | 'float8[]' | 'int4[]' | 'int8[]' | 'text[]' | 'uuid[]'
 
-/** The parameters of a statement, from text to these types. */
+/** The parameters of a statement, cast from text to these types. */
 function casts(types: readonly Type[]): string {
   return types.map((type, index) => `$${index + 1}::pg_catalog.text::pg_catalog.${type}`).join(', ')
 }

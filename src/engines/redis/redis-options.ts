@@ -1,4 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import { OWN } from './names.js'
 
 /** How locks and values lie in Redis; part of the URL's query, or an option next to `client`. */
@@ -30,12 +31,7 @@ const KNOWN = ['prefix', 'minReplicas', 'layout']
  * @throws InvalidArgumentError that names the option that is unfit
  */
 export function redisOptions(given: Readonly<Record<string, unknown>>): Required<RedisOptions> {
-  for (const name of Object.keys(given)) {
-    if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(
-        `unknown option ${shown(name)} for Redis; it must be one of ${KNOWN.join(', ')}`,
-      )
-  }
+  checkOptions(given, KNOWN)
   const { prefix = '', minReplicas = 0, layout = 'string' } = given
   if (typeof prefix !== 'string')
     throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)

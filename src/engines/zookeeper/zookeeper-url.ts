@@ -9,6 +9,7 @@ import {
 } from 'signalbox-zookeeper'
 import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 
 /** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
@@ -52,12 +53,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     throw new InvalidArgumentError('a ZooKeeper URL must have addresses like host:2181')
   }
   const parameters = urlParameters(query)
-  for (const name of parameters.keys()) {
-    if (!KNOWN.includes(name))
-      throw new InvalidArgumentError(
-        `unknown option ${shown(name)} for ZooKeeper; it must be one of ${KNOWN.join(', ')}`,
-      )
-  }
+  checkOptions(Object.fromEntries(parameters), KNOWN)
   const login = credentials === undefined ? undefined : decoded(credentials)
   const auth = parameters.get('auth') ?? 'digest'
   if (auth !== 'digest' && auth !== 'sasl')

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import type { Operation } from '../../../src/engine/contract.js'
-import { Calls, worded } from '../../../src/engines/postgres/calls.js'
+import { Calls, serverCall } from '../../../src/engines/postgres/calls.js'
 import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
 import { outcomeOf, reportsOf, type Json } from '../../../src/engines/postgres/outcomes.js'
 import { schemaText } from '../../../src/engines/postgres/schema.js'
 import { statementsOf, type Statements } from '../../../src/engines/postgres/statements.js'
-import type { ServerOperation } from '../../../src/engines/postgres/words.js'
+import type { ServerOperation } from '../../../src/engines/postgres/call-arguments.js'
 import type { PostgresServer } from '../servers/postgres.js'
 import type { Answered, Session, TablePort } from '../table-world.js'
 
@@ -102,11 +102,11 @@ class PostgresTablePort implements TablePort {
       calls = new Calls(this.#statements, () => ({ session, host: 'host', pid: 1, label: undefined }))
       this.#calls.set(session, calls)
     }
-    const all = operations.map(operation => worded(operation as ServerOperation))
-    const { answers, told } = await calls.decide(all, (text, values) => this.#query(text, values))
+    const all = operations.map(operation => serverCall(operation as ServerOperation))
+    const { answers, notices } = await calls.decide(all, (text, values) => this.#query(text, values))
     return {
       outcomes: all.map(({ operation }, index) => outcomeOf(operation, answers[index]!)),
-      told: told.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
+      told: notices.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
     }
   }
 

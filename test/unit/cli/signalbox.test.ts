@@ -36,7 +36,7 @@ test.each([
   [['ls', '--engine', 'memory:name'], 'visible inside one process only'],
   [['ls', '--engine', 'locks'], 'the source to open must be a URL'],
   [['ls', '--engine', 'gopher:x'], 'the source to open must be a URL'],
-  [['ls', '--engine', 'file:./locks?x=1'], 'has no parameter "x"'],
+  [['ls', '--engine', 'file:./locks?x=1'], 'unknown option "x"; it must be durable'],
   [['ls', '--engine', file, 'a', 'b'], 'too many arguments'],
   [['ls', '--engine', file, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
   [['release', '--engine', file, '--token', '1'], "missing required argument 'key'"],

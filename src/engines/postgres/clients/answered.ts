@@ -1,14 +1,14 @@
 import type { Clock } from '../../../clock.js'
 import { SqlError, sqlError } from './sql-client.js'
 
-/** How long a statement may take, the way to the server and back included: milliseconds. */
+/** Maximum time of a statement, including both ways between client and server, in milliseconds. */
 export const STATEMENT_TIMEOUT = 5000
 
 /**
- * The answer to a statement. Rejects with a SqlError, also when there is none in time.
+ * Returns the reply to a statement. Rejects with a SqlError, also if no reply arrives in time.
  * @param isSent whether the statement may have been sent.
- * @param late is called when there is no answer in time.
- * @param what is waited for.
+ * @param late is called when no reply arrives in time.
+ * @param what to name in the error.
  */
 export function answered<T>(
   answer: PromiseLike<T>,

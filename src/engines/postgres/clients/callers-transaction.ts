@@ -5,21 +5,21 @@ import type { Query, StatementRunner } from './sql-client.js'
 type Rows = Promise<{ readonly rows: readonly (readonly unknown[])[] }>
 type Bytes = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
-/** A client of `pg` or of PGlite, or the `sql` of a transaction of `postgres`: what is used of it. */
+/** A client of `pg` or of PGlite, or the `sql` of a transaction of `postgres`: the parts that are used. */
 interface Callers {
   query?(statement: object): Rows
   query?(text: string, values: readonly string[], options: typeof PGLITE_TEXT): Rows
   exec?: unknown
-  /** `raw` gives columns as bytes, which no option of the caller's changes. */
+  /** `raw` returns columns as bytes, which no option of the caller's changes. */
   unsafe?(text: string, values: readonly string[]): { raw(): Bytes }
 }
 
-/** What the server answers a client that has begun no transaction. */
+/** SQLSTATE: the client has begun no transaction. */
 const NO_TRANSACTION = '25P01'
 
 /**
- * Statements in a transaction that the caller has begun and will end.
- * @throws InvalidArgumentError when it is no client that can have one
+ * Runs statements in a transaction that the caller has begun and will end.
+ * @throws InvalidArgumentError if it is not a client with a transaction
  */
 export function callersTransaction(name: string, transaction: unknown): StatementRunner {
   const query = queryOf(name, transaction)
@@ -44,7 +44,7 @@ function queryOf(name: string, transaction: unknown): Query {
   }
 }
 
-/** Carries out a statement and gives the first column of its first row as text. */
+/** Returns a function that runs a statement and returns the first column of its first row as text. */
 function asker(callers: Callers): Query {
   if ('totalCount' in callers) throw unfit('a pool, which gives each statement another connection')
   if (typeof callers.unsafe === 'function') {

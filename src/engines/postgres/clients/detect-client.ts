@@ -25,7 +25,7 @@ interface ExistingClient extends PgConnection, Address {
   readonly processID: number | null
   readonly _ending: boolean
   readonly _queryable: boolean
-  /** `I` outside of a transaction. Older versions of `pg` can't tell. */
+  /** `I` outside of a transaction. Older versions of `pg` lack this. */
   getTransactionStatus?(): string | null
 }
 
@@ -35,7 +35,7 @@ interface ExistingPGlite extends PGlite {
 
 /**
  * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`.
- * @throws InvalidArgumentError when it is of no known kind, or cannot be used
+ * @throws InvalidArgumentError if it is of another kind, or can't be used
  */
 export function detectClient(client: unknown, schema: string, clock: Clock): SqlClient {
   if ((typeof client === 'object' || typeof client === 'function') && client !== null) {
@@ -60,7 +60,7 @@ function overPool(pool: ExistingPool, schema: string, clock: Clock): SqlClient {
   const { connectionString, max } = pool.options
   if (pool.ending) throw unusable('a Pool that was ended')
   if (max < 2) throw unusable('a Pool of one connection; the box listens on one and needs another')
-  // An idle connection that breaks is made again. The listener stays: a connection that is given up can fail later.
+  // The pool replaces an idle connection that breaks. The listener stays, because a dropped connection can fail later.
   if (!pool.listeners('error').includes(ignore)) pool.on('error', ignore)
   const [, place] = /^\w+:\/\/(?:[^?]*@)?([^?]*)/.exec(connectionString ?? '') ?? []
   return new PgClient(placeName(place ?? placeOf(pool.options), schema), pool, clock)

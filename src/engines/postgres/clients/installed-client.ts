@@ -21,19 +21,19 @@ interface Server {
   readonly port: number
 }
 
-/** For statements, renewals, limits, messages, and what waits for rows that other transactions hold. */
+/** For statements, renewals, limits, messages, and statements that wait for locked rows. */
 const CONNECTIONS = 5
 /**
- * Those that stay when they are idle: two for statements, and one for messages. A far box makes a new one in several
- * round trips, and within that time a waiter can lose its turn.
+ * Connections that are kept when idle: two for statements, and one for messages. Over a long distance, connecting takes
+ * several round trips, in which a waiter can lose its turn.
  */
 const KEPT_CONNECTIONS = 3
-/** An idle connection is tried after so many milliseconds. */
+/** After this many milliseconds, an idle connection sends a keep-alive. */
 const KEEP_ALIVE = 10_000
 
 /**
- * A client of the package that is installed. Where both are, it is `pg`.
- * @throws MissingPackageError that names them when neither is
+ * Returns a client of the installed package; if both are installed, of `pg`.
+ * @throws MissingPackageError that names them if neither is installed
  */
 export async function installedClient(place: PostgresPlace, clock: Clock): Promise<SqlClient> {
   const pg = await ifInstalled(import('pg'), 'PostgreSQL')
@@ -43,7 +43,7 @@ export async function installedClient(place: PostgresPlace, clock: Clock): Promi
   throw missingPackage('PostgreSQL needs a client package', ['pg', 'postgres'])
 }
 
-/** A client over `pg`. */
+/** Returns a client of `pg`. */
 export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock): SqlClient {
   const { user, password, database, applicationName, options, tls } = place.address
   return chosen(place, server => {
@@ -65,14 +65,14 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
         keepAlive: true,
         keepAliveInitialDelayMillis: KEEP_ALIVE,
       })
-      // An idle connection that breaks is made again.
+      // The pool replaces an idle connection that breaks.
       pool.on('error', () => undefined)
       return new PgClient(place.name, pool, clock, () => pool.end())
     })
   })
 }
 
-/** A client over `postgres`. */
+/** Returns a client of `postgres`. */
 export function overPostgres(place: PostgresPlace, make: typeof postgres, clock: Clock): SqlClient {
   const { user, password, database, applicationName, options, tls } = place.address
   return chosen(place, server => {
@@ -94,25 +94,28 @@ export function overPostgres(place: PostgresPlace, make: typeof postgres, clock:
       max_lifetime: 0,
       backoff: false,
       onnotice: () => undefined,
-      // The types do not know it.
+      // The package's types lack it.
       socket: () => sockets.connect(),
     }
     return [new PostgresClient(place.name, () => make(settings), clock)]
   })
 }
 
-/** The client of the one server, or one that chooses among several. @param make clients of a server, to be tried in turn */
+/**
+ * Returns the client of the only server, or one that chooses among several. @param make the clients of a server, to try
+ * in turn
+ */
 function chosen({ name, address }: PostgresPlace, make: (server: Server) => readonly SqlClient[]): SqlClient {
   const clients = serversOf(address).flatMap(make)
   return clients.length === 1 ? clients[0]! : new ServerChoice(name, clients)
 }
 
-/** By which name people find the connections of boxes. */
+/** The name of the box's connections in pg_stat_activity. */
 function usualName(): string {
   return process.env['PGAPPNAME'] || 'signalbox'
 }
 
-/** The servers of an address, each as both packages would find it. */
+/** The servers of an address, with the defaults of both packages. */
 function serversOf({ servers }: PostgresAddress): readonly Server[] {
   const { PGHOST, PGPORT } = process.env
   return servers.map(({ host, port }) => ({
@@ -121,7 +124,7 @@ function serversOf({ servers }: PostgresAddress): readonly Server[] {
   }))
 }
 
-/** How long a connection to one of the servers may take, so that there is time for the next one: milliseconds. */
+/** Maximum time to connect to one of the servers, in milliseconds, so that time is left for the next one. */
 function connectLimit({ servers, connectTimeout = Infinity }: PostgresAddress): number {
   return Math.min(connectTimeout, Math.floor(STATEMENT_TIMEOUT / servers.length))
 }
@@ -130,7 +133,7 @@ function socketPlace({ host, port }: Server): SocketPlace {
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
 }
 
-/** @param host of which the certificate has to be, where that is checked */
+/** @param host that the certificate must be for, if that is verified */
 function tlsOptions(tls: PostgresTls, host: string): ConnectionOptions {
   const { checks, rootCertificate, certificate, key } = tls
   return {

@@ -5,16 +5,16 @@ import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'
 import { endsConnection, type Listening, type Query, type SqlClient } from './sql-client.js'
 
-/** What is used of a connection of `pg`, whose types may not be installed. */
+/** The parts of a `pg` connection that are used; its types may not be installed. */
 export interface PgConnection {
   query(statement: PgStatement | string): Promise<{ readonly rows: readonly (readonly unknown[])[] }>
-  on(event: 'notification', heard: Heard): unknown
+  on(event: 'notification', listener: NotificationListener): unknown
   on(event: 'error' | 'end', lost: () => void): unknown
-  off(event: 'notification', heard: Heard): unknown
+  off(event: 'notification', listener: NotificationListener): unknown
   off(event: 'error' | 'end', lost: () => void): unknown
 }
 
-type Heard = (message: { readonly channel: string; readonly payload?: string }) => void
+type NotificationListener = (message: { readonly channel: string; readonly payload?: string }) => void
 
 interface PgStatement {
   readonly text: string
@@ -24,20 +24,20 @@ interface PgStatement {
   readonly types: { getTypeParser(): (text: string) => string }
 }
 
-/** A connection that a pool has lent. */
+/** A connection lent by a pool. */
 export interface LentConnection extends PgConnection {
-  /** The connection keeps no process alive. */
+  /** Lets the process end while the connection is open. */
   unref?(): void
-  /** Gives it back, or ends it. */
+  /** Returns the connection to the pool, or ends it. */
   release(end?: boolean): void
 }
 
-/** What is used of a pool of `pg`. */
+/** The parts of a `pg` pool that are used. */
 export interface PgPool {
   connect(lent: (error: Error | undefined, connection: LentConnection | undefined) => void): void
 }
 
-/** Statements over a pool of `pg`. */
+/** Runs statements over a pool of `pg`. */
 export class PgClient implements SqlClient {
   readonly name: string
   readonly #pool: PgPool
@@ -45,7 +45,7 @@ export class PgClient implements SqlClient {
   readonly #end: () => Promise<void>
   readonly #preparation = new Preparation()
 
-  /** @param end ends a pool that was made for the box. */
+  /** @param end ends a pool that was created for the box. */
   constructor(name: string, pool: PgPool, clock: Clock, end = () => Promise.resolve()) {
     this.name = name
     this.#pool = pool
@@ -69,7 +69,11 @@ export class PgClient implements SqlClient {
     return this.#with(connection => this.#transactionOver(connection, work))
   }
 
-  async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
+  async listen(
+    channel: string,
+    onMessage: (message: string) => void,
+    onLost: () => void,
+  ): Promise<Listening> {
     const connection = await this.#connect()
     let isListening = false
     let isOver = false
@@ -79,12 +83,12 @@ export class PgClient implements SqlClient {
       connection.release(true)
     }
     const broken = (): void => {
-      // What is lost before is told by the statement.
-      if (isListening && !isOver) lost()
+      // Before that, the statement reports the loss.
+      if (isListening && !isOver) onLost()
       end()
     }
     connection.on('notification', message => {
-      if (message.channel === channel && !isOver) heard(message.payload ?? '')
+      if (message.channel === channel && !isOver) onMessage(message.payload ?? '')
     })
     connection.on('error', broken)
     connection.on('end', broken)
@@ -126,8 +130,8 @@ export class PgClient implements SqlClient {
     const connecting = new Promise<LentConnection>((resolve, reject) =>
       this.#pool.connect((error, connection) => {
         if (!connection) return reject(error!)
-        // Without this, the event would end the process. It can follow at once, in the packet by which the server says
-        // that it is ready. The statement that is under way fails as well.
+        // An unhandled `error` event would end the process. It can follow at once, in the same packet as the server's
+        // greeting. The running statement fails as well.
         connection.on('error', ignore)
         resolve(connection)
       }),
@@ -135,7 +139,7 @@ export class PgClient implements SqlClient {
     try {
       return await answered(connecting, this.#clock, false, undefined, 'connection of the pool')
     } catch (error) {
-      // One that comes later is of no use any more.
+      // Return a connection that comes later.
       connecting.then(
         connection => connection.release(),
         () => undefined,
@@ -148,8 +152,8 @@ export class PgClient implements SqlClient {
     await answered(connection.query('begin'), this.#clock, false)
     let result: T
     try {
-      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
-      // certainly not carried out.
+      // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
+      // commit has certainly had no effect.
       result = await work((text, values) =>
         answered(this.#ask(connection, { text, values }), this.#clock, false),
       )
@@ -168,12 +172,12 @@ export class PgClient implements SqlClient {
 }
 
 function ignore(): void {
-  // It is told elsewhere.
+  // The failure is reported elsewhere.
 }
 
 const names = new Map<string, string>()
 
-/** The name under which a statement is prepared: the same for all boxes that share a connection. */
+/** The name of a prepared statement: the same for all boxes that share a connection. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

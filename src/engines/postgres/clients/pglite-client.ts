@@ -11,16 +11,16 @@ interface Statements {
   ): Promise<{ readonly rows: readonly unknown[] }>
 }
 
-/** What is used of a PGlite, whose types may not be installed. */
+/** The parts of a PGlite that are used; its types may not be installed. */
 export interface PGlite extends Statements {
   readonly closed: boolean
   exec(text: string): Promise<unknown>
   transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T>
-  listen(channel: string, heard: (message: string) => void): Promise<unknown>
-  unlisten(channel: string, heard: (message: string) => void): Promise<void>
+  listen(channel: string, onMessage: (message: string) => void): Promise<unknown>
+  unlisten(channel: string, onMessage: (message: string) => void): Promise<void>
 }
 
-/** Statements over a PGlite that is the caller's: a PostgreSQL in this process. */
+/** Runs statements over the caller's PGlite, a PostgreSQL in this process. */
 export class PGliteClient implements SqlClient {
   readonly name: string
   readonly isEmbedded = true
@@ -46,11 +46,11 @@ export class PGliteClient implements SqlClient {
     return this.#answered(done)
   }
 
-  async listen(channel: string, heard: (message: string) => void): Promise<Listening> {
+  async listen(channel: string, onMessage: (message: string) => void): Promise<Listening> {
     const quoted = `"${channel}"`
-    await this.#answered(this.#pglite.listen(quoted, heard))
-    // What `listen` gives to end it forgets the quotes.
-    return { stop: () => this.#answered(this.#pglite.unlisten(quoted, heard)) }
+    await this.#answered(this.#pglite.listen(quoted, onMessage))
+    // The function that `listen` returns to stop listening omits the quotes.
+    return { stop: () => this.#answered(this.#pglite.unlisten(quoted, onMessage)) }
   }
 
   close(): Promise<void> {

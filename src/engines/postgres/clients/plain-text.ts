@@ -1,13 +1,13 @@
 /**
- * Options of a statement that give each column as the text that the server sent. The caller may have changed how a
- * client reads booleans, JSON or text, and every statement of the engine gives text.
+ * Options of a statement that return each column as the text that the server sent. The caller may have changed how a
+ * client parses booleans, JSON or text, and the engine's statements all return text.
  */
 export const PG_TEXT = {
   rowMode: 'array',
   types: { getTypeParser: () => (text: string) => text },
 } as const
 
-/** The type `text` of PostgreSQL. */
+/** The OID of the type `text`. */
 const TEXT = 25
 
 /** The same for PGlite. */

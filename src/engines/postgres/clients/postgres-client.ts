@@ -5,24 +5,24 @@ import { endsConnection, sqlError, type Listening, type Query, type SqlClient } 
 
 type Rows = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
-/** What carries out statements: a `sql`, or that of a transaction. */
+/** Runs statements: a `sql`, or the one of a transaction. */
 interface Statements {
-  /** `raw` gives columns as bytes, which no option of the caller's changes. */
+  /** `raw` returns columns as bytes, which no option of the caller's changes. */
   unsafe(text: string, values?: string[], options?: { prepare: boolean }): Rows & { raw(): Rows }
 }
 
-/** What is used of a `sql` of the package `postgres`, whose types may not be installed. */
+/** The parts of a `sql` of the package `postgres` that are used; its types may not be installed. */
 export interface PostgresSql extends Statements {
   begin(work: (sql: Statements) => Promise<unknown>): Promise<unknown>
   listen(
     channel: string,
-    heard: (message: string) => void,
+    onMessage: (message: string) => void,
     listening: () => void,
   ): Promise<{ unlisten(): Promise<unknown> }>
   end(options: { timeout: number }): Promise<void>
 }
 
-/** Statements over the package `postgres`. */
+/** Runs statements over the package `postgres`. */
 export class PostgresClient implements SqlClient {
   readonly name: string
   readonly #clock: Clock
@@ -30,7 +30,7 @@ export class PostgresClient implements SqlClient {
   readonly #preparation = new Preparation()
   #sql: PostgresSql
 
-  /** @param source a `sql` of the caller's, or what makes one for the box. */
+  /** @param source a `sql` of the caller's, or a function that creates one for the box. */
   constructor(name: string, source: { readonly given: PostgresSql } | (() => PostgresSql), clock: Clock) {
     this.name = name
     this.#clock = clock
@@ -59,13 +59,13 @@ export class PostgresClient implements SqlClient {
     let last: Promise<unknown> = Promise.resolve()
     try {
       const sql = await this.#answered(Promise.race([beginning, done as Promise<never>]), false)
-      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
-      // certainly not carried out.
+      // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
+      // commit has certainly had no effect.
       const result = await work((text, values) => {
         last = this.#ask(sql, text, values, false)
         return this.#answered(last, false)
       })
-      // The package's own commit is a prepared statement. Behind a pooler it can turn into a rollback without a word.
+      // The package commits with a prepared statement. Behind a pooler, that can silently become a rollback.
       last = Promise.resolve(sql.unsafe('commit and chain'))
       await this.#answered(last)
       finish(Promise.resolve())
@@ -77,7 +77,11 @@ export class PostgresClient implements SqlClient {
     }
   }
 
-  async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
+  async listen(
+    channel: string,
+    onMessage: (message: string) => void,
+    onLost: () => void,
+  ): Promise<Listening> {
     const own = this.#make?.()
     let isOver = false
     let isFirst = true
@@ -90,13 +94,13 @@ export class PostgresClient implements SqlClient {
     const listening = (own ?? this.#sql).listen(
       channel,
       message => {
-        if (!isOver) heard(message)
+        if (!isOver) onMessage(message)
       },
       () => {
-        // The package listens again by itself when it has lost the connection.
+        // The package listens again by itself after it has lost the connection.
         if (!isFirst && !isOver) {
           stop().catch(() => undefined)
-          lost()
+          onLost()
         }
         isFirst = false
       },
@@ -115,8 +119,8 @@ export class PostgresClient implements SqlClient {
   }
 
   /**
-   * Rejects when the last statement has answered. The package then rolls back, which ends the process where the
-   * connection is lost, so it does not settle in that case.
+   * Rejects when the last statement has its reply. Then the package rolls back. If the connection is lost, that would
+   * end the process, so in that case the promise stays pending.
    */
   async #toRollBack(last: Promise<unknown>, error: unknown): Promise<void> {
     await last.catch((failure: unknown) => {

@@ -1,6 +1,6 @@
 import { SqlError } from './sql-client.js'
 
-/** A prepared statement is not there, or is there already: a pooler has given the box another connection. */
+/** SQLSTATEs: a prepared statement is missing, or exists already, because a pooler has switched the connection. */
 const MISPLACED = ['26000', '42P05']
 
 /** Whether statements are prepared: not behind a pooler that gives each transaction another connection. */
@@ -11,7 +11,9 @@ export class Preparation {
     return this.#isOn
   }
 
-  /** Does the work again, and prepares nothing from then on, if a prepared statement was not where it should be. */
+  /**
+   * Runs the work. If a prepared statement was missing or duplicate, runs it again, and prepares nothing from then on.
+   */
   async around<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()

@@ -1,47 +1,47 @@
 import { connect, type Socket } from 'node:net'
 import type { Clock } from '../../../clock.js'
 
-/** How long a connection waits after one that came to nothing: milliseconds, twice as many each time. */
+/** Pause after a failed connection, in milliseconds; doubles with each failure. */
 const MIN_PAUSE = 50
 const MAX_PAUSE = 1000
 
-/** Where a server is reached. */
+/** The address of a server. */
 export type SocketPlace = { readonly host: string; readonly port: number } | { readonly path: string }
 
-/** Makes sockets for the package `postgres` that keep no process alive, which its own do. */
+/** Makes sockets for the package `postgres` that let the process end, unlike the package's own. */
 export class QuietSockets {
   readonly #place: SocketPlace
   readonly #limit: number
   readonly #clock: Clock
   #failures = 0
 
-  /** @param limit on the time until the server answers: milliseconds */
+  /** @param limit maximum time until the server answers, in milliseconds */
   constructor(place: SocketPlace, limit: number, clock: Clock) {
     this.#place = place
     this.#limit = limit
     this.#clock = clock
   }
 
-  /** Makes one. It is still connecting: the package would never use a connection again for which this rejects. */
+  /** Returns a socket that is still connecting. If this rejected, the package would never use that connection again. */
   async connect(): Promise<Socket> {
     await this.#pause()
     const socket: Socket & { host?: string } = connect(this.#place)
-    // The name that the package asks for in TLS.
+    // The server name that the package sends in TLS.
     if ('host' in this.#place) socket.host = this.#place.host
     socket.setNoDelay(true)
     socket.unref()
-    let hasHeard = false
+    let hasAnswered = false
     const late = this.#clock.after(this.#limit, () => socket.destroy(noAnswer(this.#limit)), false)
     socket.once('data', () => {
-      hasHeard = true
+      hasAnswered = true
       late.cancel()
       this.#failures = 0
     })
-    // Without an error, the package tries again for ever.
+    // Without an error, the package would retry forever.
     socket.once('end', () => socket.destroy(new Error('the server has closed the connection')))
     socket.once('close', () => {
       late.cancel()
-      if (!hasHeard) this.#failures++
+      if (!hasAnswered) this.#failures++
     })
     return socket
   }

@@ -1,18 +1,18 @@
 import { endsConnection, SqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
 
-/** The server is starting or stopping, or pg_hba.conf has no entry for this way to connect. */
+/** SQLSTATEs: the server is starting or stopping, or pg_hba.conf has no entry for this kind of connection. */
 const FOR_NEXT = ['57P03', '28000']
-/** The server has become a standby. */
+/** SQLSTATE: the server has become a standby. */
 const READ_ONLY = '25006'
 
-/** Uses the first of several servers, or of several ways to connect to one, that can be reached and takes writes. */
+/** Uses the first of several servers, or of several ways to connect to one, that is reachable and accepts writes. */
 export class ServerChoice implements SqlClient {
   readonly name: string
   readonly #clients: readonly SqlClient[]
   #current = 0
   #chosen: Promise<SqlClient> | undefined
 
-  /** @param clients one for each server, in the order in which they are tried */
+  /** @param clients one for each server, in the order in which to try them */
   constructor(name: string, clients: readonly SqlClient[]) {
     this.name = name
     this.#clients = clients
@@ -28,8 +28,8 @@ export class ServerChoice implements SqlClient {
     return this.#with(client => client.transaction(work))
   }
 
-  listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
-    return this.#with(client => client.listen(channel, heard, lost))
+  listen(channel: string, onMessage: (message: string) => void, onLost: () => void): Promise<Listening> {
+    return this.#with(client => client.listen(channel, onMessage, onLost))
   }
 
   async close(): Promise<void> {
@@ -47,7 +47,7 @@ export class ServerChoice implements SqlClient {
     }
   }
 
-  /** Begins with the one that was chosen last. */
+  /** Starts with the one that was chosen last. */
   async #choose(): Promise<SqlClient> {
     const first = this.#current
     const failures: SqlError[] = []
@@ -60,14 +60,14 @@ export class ServerChoice implements SqlClient {
         this.#current = place
         return client
       } catch (error) {
-        // A wrong password is wrong on the next one, too.
+        // A wrong password is wrong for the next one, too.
         const { code } = error as SqlError
         if (code !== undefined && !FOR_NEXT.includes(code)) throw error
         failures.push(error as SqlError)
       }
     }
     const messages = new Set(failures.map(({ message }) => message))
-    // Nothing but the question has been asked.
+    // No statement of the caller's was sent.
     throw new SqlError([...messages].join('; '), undefined, false, new AggregateError(failures))
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../../clock.js'
 import { PgClient, type LentConnection, type PgConnection, type PgPool } from './pg-client.js'
 import type { Listening } from './sql-client.js'
 
-/** Statements over a `Client` of `pg` that is the caller's: one connection for everything. */
+/** Runs statements over a `Client` of `pg` that belongs to the caller: one connection for everything. */
 export class SinglePgClient extends PgClient {
   readonly #client: PgConnection
   readonly #ended: () => void
@@ -20,21 +20,21 @@ export class SinglePgClient extends PgClient {
 
   override async listen(
     channel: string,
-    heard: (message: string) => void,
-    lost: () => void,
+    onMessage: (message: string) => void,
+    onLost: () => void,
   ): Promise<Listening> {
-    const hear = (message: { readonly channel: string; readonly payload?: string }): void => {
-      if (message.channel === channel) heard(message.payload ?? '')
+    const onNotification = (message: { readonly channel: string; readonly payload?: string }): void => {
+      if (message.channel === channel) onMessage(message.payload ?? '')
     }
     const forget = (): void => {
-      this.#client.off('notification', hear)
+      this.#client.off('notification', onNotification)
       this.#client.off('end', end)
     }
     const end = (): void => {
       forget()
-      lost()
+      onLost()
     }
-    this.#client.on('notification', hear)
+    this.#client.on('notification', onNotification)
     try {
       await this.run(`listen "${channel}"`)
       this.#client.on('end', end)
@@ -57,11 +57,11 @@ export class SinglePgClient extends PgClient {
   }
 }
 
-/** Lends the connection to one after the other. */
+/** Lends the connection to one user after another. */
 class PoolOfOne implements PgPool {
   readonly #client: PgConnection
   hasEnded = false
-  /** Settles when the connection is given back and has answered everything. */
+  /** Resolves when the connection was returned and has replied to everything. */
   #free: Promise<unknown> = Promise.resolve()
 
   constructor(client: PgConnection) {
@@ -94,12 +94,12 @@ class PoolOfOne implements PgPool {
       },
       on: client.on.bind(client),
       off: client.off.bind(client),
-      // It stays the caller's. A statement without an answer, and its transaction, may still be under way.
+      // The client stays the caller's. A statement without a reply, and its transaction, may still be running.
       release: isBroken => free(isBroken ? last.then(() => client.query('rollback')).catch(ignore) : last),
     }
   }
 }
 
 function ignore(): void {
-  // It is told elsewhere.
+  // The failure is reported elsewhere.
 }

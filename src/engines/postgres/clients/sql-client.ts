@@ -1,35 +1,35 @@
-/** Carries out one statement and gives the first column of its first row. */
+/** Runs one statement and returns the first column of its first row. */
 export type Query = (text: string, values: readonly string[]) => Promise<unknown>
 
-/** What carries out statements. Values are given as text. */
+/** Runs statements. Values are passed as text. */
 export interface StatementRunner {
-  /**
-   * Carries out one statement in a transaction of its own. Rejects with a {@link SqlError}.
-   */
+  /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}. */
   readonly query: Query
-  /** Carries out several statements in one transaction, which fails when `work` does. */
+  /** Runs several statements in one transaction, which is rolled back if `work` fails. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
 }
 
-/** What the engine needs of a client of PostgreSQL. */
+/** A client of PostgreSQL, as the engine uses it. */
 export interface SqlClient extends StatementRunner {
-  /** For messages: the place without passwords. */
+  /** For messages: the address without passwords. */
   readonly name: string
-  /** Whether the database is in this process, with one connection: the box waits for the caller's transaction. */
+  /**
+   * Whether the database runs in this process, on one connection. Then the box waits for transactions of the caller's.
+   */
   readonly isEmbedded?: boolean
-  /** Carries out statements without values in one transaction. */
+  /** Runs statements without values in one transaction. */
   run(text: string): Promise<void>
   /**
-   * Listens to a channel until `stop`.
-   * @param heard takes each message. @param lost is called when messages may have been lost, and nothing more is heard.
-   * It is not called before the promise has settled.
+   * Listens on a channel until `stop`.
+   * @param onMessage receives each message. @param onLost is called when messages may have been lost; no more follow. It is
+   * not called before the promise has settled.
    */
-  listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening>
+  listen(channel: string, onMessage: (message: string) => void, onLost: () => void): Promise<Listening>
   /** Ends the connections that were made for the box. */
   close(): Promise<void>
 }
 
-/** A channel that is listened to. */
+/** A subscription to a channel. */
 export interface Listening {
   stop(): Promise<void>
 }
@@ -37,8 +37,8 @@ export interface Listening {
 /** A statement failed. */
 export class SqlError extends Error {
   /**
-   * @param code the SQLSTATE that the server answered with; undefined when it did not answer.
-   * @param isUnclear whether the statement may have been carried out.
+   * @param code the SQLSTATE of the server's reply; undefined without one.
+   * @param isUnclear whether the statement may have been executed.
    */
   constructor(
     message: string,
@@ -49,45 +49,44 @@ export class SqlError extends Error {
     super(message, { cause })
   }
 
-  /** Whether the server undid the transaction because of another one: a serialization failure or a deadlock. */
+  /** Whether the server rolled the transaction back in favour of another: a serialization failure or a deadlock. */
   get isUndone(): boolean {
     return this.code === '40001' || this.code === '40P01'
   }
 }
 
 /**
- * The server or a pooler ends the connection. Whether what was under way is committed is not known. It is when the
- * server refuses a new connection, as 57P03 says.
+ * SQLSTATEs with which the server or a pooler ends the connection. Then it is unknown whether a running statement was
+ * committed. Not 57P03, with which a server rejects a new connection.
  */
 const ENDING = /^(08|57P0[1245])/
 /**
- * The server or a pooler has made no connection for the statement, or has ended an idle one (57P05), so the statement
- * was not carried out. Poolers have no codes of their own for this: PgBouncer sends 08P01, which it also sends when the
- * server has died under a statement.
+ * The server or a pooler could not connect, or has ended an idle connection (57P05), so the statement was not executed.
+ * Poolers have no SQLSTATEs of their own for this: PgBouncer sends 08P01, also when the server dies during a statement.
  */
 const REFUSED = /^(0800[14]|57P05)$/
 const NOT_PASSED_ON =
   /login has been failing|query_wait_timeout|client_login_timeout|max_client_conn|failed to connect to remote server/
-/** The client `postgres` has made no connection, or one of the two sides does not take the other's certificate. */
+/** The package `postgres` could not connect, or one side rejected the other's certificate. */
 const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 
-/** The failure of a statement. @param isSent whether the statement may have been sent when it failed. */
+/** Converts the failure of a statement. @param isSent whether the statement may have been sent when it failed. */
 export function sqlError(error: unknown, isSent: boolean): SqlError {
   if (error instanceof SqlError) return error
   const { code, message } = error as { code?: unknown; message?: unknown }
-  // Codes of Node can have five letters as well, such as EPIPE. They have no digit.
+  // Node has codes with five letters, too, such as EPIPE. They have no digit.
   const state = typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined
   const isUnclear =
     isSent && !isUnconnected(error) && (state === undefined || mayBeDone(state, String(message)))
   return new SqlError(String(message || code), state, isUnclear, error)
 }
 
-/** Whether a statement may have been carried out that ended with this SQLSTATE and message. */
+/** Whether a statement that failed with this SQLSTATE and message may have been executed. */
 function mayBeDone(state: string, message: string): boolean {
   return ENDING.test(state) && !REFUSED.test(state) && !NOT_PASSED_ON.test(message)
 }
 
-/** Whether the connection of a statement that failed is of no further use. */
+/** Whether a connection can't be used after this error. */
 export function endsConnection(error: unknown): boolean {
   return !(error instanceof SqlError) || error.code === undefined || ENDING.test(error.code)
 }
@@ -100,10 +99,10 @@ function isUnconnected(error: unknown): boolean {
   return syscall === 'connect' || syscall === 'getaddrinfo' || UNCONNECTED.test(code ?? '')
 }
 
-/** What has to be escaped in an array. */
+/** Characters that must be escaped in an array. */
 const ESCAPED = /["\\]/
 
-/** An array of PostgreSQL as text. Text is quoted, so none of it is taken for a null. */
+/** Returns items as a PostgreSQL array. Text is quoted, so that none is read as a null. */
 export function arrayText(items: readonly (string | number)[]): string {
   let text = ''
   for (const item of items) {

@@ -1,33 +1,33 @@
--- Carries out operations, and answers with a JSON text: the answer of each, what sessions have to be notified of, and
--- the times up to which was swept.
+-- Executes operations, and returns a JSON text: the reply to each, notices for sessions, and the times up to which
+-- `sweep` has deleted.
 --
--- Kinds are those of decide_lock, and 11 read, 12 commit, 13 watch, 14 unwatch.
--- Operations are in an order in which rows can be locked, or `locked` has the names of all rows, which are locked first.
+-- Kinds are those of decide_lock, and 11 read, 12 commit, 13 watch, 14 unwatch. Either the operations are in an order
+-- in which rows can be locked, or `locked` names all rows, which are then locked first.
 --
 -- @param session, host, pid, label of the box
--- @param durable whether a value is written, which is waited for until it is on the disk. Then the box notifies others.
--- @param within whether the caller's transaction goes on: then nothing of it is changed, its settings neither
--- @param patience how long it is waited for a row that another transaction holds: milliseconds
--- @param waits whether values that a transaction elsewhere holds are waited for
--- @param lives how long a waiter blocks others without a sign of life; of a commit, 1 if it releases its guard
--- @param labels of requests; an empty one is that of the box, and none where that is empty as well
--- @param steps 1 for operations that finish_many may do, 2 for those that grant_many may do after it. Those of one step
--- share no row with each other or with an earlier operation of a later step. The answer is "again" to others whose row
--- another transaction has locked meanwhile.
--- @param claim_of, value_of, mark_of the places of the operations that these belong to
--- @param value_roles 1 read, 2 expected, 3 written, 4 deleted; a value that is expected and written is there once
--- @param value_versions the version that is expected; -1 for any
--- @param swept the times up to which the box has swept
+-- @param durable whether a value is written. Then the call waits for the disk, and the box sends the notices.
+-- @param within whether this runs in a transaction of the caller's, whose settings are then left unchanged
+-- @param row_timeout how long to wait for a row that another transaction has locked, in milliseconds
+-- @param waits whether to wait for values that another transaction has locked
+-- @param ttls how long a waiter blocks others without a heartbeat; for a commit, 1 if it releases its guard
+-- @param labels the labels of requests; if empty, that of the box
+-- @param steps 1 for operations that finish_many may execute, 2 for those that grant_many may execute after it, else 0.
+-- Operations of one step share no row with each other, or with an earlier operation of a later step. Any other gets the
+-- reply "again" if another transaction has locked its row by then.
+-- @param claim_of, value_of, mark_of the places of the operations that the claims, values and marks belong to
+-- @param value_roles 1 read, 2 expected, 3 written, 4 deleted; a value that is expected and written appears once
+-- @param value_versions the expected version; -1 for any
+-- @param swept the times up to which the box has deleted, see `sweep`
 create or replace function signalbox.decide(
-  session text, host text, pid int, label text, durable boolean, within boolean, patience int, waits boolean,
+  session text, host text, pid int, label text, durable boolean, within boolean, row_timeout int, waits boolean,
   locked text[], kinds int[], names text[], ids text[], nexts text[], numbers bigint[], leases float8[],
-  lives float8[], hears float8[], labels text[], steps int[],
-  claim_of int[], claim_names text[], claim_modes int[], claim_permits int[], claim_mosts int[], claim_keys text[],
+  ttls float8[], heartbeats float8[], labels text[], steps int[],
+  claim_of int[], claim_names text[], claim_modes int[], claim_permits int[], claim_maxima int[], claim_keys text[],
   value_of int[], value_roles int[], value_names text[], value_versions bigint[], contents text[],
   mark_of int[], marks uuid[], swept float8[]
 ) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
--- One plan for all, by the indexes, whatever the tables had when it was made.
+-- One plan for all calls, by the indexes, no matter how full the tables were when it was made.
 set plan_cache_mode = force_generic_plan set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -38,26 +38,26 @@ declare
   many int := cardinality(kinds);
   done text[] := array_fill(null::text, array[cardinality(kinds)]);
   reads text[];
-  told text := '';
+  notices text := '';
   answer text;
   decided record;
   step record;
   made int := 0;
-  worn bigint[] := '{}'::bigint[];
+  to_move bigint[] := '{}'::bigint[];
   claims signalbox.claim[];
   has_locked boolean := false;
   fresh text[];
 begin
   label := nullif(label, '');
   if not within then
-    answer := set_config('lock_timeout', patience::text, true);
+    answer := set_config('lock_timeout', row_timeout::text, true);
     if not durable then answer := set_config('synchronous_commit', 'off', true); end if;
   end if;
   if 1 = any(steps) then
     for attempt in 1 .. 2 loop
       step := signalbox.finish_many(kinds, ids, numbers, leases, steps, claim_of, claim_names, value_of, value_roles,
         value_names, value_versions, contents, mark_of, marks, now, done);
-      done := step.done; worn := worn || step.worn; made := made + step.made;
+      done := step.done; to_move := to_move || step.to_move; made := made + step.made;
       has_locked := has_locked or step.has_locked;
       exit when step.missing = '{}' or attempt = 2;
       fresh := step.missing; made := made + cardinality(fresh);
@@ -68,7 +68,7 @@ begin
   if 2 = any(steps) then
     step := signalbox.grant_many(session, host, pid, label, kinds, names, ids, numbers, leases, labels, steps, claim_of,
       claim_names, now, done);
-    done := step.done; worn := worn || step.worn; has_locked := has_locked or step.has_locked;
+    done := step.done; to_move := to_move || step.to_move; has_locked := has_locked or step.has_locked;
   end if;
   if not has_locked and cardinality(locked) > 0 then
     perform from signalbox.numbers(locked) k,
@@ -78,13 +78,13 @@ begin
     continue when done[i] is not null or kinds[i] = 11;
     kind := kinds[i];
     claims := array(
-      select row(c.name, c.mode, nullif(c.permits, 0), nullif(c.most, 0), nullif(c.key, ''))::signalbox.claim
-        from unnest(claim_of, claim_names, claim_modes, claim_permits, claim_mosts, claim_keys) with ordinality
-          c(place, name, mode, permits, most, key, at)
+      select row(c.name, c.mode, nullif(c.permits, 0), nullif(c.max_permits, 0), nullif(c.key, ''))::signalbox.claim
+        from unnest(claim_of, claim_names, claim_modes, claim_permits, claim_maxima, claim_keys) with ordinality
+          c(place, name, mode, permits, max_permits, key, at)
         where c.place = i order by c.at);
     answer := null;
     if has_locked and claims <> '{}' then
-      -- Rows are locked by now that may come behind these. So these are not waited for.
+      -- This call has locked rows that may come after these in the order, so it doesn't wait for these.
       perform from unnest(claims) c
         where exists (select from signalbox.keys k where k.name = c.name)
           and not exists (
@@ -96,13 +96,13 @@ begin
     end if;
     if answer is null and kind <= 5 and cardinality(claims) = 1 and (claims[1]).mode = 1 and (claims[1]).key is null then
       decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(labels[i], ''), label),
-        names[i], ids[i], nexts[i], numbers[i], leases[i], lives[i], hears[i], now);
+        names[i], ids[i], nexts[i], numbers[i], leases[i], ttls[i], heartbeats[i], now);
       answer := decided.answer;
-      told := told || coalesce(decided.told, '');
-      if decided.worn is not null then worn := worn || decided.worn; end if;
+      notices := notices || coalesce(decided.notices, '');
+      if decided.to_move is not null then to_move := to_move || decided.to_move; end if;
     end if;
     if kind = 8 and answer is null and cardinality(claims) = 1 then
-      -- Most often the key is free, or its holder and the next one live: there is nothing to serve.
+      -- Usually the key is free, or neither its holder nor the first waiter has expired: there is nothing to do.
       select '0' into answer where not exists (
         select from signalbox.data d
           where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1) and cardinality(d.queue) > 0
@@ -113,22 +113,22 @@ begin
       null;
     elsif kind <= 10 then
       decided := signalbox.decide_lock(kind, session, host, pid, coalesce(nullif(labels[i], ''), label),
-        ids[i], nexts[i], numbers[i], leases[i], lives[i], hears[i], claims);
+        ids[i], nexts[i], numbers[i], leases[i], ttls[i], heartbeats[i], claims);
       answer := decided.answer;
-      told := told || decided.told;
+      notices := notices || decided.notices;
       made := made + decided.made;
-      worn := worn || decided.worn;
+      to_move := to_move || decided.to_move;
     elsif kind = 12 then
       decided := signalbox.commit_values(nullif(names[i], ''), ids[i], numbers[i], i, value_of, value_roles,
         value_names, value_versions, contents, array(select m.mark from unnest(mark_of, marks) m(place, mark)
           where m.place = i), leases[i], waits, now);
       answer := decided.answer;
       made := made + decided.made;
-      worn := worn || decided.worn;
-      if answer like '["committed"%' and names[i] <> '' and lives[i] = 1 then
+      to_move := to_move || decided.to_move;
+      if answer like '["committed"%' and names[i] <> '' and ttls[i] = 1 then
         decided := signalbox.decide_lock(2, session, host, pid, null, ids[i], '', numbers[i], 0, 0, 0, claims);
-        told := told || decided.told;
-        worn := worn || decided.worn;
+        notices := notices || decided.notices;
+        to_move := to_move || decided.to_move;
       end if;
     elsif kind = 13 then
       insert into signalbox.watchers as w (name, session, until)
@@ -152,21 +152,21 @@ begin
     end loop;
   end if;
   if durable then
-    select told || coalesce(string_agg(format('["changed",%s,%s],', to_json(w.session), to_json(w.name)), ''), '')
-      into told
+    select notices || coalesce(string_agg(format('["changed",%s,%s],', to_json(w.session), to_json(w.name)), ''), '')
+      into notices
       from signalbox.watchers w
       where w.until > to_timestamp(now / 1000) and w.name in (
         select v.name from unnest(value_of, value_roles, value_names) v(place, role, name)
           where v.role in (3, 4) and done[v.place] like '["committed"%');
-  elsif told <> '' and not within then
-    perform signalbox.notify_others(told, session);
+  elsif notices <> '' and not within then
+    perform signalbox.notify_others(notices, session);
   end if;
   if fresh is not null then
-    -- A row without a value is deleted later.
+    -- Has the rows deleted later that got no value.
     update signalbox.keys k set due = now + 60000
       where k.name = any(fresh) and exists (select from signalbox.data d where d.id = k.id and d.value is null);
   end if;
-  if worn <> '{}' and not within then perform signalbox.move_rows(worn); end if;
+  if to_move <> '{}' and not within then perform signalbox.move_rows(to_move); end if;
   if made > 0 and not within then swept := signalbox.sweep(2 * made + 1, swept); end if;
-  return format('[[%s],[%s],[%s]]', array_to_string(done, ','), rtrim(told, ','), array_to_string(swept::bigint[], ','));
+  return format('[[%s],[%s],[%s]]', array_to_string(done, ','), rtrim(notices, ','), array_to_string(swept::bigint[], ','));
 end $$;

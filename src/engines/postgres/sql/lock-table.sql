@@ -1,30 +1,30 @@
--- The lock table: decides one operation on locks as LockTable of lock-table.ts does, which says what it promises. It
--- locks the rows that it needs, decides over variables, and writes what has changed.
+-- The lock table: decides one operation on locks as LockTable of lock-table.ts does, where its rules are described.
+-- Locks the rows that it needs, decides on variables, and writes the rows that have changed.
 --
--- Kinds are 1 enqueue, 2 release, 3 renew, 4 extendOrYield, 5 poll, 6 cancel, 7 downgrade, 8 expire, 9 forceRelease,
--- 10 revoke. `claims` are those of the request; operations about keys name them by claims. `following` is the id of
--- the request that comes next in an extendOrYield. `life` is how long a waiter blocks others without a sign of life, 0
--- for one that does not wait, and `hear` within how long it has to give one.
+-- Kinds are 1 enqueue, 2 release, 3 renew, 4 extendOrYield, 5 checkIn, 6 cancel, 7 downgrade, 8 sweepExpired, 9
+-- forceRelease, 10 revoke. `claims` are those of the request; operations on keys pass a claim for each key. `following`
+-- is the ID of the next request of an extendOrYield. `ttl` is how long a waiter blocks others without a heartbeat, 0
+-- for a request that does not wait, and `heartbeat` the maximum time until its next one.
 --
--- Fails with SB001 where it needs a row that another transaction has locked, and that has to be locked in the order of
--- names with all others. The detail has the names of all of them.
+-- Fails with SB001 if it needs further rows and another transaction has locked one. Then all rows have to be locked in
+-- the order of their names; the detail lists the names.
 create or replace function signalbox.decide_lock(
   kind int, session text, host text, pid int, label text, id text, following text, number bigint, lease float8,
-  life float8, hear float8, claims signalbox.claim[],
-  out answer text, out told text, out made int, out worn bigint[]
+  ttl float8, heartbeat float8, claims signalbox.claim[],
+  out answer text, out notices text, out made int, out to_move bigint[]
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   now float8;
-  -- The greatest number so far.
+  -- The greatest number granted so far.
   counter bigint;
-  -- The rows that are locked, by their place here. Whether one is bound to a transaction is found out when it matters.
+  -- The locked rows. `w_unbound` is null until it is needed: whether no transaction is bound to the row.
   w_name text[] := '{}'::text[];
   w_id bigint[] := '{}'::bigint[];
   w_version bigint[] := '{}'::bigint[];
   w_unbound boolean[];
   w_dirty boolean[];
-  -- What the queues of these rows have.
+  -- The entries of their queues.
   raw signalbox.request[] := '{}'::signalbox.request[];
   raw_row int[] := '{}'::int[];
   raw_from int[] := '{}'::int[];
@@ -37,8 +37,8 @@ declare
   q_number bigint[];
   q_gone boolean[];
   q_dirty boolean[];
-  -- The places of requests in queues: those of a row stand together in order of arrival, and the last of them is empty,
-  -- for a request that enters. Those of one request are linked.
+  -- The places of requests in queues. Those of a row are adjacent, in order of arrival, and the last one is empty, for
+  -- a new request. Those of a request are linked by `e_next`.
   w_from int[];
   w_to int[];
   q_first int[];
@@ -47,14 +47,14 @@ declare
   e_req int[];
   e_mode int[];
   e_permits int[];
-  e_most int[];
+  e_max int[];
   need text[] := '{}'::text[];
   missing text[];
-  -- The rows to serve, and those of the request.
+  -- The rows whose queues to serve, and those of the request.
   todo int[];
   mine int[];
-  -- What comes after the queues are served: 0 nothing, 1 an enqueue looks at its claim `at`, 2 it has its place, 3 a
-  -- yielded grant is followed by an enqueue, 4 a poll.
+  -- What follows after the queues are served: 0 nothing, 1 an enqueue checks its claim `at`, 2 the request has its
+  -- place, 3 an enqueue after a yielded grant, 4 a checkIn.
   stage int;
   at int;
   subject text := id;
@@ -79,12 +79,12 @@ declare
   awaited boolean;
   is_first boolean := true;
   place int;
-  look float8;
+  next_check float8;
   holder int;
   changes int;
 begin
   made := 0;
-  worn := '{}';
+  to_move := '{}';
   for i in 1 .. cardinality(claims) loop
     c := claims[i];
     if c.name <> all (need) then need := need || c.name; end if;
@@ -94,7 +94,7 @@ begin
   loop
     loop
       if not is_first then
-        -- Two transactions that lock further rows could wait for each other.
+        -- Another transaction may do the same, and waiting for each other would be a deadlock.
         perform from signalbox.numbers(need) k join signalbox.data d on d.id = k.id for no key update of d skip locked;
         get diagnostics place = row_count;
         if place < (select count(*) from signalbox.numbers(need)) then
@@ -130,12 +130,12 @@ begin
       end if;
       exit when need = '{}';
       if exists (select from signalbox.numbers(need)) then
-        -- One has moved to another number, or was made, while its name was looked up.
+        -- A row got another number, or was inserted, after its name was looked up.
         continue when w_name = '{}';
         raise exception 'further rows have to be locked' using errcode = 'SB001',
           detail = array_to_json(w_name || need)::text;
       end if;
-      -- Elsewhere a row that is not there is an empty queue.
+      -- For other operations, a missing row is an empty queue.
       exit when kind not in (1, 4);
       if signalbox.make_rows(need, signalbox.clock() + 60000) then made := made + cardinality(need); end if;
     end loop;
@@ -151,8 +151,8 @@ begin
     w_dirty := array_fill(false, array[cardinality(w_name)]);
     q := '{}'; q_id := '{}'; q_phase := '{}'; q_expires := '{}'; q_lease := '{}'; q_number := '{}';
     q_gone := '{}'; q_dirty := '{}'; q_first := '{}'; w_from := '{}'; w_to := '{}'; e_next := '{}';
-    e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_most := '{}';
-    need := '{}'; missing := '{}'; told := ''; answer := null; todo := '{}'; stage := 0; appended := null;
+    e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_max := '{}';
+    need := '{}'; missing := '{}'; notices := ''; answer := null; todo := '{}'; stage := 0; appended := null;
 
     for i in 1 .. cardinality(raw) loop
       one := raw[i];
@@ -184,11 +184,11 @@ begin
         end if;
         e_row := e_row || w; e_req := e_req || r; e_next := e_next || q_first[r];
         e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
-        e_most := e_most || coalesce(c.most, 0);
+        e_max := e_max || coalesce(c.max_permits, 0);
         q_first[r] := cardinality(e_req);
       end loop;
       e_row := e_row || w; e_req := e_req || 0; e_next := e_next || 0;
-      e_mode := e_mode || 1; e_permits := e_permits || 0; e_most := e_most || 0;
+      e_mode := e_mode || 1; e_permits := e_permits || 0; e_max := e_max || 0;
       w_to := w_to || cardinality(e_req);
     end loop;
 
@@ -257,12 +257,12 @@ begin
         elsif q_phase[r] = 2 and now >= q_expires[r] then
           -- Its holder counts it as lost by now, so a late renewal must not revive it.
           answer := '"gone"';
-          told := format('["lost",%s,%s,%s],', to_json(q[r].session), to_json(q_id[r]), to_json(q[r].first));
+          notices := format('["lost",%s,%s,%s],', to_json(q[r].session), to_json(q_id[r]), to_json(q[r].first));
           q_gone[r] := true; todo := mine;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         else
           q_lease[r] := lease; q_dirty[r] := true;
-          q_expires[r] := now + case when q_phase[r] = 2 then lease else life end;
+          q_expires[r] := now + case when q_phase[r] = 2 then lease else ttl end;
           if q_phase[r] = 0 then todo := mine; end if;
           stage := 4;
         end if;
@@ -275,14 +275,14 @@ begin
       when kind = 8 then
         answer := 0; todo := mine;
       else
-        -- All are taken out before any waiter is served, else one of them could get another's keys.
+        -- Remove them all before any waiter is served, or one of them could be granted another's keys.
         answer := 0;
         for i in 1 .. cardinality(q_id) loop
           one := q[i];
           continue when case kind when 9 then q_phase[i] <> 2 or q_number[i] <> number else one.session <> id end;
           answer := answer::int + 1;
           q_gone[i] := true;
-          told := told || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+          notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
           if one.claims is null then
             w := array_position(w_name, one.first);
             todo := todo || w; w_dirty[w] := true;
@@ -299,7 +299,7 @@ begin
     end case;
 
     loop
-      -- Serve queues from their fronts: drop what has expired, and reserve the keys for all waiters that can run.
+      -- Serve queues from the front: drop expired requests, and reserve the keys for all waiters that can run.
       while todo <> '{}' loop
         w := todo[cardinality(todo)];
         over := null; first_mode := 0; permits := 0;
@@ -313,9 +313,9 @@ begin
           continue when q_phase[r] = 0 and now >= q_expires[r];
           -- A request that is blocked here blocks all behind it.
           exit when not (first_mode = 0 or (first_mode = 2 and e_mode[e] = 2)
-            or (first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_most[e]));
+            or (first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e]));
           if q_phase[r] = 0 then
-            -- It may run if nothing before it blocks any of its claims.
+            -- It can run if nothing ahead of it blocks any of its claims.
             runs := true;
             one := q[r];
             if one.claims is not null then
@@ -332,11 +332,11 @@ begin
                 inner_first := case when inner_first in (0, e_mode[g]) then e_mode[g] else 1 end;
                 if e_mode[g] = 3 then inner_permits := inner_permits + e_permits[g]; end if;
                 runs := inner_first <> 1 and inner_first = e_mode[f]
-                  and (inner_first = 2 or inner_permits + e_permits[f] <= e_most[f]);
+                  and (inner_first = 2 or inner_permits + e_permits[f] <= e_max[f]);
                 exit when not runs;
               end loop;
               if runs and w_unbound[e_row[f]] is null then
-                -- A fence has the row for key share, and keeps it until its transaction ends.
+                -- A fence locks the row for key share until its transaction ends.
                 w_unbound[e_row[f]] := (
                   select count(*) > 0 from (
                     select from signalbox.data d where d.id = w_id[e_row[f]] for update skip locked) d);
@@ -345,7 +345,7 @@ begin
               f := e_next[f];
             end loop;
             if runs then
-              -- Silent waiters that it goes past are dropped: one that came back would not see what was granted.
+              -- Drop the silent waiters ahead of it: one that came back would not see this grant.
               f := q_first[r];
               while over is null and f > 0 loop
                 for g in w_from[e_row[f]] .. f - 1 loop
@@ -360,7 +360,7 @@ begin
               exit when over is not null;
               q_phase[r] := 1; q_expires[r] := now + 1000; q_dirty[r] := true;
               if r is distinct from appended then
-                told := told || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+                notices := notices || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
               end if;
             end if;
           end if;
@@ -372,7 +372,7 @@ begin
         else
           q_gone[over] := true;
           one := q[over];
-          told := told || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
+          notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
           if one.claims is null then
             w_dirty[w] := true;
           else
@@ -395,8 +395,8 @@ begin
         c := claims[at];
         if c.mode = 3 then
           for e in w_from[mine[at]] .. w_to[mine[at]] - 1 loop
-            if e_mode[e] = 3 and e_most[e] <> c.most and not q_gone[e_req[e]] then
-              answer := format('["mismatch",%s,%s]', at, e_most[e]);
+            if e_mode[e] = 3 and e_max[e] <> c.max_permits and not q_gone[e_req[e]] then
+              answer := format('["mismatch",%s,%s]', at, e_max[e]);
               stage := 0;
               exit;
             end if;
@@ -406,20 +406,20 @@ begin
         if at < cardinality(claims) then
           at := at + 1; todo := mine[at:at];
         else
-          -- It enters all its queues, and may run if it is served.
+          -- Add the request to all its queues. It can run if it is served there.
           one := row(subject, c.name, session, host, pid, label, 0, 0, lease, 0, now, null)::signalbox.request;
           one.first := w_name[mine[1]];
           if cardinality(claims) > 1 or c.mode <> 1 or c.key is not null then one.claims := claims; end if;
           appended := cardinality(q_id) + 1;
           q := q || one; q_id := q_id || subject; q_phase := q_phase || 0;
-          -- One that does not wait is looked at once.
-          q_expires := q_expires || now + greatest(life, 1); q_lease := q_lease || lease; q_number := q_number || 0::bigint;
+          -- A request that does not wait is checked once.
+          q_expires := q_expires || now + greatest(ttl, 1); q_lease := q_lease || lease; q_number := q_number || 0::bigint;
           q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
           for i in 1 .. cardinality(claims) loop
             c := claims[i];
             f := w_to[mine[i]];
             e_req[f] := appended; e_mode[f] := c.mode; e_permits[f] := coalesce(c.permits, 0);
-            e_most[f] := coalesce(c.most, 0); e_next[f] := q_first[appended]; q_first[appended] := f;
+            e_max[f] := coalesce(c.max_permits, 0); e_next[f] := q_first[appended]; q_first[appended] := f;
           end loop;
           todo := mine; stage := 2;
         end if;
@@ -443,7 +443,7 @@ begin
           q_phase[r] := 2; q_expires[r] := now + lease; q_number[r] := counter; q_dirty[r] := true;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         elsif r = appended then
-          if life = 0 then
+          if ttl = 0 then
             q_gone[r] := true; answer := '"busy"'; exit;
           end if;
           q_dirty[r] := true;
@@ -453,8 +453,8 @@ begin
           answer := q_number[r];
           exit;
         end if;
-        -- Where it stands, and when it is worth while to look again.
-        look := 'infinity'; holder := null; place := 0;
+        -- Its place, and when to check again.
+        next_check := 'infinity'; holder := null; place := 0;
         foreach w in array mine loop
           over := 0; awaited := false;
           for g in w_from[w] .. w_to[w] loop
@@ -464,20 +464,20 @@ begin
             if w = mine[1] then place := place + 1; end if;
             if q_phase[s] = 2 and holder is null then holder := s; end if;
             continue when q_phase[s] = 0 and now >= q_expires[s];
-            -- Several requests may hold the key, and the end of any of them may make room.
+            -- Any number of requests may hold the key, and the end of any of them may make room.
             awaited := awaited or (over > 0 and q_phase[s] = 0);
             over := over + 1;
-            if not awaited then look := least(look, q_expires[s] - now); end if;
+            if not awaited then next_check := least(next_check, q_expires[s] - now); end if;
           end loop;
         end loop;
-        look := case when q_phase[r] = 1 then 0 else least(look + place * 50, hear) end;
-        -- A waiter looks often for the end of a transaction that an earlier grant is bound to.
+        next_check := case when q_phase[r] = 1 then 0 else least(next_check + place * 50, heartbeat) end;
+        -- Check often while a transaction is bound to an earlier grant: nothing notifies of its end.
         over := 0;
         foreach w in array mine loop over := over + 1; row_ids[over] := w_id[w]; end loop;
         if (select count(*) from (
           select from signalbox.data d where d.id = any(row_ids[1:over]) for update skip locked) d) < over
-        then look := 50; end if;
-        answer := format('["queued",%s,%s', place, greatest(look, 0)::bigint);
+        then next_check := 50; end if;
+        answer := format('["queued",%s,%s', place, greatest(next_check, 0)::bigint);
         if holder is not null then
           one := q[holder];
           answer := answer || format(',%s,%s,%s,%s,%s', to_json(one.session), to_json(one.host), one.pid,
@@ -512,6 +512,6 @@ begin
     end loop;
     update signalbox.data d set queue = queue, version = greatest(d.version, counter), changes = d.changes + 1
       where d.id = w_id[w] returning d.changes into changes;
-    if changes >= 200 then worn := worn || w_id[w]; end if;
+    if changes >= 200 then to_move := to_move || w_id[w]; end if;
   end loop;
 end $$;

@@ -1,16 +1,16 @@
--- What comes up most of many operations, as one statement for all of them. Nothing is done of an operation unless
--- everything is as it must be. Operations that are done by one of these statements share no row, see `decide`.
+-- The most frequent operations of a call, with one statement for all of one step. It changes nothing of an operation
+-- unless all its preconditions hold. The operations of one statement share no row, see `decide`.
 --
--- `done` has the answers by the places of operations. `has_locked` is true if rows are locked by now. A transaction has
--- locked a row only if the xmax of the row is not 0, which it stays after that: then the row has to be locked to find out.
+-- `done` has the replies by the places of operations. `has_locked` is whether this call has locked rows by now. If the
+-- xmax of a row is 0, no transaction has locked it; otherwise one may have, and only locking the row shows it.
 
--- Releases, and commits that release: kinds 2 and 12 with the step 1. The answer to a commit has the versions of what it
--- has written. `missing` has the names of values that have no row.
+-- Executes releases, and commits that release: kinds 2 and 12 with the step 1. The reply to a commit has the versions
+-- that it has written. `missing` has the names of values without a row.
 create or replace function signalbox.finish_many(
   kinds int[], ids text[], numbers bigint[], leases float8[], steps int[], claim_of int[], claim_names text[],
   value_of int[], value_roles int[], value_names text[], value_versions bigint[], contents text[],
   mark_of int[], marks uuid[], now float8,
-  inout done text[], out worn bigint[], out made int, out missing text[], out has_locked boolean
+  inout done text[], out to_move bigint[], out made int, out missing text[], out has_locked boolean
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -65,7 +65,7 @@ begin
       array(select w.id from w where w.changes >= 200),
       array(select y.missing from y where y.missing is not null),
       exists (select from w) or exists (select from y where y.is_locked)
-    into done, is_partial, worn, missing, has_locked;
+    into done, is_partial, to_move, missing, has_locked;
   if is_partial then
     raise exception 'another transaction changes a row at this time' using errcode = 'serialization_failure';
   end if;
@@ -78,11 +78,11 @@ begin
   end if;
 end $$;
 
--- Enqueues of what is free, polls of what is reserved, and renewals: kinds 1, 5 and 3 with the step 2.
+-- Executes enqueues on free keys, checkIns on reserved ones, and renewals: kinds 1, 5 and 3 with the step 2.
 create or replace function signalbox.grant_many(
   session text, host text, pid int, label text, kinds int[], names text[], ids text[], numbers bigint[],
   leases float8[], labels text[], steps int[], claim_of int[], claim_names text[], now float8,
-  inout done text[], out worn bigint[], out has_locked boolean
+  inout done text[], out to_move bigint[], out has_locked boolean
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -145,14 +145,14 @@ begin
         ) e group by e.place order by e.place),
       coalesce((select bool_or(a.is_partial) from a), false), array(select w.id from w where w.changes >= 200),
       exists (select from w) or exists (select from y where y.is_locked)
-    into done, is_partial, worn, has_locked;
+    into done, is_partial, to_move, has_locked;
   if is_partial then
     raise exception 'another transaction changes a row at this time' using errcode = 'serialization_failure';
   end if;
 end $$;
 
--- Reads values, and looks for ids: '[[value, version], ...], [found, ...]' by the places of operations, each in the order
--- asked for. An operation reads with the roles and marks that have its place.
+-- Reads values and looks for IDs: '[[value, version], ...], [found, ...]' by the places of operations, in the order of
+-- the arguments. An operation reads what has the role 1 and its place, and the marks with its place.
 create or replace function signalbox.read_many(
   many int, value_of int[], value_roles int[], value_names text[], mark_of int[], marks uuid[]
 ) returns text[]

@@ -1,7 +1,7 @@
--- What a box asks for in other ways.
+-- Functions that a box calls besides `decide`.
 
--- Which of the waiting requests have to be polled now: those that are reserved, or gone. Writes nothing.
-create or replace function signalbox.look(names text[], ids text[]) returns text
+-- Returns those of the waiting requests that must check in now: they are reserved, or gone. Writes nothing.
+create or replace function signalbox.reserved_or_gone(names text[], ids text[]) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return (
@@ -13,7 +13,7 @@ begin
   );
 end $$;
 
--- The holders and waiters of keys whose names begin so, as JSON. Skips what is damaged.
+-- Returns the holders and waiters of keys whose names begin with a prefix, as JSON. Skips damaged entries.
 create or replace function signalbox.inspect(prefix text, exact boolean) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -21,14 +21,14 @@ declare
 begin
   return (
     select coalesce(json_agg(json_build_array(
-        d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1), c.permits, c.most, r.phase, r.number,
+        d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1), c.permits, c.max_permits, r.phase, r.number,
         greatest(now - r.since, 0)::bigint, ceil(r.expires - now)::bigint
       ) order by d.name, q.place), '[]')::text
       from signalbox.keys k
         join signalbox.data d on d.id = k.id
         cross join lateral unnest(d.queue) with ordinality
           q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
-        -- A request is in the row of its first key, and the rows of its others name that.
+        -- The row of a request's first key has the request, and the rows of its other keys refer to it.
         cross join lateral (
           select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.number, q.since, q.claims
             where q.session is not null
@@ -44,7 +44,7 @@ begin
   );
 end $$;
 
--- The rows with requests of a session.
+-- Returns the names of the rows that have requests of a session.
 create or replace function signalbox.rows_of(wanted text) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -54,8 +54,8 @@ begin
   );
 end $$;
 
--- Binds a grant to the transaction that calls this: these rows are granted to no other request until the transaction
--- ends. False if it is not held. `home` is the row of its first key, which has the request.
+-- Binds a grant to the caller's transaction: these rows are granted to no other request until it ends. Returns false if
+-- the grant is not held. `home` is the row of its first key, which has the request.
 create or replace function signalbox.fence(wanted text[], home text, request text, number bigint) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
@@ -66,7 +66,7 @@ begin
     select array_agg(d.name) into bound
       from signalbox.numbers(wanted) k,
         lateral (select s.name from signalbox.data s where s.id = k.id for key share) d;
-    -- A row that has moved to another number meanwhile is not bound. One that is bound does not move.
+    -- A row that got another number in the meantime is not bound. A bound row keeps its number.
     exit when wanted <@ bound;
     if attempt = 50 then return false; end if;
   end loop;
@@ -77,28 +77,29 @@ begin
         and q.expires > signalbox.clock());
 end $$;
 
--- Before a transaction of the caller's writes values: makes the rows that are missing, which would keep all others
--- waiting that look for them, and moves rows that were changed often, which that transaction does not.
+-- Prepares for a transaction of the caller's that writes values. Inserts the missing rows, which would otherwise make
+-- every other box that looks for them wait. Moves rows that have changed often, which that transaction does not.
 create or replace function signalbox.prepare_values(wanted text[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  worn bigint[];
+  to_move bigint[];
 begin
   perform signalbox.make_rows(wanted, signalbox.clock() + 60000);
-  worn := array(
+  to_move := array(
     select d.id from signalbox.numbers(wanted) k join signalbox.data d on d.id = k.id where d.changes >= 200);
-  if worn <> '{}' then perform signalbox.move_rows(worn); end if;
+  if to_move <> '{}' then perform signalbox.move_rows(to_move); end if;
 end $$;
 
--- Notifies the boxes that listen to these channels. A transaction of its own: those that notify commit one by one.
-create or replace function signalbox.tell(channels text[], payloads text[]) returns void
+-- Notifies the boxes that listen on these channels, in a transaction of its own: the server commits transactions that
+-- notify one at a time.
+create or replace function signalbox.send_notices(channels text[], payloads text[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
   perform pg_notify(t.channel, t.payload) from unnest(channels, payloads) t(channel, payload);
 end $$;
 
--- Reads the state of a limiter, and locks it until the end of the transaction.
+-- Returns the state of a limiter, and locks it until the transaction ends.
 create or replace function signalbox.lock_limiter(wanted text) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -107,7 +108,7 @@ declare
 begin
   perform set_config('lock_timeout', '2000', true);
   perform set_config('synchronous_commit', 'off', true);
-  -- A process that stands still must not keep the row locked.
+  -- A process that is stopped must not keep the row locked.
   perform set_config('idle_in_transaction_session_timeout', '2000', true);
   select d.version, d.value into version, content from signalbox.data d
     where d.id = (select k.id from signalbox.keys k where k.name = wanted order by k.id desc limit 1)
@@ -115,9 +116,10 @@ begin
   return json_build_array(floor(signalbox.clock())::bigint, case when content is null then 0 else version end, content);
 end $$;
 
--- Writes the states of limiters that were decided at a time of this server's clock, each if its version is as expected: 0
--- for one that is not there. Answers with the version of each, and with what there is where that is another. Writes
--- nothing where that time is ahead of the clock, or further behind than the slack. Names are in one order for all.
+-- Writes the states of limiters that were decided for a time of this server's clock, each only if its version is the
+-- expected one; 0 stands for a missing limiter. Returns the version of each, and the current state if the version
+-- differs. Writes nothing if that time is in the future, or further in the past than the slack. All callers pass the
+-- names in the same order.
 create or replace function signalbox.keep_limiters(
   wanted text[], expected bigint[], decided float8, slack float8, contents text[], swept float8[]
 ) returns text
@@ -140,7 +142,7 @@ begin
   end if;
   for i in 1 .. cardinality(wanted) loop
     if expected[i] = 0 and signalbox.make_rows(wanted[i:i], now + 60000) then made := made + 1; end if;
-    -- A row without content was made, and is not there for those who look.
+    -- A row without content counts as missing: it was only inserted.
     update signalbox.data d set
         version = greatest(d.version + 1, floor(now * 1000)::bigint), value = contents[i], changes = d.changes + 1
       where d.id = (select k.id from signalbox.keys k where k.name = wanted[i] order by k.id desc limit 1)
@@ -161,7 +163,7 @@ begin
   return json_build_array('done', floor(now)::bigint, array_to_json(answers), array_to_json(swept::bigint[]));
 end $$;
 
--- The time, and the states of all limiters.
+-- Returns the time, and the states of all limiters.
 create or replace function signalbox.limiters() returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

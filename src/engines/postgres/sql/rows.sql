@@ -1,16 +1,16 @@
--- The time that decides: milliseconds since 1970.
+-- Returns the time by which everything is decided, in milliseconds since 1970.
 create or replace function signalbox.clock() returns float8 language sql volatile as
   $$ select pg_catalog.date_part('epoch'::pg_catalog.text, pg_catalog.clock_timestamp())
        operator(pg_catalog.*) 1000::pg_catalog.float8 $$;
 
--- The number of a new row. After a crash a sequence gives numbers again, so the clock is the greater part of it.
+-- Returns the number of a new row. A sequence can repeat numbers after a crash, so the clock is the high part.
 create or replace function signalbox.new_id() returns bigint language sql volatile as
   $$ select (pg_catalog.floor(signalbox.clock())::pg_catalog.int8 operator(pg_catalog.*) 1024::pg_catalog.int8)
        operator(pg_catalog.+)
        (pg_catalog.nextval('signalbox.ids'::pg_catalog.regclass) operator(pg_catalog.%) 1024::pg_catalog.int8) $$;
 
--- The numbers of the rows of these names, in the order in which rows are locked. A name has many entries in the index
--- while a transaction elsewhere keeps old ones: the newest comes first, and the others are not looked at.
+-- Returns the numbers of the rows of these names, in the order in which rows are locked. While a transaction elsewhere
+-- keeps dead entries, a name has many in the index: the newest comes first, and the others are not read.
 create or replace function signalbox.numbers(wanted text[]) returns table (name text, id bigint) language sql stable as
   $$ select w.name, k.id
        from (select distinct u.name collate pg_catalog."C" as name from pg_catalog.unnest(wanted) u(name)) w,
@@ -18,7 +18,7 @@ create or replace function signalbox.numbers(wanted text[]) returns table (name 
            select k.id from signalbox.keys k where k.name operator(pg_catalog.=) w.name order by k.id desc limit 1) k
        order by w.name $$;
 
--- Makes the rows of these names that are missing. True if all of them were made by this call.
+-- Inserts the rows of these names that are missing. Returns whether this call inserted all of them.
 create or replace function signalbox.make_rows(wanted text[], first_due float8) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,15 +36,15 @@ begin
   return made = cardinality(wanted);
 end $$;
 
--- Gives rows that were changed often new numbers: while a transaction elsewhere is open, the server keeps all old
--- versions of a row, and walks through those with the same number to find the newest. Leaves rows that are bound to a
+-- Gives rows that have changed often new numbers. While a transaction elsewhere is open, the server keeps all old
+-- versions of a row, and walks through those with the same number to find the newest. Skips rows that are bound to a
 -- transaction.
-create or replace function signalbox.move_rows(worn bigint[]) returns void
+create or replace function signalbox.move_rows(to_move bigint[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   with free as materialized (
     select d.id, d.name, d.version, d.queue, d.value, signalbox.new_id() as new_id
-      from signalbox.data d where d.id = any(worn) for update skip locked
+      from signalbox.data d where d.id = any(to_move) for update skip locked
   ), made as (
     insert into signalbox.data (id, name, version, queue, value)
       select f.new_id, f.name, f.version, f.queue, f.value from free f
@@ -54,11 +54,11 @@ begin
   delete from signalbox.data d using free f where d.id = f.id;
 end $$;
 
--- Deletes what has no effect any more: a few rows that were free for a minute, ids and watchers. Whatever makes rows or
--- records ids calls this, and it deletes more than these add. A key that is used again gets a token from the clock.
--- `since` has the times up to which the caller has deleted before: the dead entries of indexes end there. Others may have
--- the same time.
-create or replace function signalbox.sweep(most int, since float8[]) returns float8[]
+-- Deletes what no longer has an effect: rows that were free for a minute, expired IDs and watchers. Every function that
+-- inserts rows or records IDs calls this, and it deletes more than they insert. A key that is used again gets a token
+-- from the clock. `since` has the times up to which the caller has deleted before, so that the query skips the dead
+-- index entries of these. Other rows can have the same time. Returns the new times.
+create or replace function signalbox.sweep(max_rows int, since float8[]) returns float8[]
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   now float8 := signalbox.clock();
@@ -66,17 +66,17 @@ declare
   reached float8[];
   last float8;
 begin
-  -- Now and then it starts from the beginning, for what was committed late, or locked.
+  -- Occasionally starts from the beginning, for rows that were committed late, or were locked.
   if random() < 0.01 then since := '{0,0}'; end if;
   reached := since;
   for old in
     select k.name, k.id, k.due from signalbox.keys k where k.due >= since[1] and k.due <= now
-      order by k.due limit most for update skip locked
+      order by k.due limit max_rows for update skip locked
   loop
     delete from signalbox.data d where d.id = (
       select s.id from signalbox.data s
         where s.id = old.id and s.queue is null and s.version < (now - 60000) * 1000
-          -- A limiter begins with the time up to which it has an effect.
+          -- The content of a limiter begins with the time until which it has an effect.
           and case when s.value ~ '^[0-9]+([.][0-9]+)? ' then split_part(s.value, ' ', 1)::float8 < now else s.value is null end
         for update skip locked
     );
@@ -94,7 +94,7 @@ begin
   with old as (
     select r.mark from signalbox.recorded r
       where r.until >= to_timestamp(since[2] / 1000) and r.until <= to_timestamp(now / 1000)
-      order by r.until limit most for update skip locked
+      order by r.until limit max_rows for update skip locked
   ), gone as (
     delete from signalbox.recorded r using old o where r.mark = o.mark returning r.until
   )
@@ -102,7 +102,7 @@ begin
   reached[2] := coalesce(last, since[2]);
   with old as (
     select w.name, w.session from signalbox.watchers w where w.until <= to_timestamp(now / 1000)
-      order by w.until limit most for update skip locked
+      order by w.until limit max_rows for update skip locked
   )
   delete from signalbox.watchers w using old o where w.name = o.name and w.session = o.session;
   return reached;

@@ -1,23 +1,24 @@
--- Operations on one exclusive claim. What comes up most is one statement, and changes nothing unless everything is as it
--- must be. `decide_one` begins with those that need no other request: a free key, and a release that no other request waits for.
--- `decide_simple` has the others: a place in the queue, a renewal, a hand-over between two exclusive requests.
+-- Operations on one exclusive claim. The frequent cases are one statement, which changes nothing unless all its
+-- preconditions hold. `decide_one` begins with those that involve no other request: acquiring a free key, and a release
+-- without waiters. `decide_simple` has the others: queueing, renewal, and a hand-over between two exclusive requests.
 
--- Notifies other sessions: of what is told, and of which of their requests. Transactions that notify commit one by one,
--- so none does that waits for the disk.
-create or replace function signalbox.notify_others(told text, session text) returns void
+-- Sends notices to other sessions. The server commits transactions that notify one at a time, so none that waits for
+-- the disk calls this.
+create or replace function signalbox.notify_others(notices text, session text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if pg_notification_queue_usage() >= 0.9 then return; end if;
   perform pg_notify('signalbox ' || (e.value ->> 1), (e.value ->> 0) || ' ' || (e.value ->> 2))
-    from json_array_elements(('[' || rtrim(told, ',') || ']')::json) e where e.value ->> 1 <> session;
+    from json_array_elements(('[' || rtrim(notices, ',') || ']')::json) e where e.value ->> 1 <> session;
 end $$;
 
--- Decides one such operation; the answer is null where the lock table has to. Kinds and parameters are those of
--- decide_lock. A row is bound to a transaction only if another one has locked it. `worn` is a row to move.
+-- Decides one such operation. The answer is null if decide_lock has to decide it. Kinds and parameters are those of
+-- decide_lock. A row is bound to a transaction only if another transaction has locked it. `to_move` is a row that
+-- should get a new number.
 create or replace function signalbox.decide_simple(
   kind int, session text, host text, pid int, label text, name text, id text, following text, number bigint,
-  lease float8, life float8, hear float8, now float8,
-  out answer text, out told text, out worn bigint
+  lease float8, ttl float8, heartbeat float8, now float8,
+  out answer text, out notices text, out to_move bigint
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -27,19 +28,19 @@ declare
 begin
   case kind
     when 1 then
-      if life > 0 then
-        -- Its holder lives, and so does the next.
+      if ttl > 0 then
+        -- Neither the holder nor the first waiter has expired.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
             queue = d.queue || row(
-              id, null, session, host, pid, label, 0, now + life,
+              id, null, session, host, pid, label, 0, now + ttl,
               lease, 0, now, null)::signalbox.request
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
             and coalesce((d.queue[2]).expires > now, true) and d.xmax = 0
             and not exists (select from unnest(d.queue) q where q.id = id)
           returning d.changes, d.id, format('["queued",%s,%s,%s,%s,%s,%s,%s]', cardinality(d.queue) - 1,
-            least((d.queue[1]).expires - now + (cardinality(d.queue) - 1) * 50, hear)::bigint,
+            least((d.queue[1]).expires - now + (cardinality(d.queue) - 1) * 50, heartbeat)::bigint,
             to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
             coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint)
           into changes, row_id, answer;
@@ -51,7 +52,7 @@ begin
             and not exists (select from unnest(d.queue) q where q.id = id);
       end if;
     when 2 then
-      -- It holds the key, and the next one lives.
+      -- It holds the key, and the first waiter has not expired.
       update signalbox.data d set
           version = greatest(d.version, micros), changes = d.changes + 1,
           queue = row(
@@ -65,7 +66,7 @@ begin
           and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2)
         returning d.changes, d.id, '1', format('["wake",%s,%s,%s],',
           to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
-        into changes, row_id, answer, told;
+        into changes, row_id, answer, notices;
     when 3 then
       update signalbox.data d set
           version = greatest(d.version, micros), changes = d.changes + 1,
@@ -84,7 +85,7 @@ begin
           and (d.queue[1]).id = id and (d.queue[1]).phase = 1 and d.xmax = 0
         returning d.version::text, d.changes, d.id into answer, changes, row_id;
     when 4 then
-      -- It holds the key, and no other waits.
+      -- It holds the key, and no other request waits.
       update signalbox.data d set
           version = greatest(d.version, micros) + 1, changes = d.changes + 1,
           queue[1].expires = now + lease, queue[1].lease = lease,
@@ -94,14 +95,14 @@ begin
           and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
         returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
       if answer is null then
-        -- The next one lives: the key is reserved for it, and the following request enters the queue.
+        -- The first waiter has not expired: the key is reserved for it, and the following request is queued.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
             queue = row(
                 (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
                 1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
               || d.queue[3:] || row(
-                following, null, session, host, pid, label, 0, now + life,
+                following, null, session, host, pid, label, 0, now + ttl,
                 lease, 0, now, null)::signalbox.request
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).id = id and (d.queue[1]).number = number
@@ -111,20 +112,20 @@ begin
             and not exists (select from unnest(d.queue) q where q.id = following)
           returning d.changes, d.id,
             format('["queued",%s,%s]', cardinality(d.queue) - 1,
-              least(1000 + (cardinality(d.queue) - 1) * 50, hear)::bigint),
+              least(1000 + (cardinality(d.queue) - 1) * 50, heartbeat)::bigint),
             format('["wake",%s,%s,%s],',
               to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
-          into changes, row_id, answer, told;
+          into changes, row_id, answer, notices;
       end if;
   end case;
-  if changes >= 200 then worn := row_id; end if;
+  if changes >= 200 then to_move := row_id; end if;
 end $$;
 
--- Carries out one such operation in a call of its own, as `decide` does. Where it is not simple, `decide` does it.
--- PL/pgSQL prepares each expression anew in each transaction, so this has few.
+-- Executes one such operation like `decide`, and leaves it to `decide` if it is not simple. PL/pgSQL prepares each
+-- expression anew in each transaction, so this has few.
 create or replace function signalbox.decide_one(
-  session text, host text, pid int, label text, patience int, kind int, name text, id text, following text,
-  number bigint, lease float8, life float8, hear float8, its_label text, swept float8[]
+  session text, host text, pid int, label text, row_timeout int, kind int, name text, id text, following text,
+  number bigint, lease float8, ttl float8, heartbeat float8, its_label text, swept float8[]
 ) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off
@@ -132,10 +133,10 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_variable
 declare
-  answer text := set_config('lock_timeout', patience::text, true) || set_config('synchronous_commit', 'off', true);
+  answer text := set_config('lock_timeout', row_timeout::text, true) || set_config('synchronous_commit', 'off', true);
   now float8 := signalbox.clock();
-  told text;
-  worn bigint;
+  notices text;
+  to_move bigint;
   decided record;
 begin
   if kind = 1 then
@@ -147,30 +148,30 @@ begin
           lease, greatest(d.version, floor(now * 1000)::bigint) + 1, now, null)::signalbox.request]
       where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
         and d.queue is null and d.xmax = 0
-      returning d.version::text, case when d.changes >= 200 then d.id end into answer, worn;
+      returning d.version::text, case when d.changes >= 200 then d.id end into answer, to_move;
   elsif kind = 2 then
-    -- It holds the key, and no other waits.
+    -- It holds the key, and no other request waits.
     update signalbox.data d set
         version = greatest(d.version, floor(now * 1000)::bigint), changes = d.changes + 1, queue = null
       where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
         and (d.queue[1]).id = id and (d.queue[1]).number = number
         and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and cardinality(d.queue) = 1
-      returning '1', case when d.changes >= 200 then d.id end into answer, worn;
+      returning '1', case when d.changes >= 200 then d.id end into answer, to_move;
   else
     answer := null;
   end if;
-  if answer is not null and worn is null then return '[[' || answer || '],[],null]'; end if;
+  if answer is not null and to_move is null then return '[[' || answer || '],[],null]'; end if;
   if answer is null then
     decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')),
-      name, id, following, number, lease, life, hear, now);
+      name, id, following, number, lease, ttl, heartbeat, now);
     if decided.answer is null then
-      return signalbox.decide(session, host, pid, label, false, false, patience, false, '{}', array[kind], array[name],
-        array[id], array[following], array[number], array[lease], array[life], array[hear], array[its_label], array[0],
+      return signalbox.decide(session, host, pid, label, false, false, row_timeout, false, '{}', array[kind], array[name],
+        array[id], array[following], array[number], array[lease], array[ttl], array[heartbeat], array[its_label], array[0],
         array[1], array[name], array[1], array[0], array[0], array[''], '{}', '{}', '{}', '{}', '{}', '{}', '{}', swept);
     end if;
-    if decided.told is not null then perform signalbox.notify_others(decided.told, session); end if;
-    answer := decided.answer; told := decided.told; worn := decided.worn;
+    if decided.notices is not null then perform signalbox.notify_others(decided.notices, session); end if;
+    answer := decided.answer; notices := decided.notices; to_move := decided.to_move;
   end if;
-  if worn is not null then perform signalbox.move_rows(array[worn]); end if;
-  return format('[[%s],[%s],null]', answer, rtrim(told, ','));
+  if to_move is not null then perform signalbox.move_rows(array[to_move]); end if;
+  return format('[[%s],[%s],null]', answer, rtrim(notices, ','));
 end $$;

@@ -1,17 +1,18 @@
--- The schema of Signalbox, by itself called signalbox. Each statement is harmless where its result is there already.
+-- The types and tables of Signalbox, in a schema that is called signalbox by default. Each statement can be run again.
 --
--- Everything is a row of one table: the queue of a lock, a value, the state of a limiter. `keys` is the directory, so
--- that the row that changes often is found by a number, and no index changes with it.
+-- The queue of a lock, a value, and the state of a limiter are each a row of `data`. `keys` maps a name to the number
+-- of its row, so a row that changes often changes no index.
 create schema if not exists signalbox;
 
 do $$
 begin
   if pg_catalog.to_regtype('signalbox.claim') is null then
-    -- A claim on one lock. Modes are 1 exclusive, 2 shared, 3 permits. `key` is there where the name is only a hash.
-    create type signalbox.claim as (name text, mode int, permits int, most int, key text);
-    -- A request in the queue of a lock. Phases are 0 waiting, 1 reserved, 2 held; times are milliseconds. The row of
-    -- its first key has all of it, and the rows of its other keys only `id` and `first`. Without claims, it claims the
-    -- key of its row exclusively.
+    -- A claim on one lock. Modes are 1 exclusive, 2 shared, 3 permits. `key` is set only if `name` contains a hash of
+    -- it.
+    create type signalbox.claim as (name text, mode int, permits int, max_permits int, key text);
+    -- A request in the queue of a lock. Phases are 0 waiting, 1 reserved, 2 held; times are in milliseconds. The row of
+    -- its first key has all fields, the rows of its other keys only `id` and `first`. A request without claims claims
+    -- the key of its row exclusively.
     create type signalbox.request as (
       id text, first text, session text, host text, pid int, label text, phase int, expires float8, lease float8,
       number bigint, since float8, claims signalbox.claim[]
@@ -24,27 +25,27 @@ create sequence if not exists signalbox.ids;
 create table if not exists signalbox.keys (
   name text collate "C" not null,
   id bigint not null,
-  -- When it is looked at next whether the row can be deleted: milliseconds; null for values, which stay.
+  -- When to check next whether the row can be deleted, in milliseconds; null for values, which are kept.
   due float8,
-  -- The newest number of a name is found without the older ones.
+  -- Ordered by number: a lookup reads the newest one of a name, and skips the dead entries of older ones.
   primary key (name, id)
 );
--- Each name is there once. No query looks in this index: it has a name's older numbers as well, in no order.
+-- Names are unique. No query reads this index, because it also has dead entries of older numbers, unordered.
 create unique index if not exists keys_name on signalbox.keys ((name || ''));
 create index if not exists keys_due on signalbox.keys (due) where due is not null;
 
--- Room in each page lets a row be updated in place, without a new entry in an index.
+-- Free space in each page lets the server update a row in place, without a new index entry.
 create table if not exists signalbox.data (
   id bigint primary key,
   name text collate "C" not null,
-  -- The greatest number that was given for the key so far, or the version of the value.
+  -- The greatest number granted for the key so far, or the version of the value.
   version bigint not null,
   changes int not null default 0,
   queue signalbox.request[],
   value text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000);
 
--- Ids of changes that were made, hashed.
+-- The IDs that commits have recorded, hashed.
 create table if not exists signalbox.recorded (
   mark uuid primary key,
   until timestamptz not null

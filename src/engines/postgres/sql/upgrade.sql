@@ -1,5 +1,5 @@
--- Takes on what the first version of the schema has: values and recorded ids. Its functions and tables go, so that a box
--- that is still open fails, and shares nothing with the newer ones.
+-- Takes over the values and recorded IDs of the first version of the schema. Drops its tables and functions, so that an
+-- open box of that version fails, and shares nothing with newer ones.
 do $$
 begin
   if to_regclass('signalbox.state') is null then return; end if;
@@ -31,6 +31,7 @@ begin
   drop function signalbox.change(
     float8, float8, boolean, boolean, bigint[], bigint[], text[], bigint, bigint[], uuid[], uuid[], float8[], boolean[]);
   drop function signalbox.move(bigint[]);
+  drop function signalbox.tell(text[], text[]);
   drop function signalbox.lock(bigint[], bigint[]);
   drop function signalbox.stale(bigint[], bigint[]);
   drop function signalbox.sweep(text, int, float8);

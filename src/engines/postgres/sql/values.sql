@@ -1,11 +1,11 @@
 -- Commits values as decideCommit of commit.ts does: checks everything, then writes everything or nothing. The caller
--- releases the guard. Values are those with this place; `versions` has -1 where any is right. The answer is
--- '["held", name]' where a transaction elsewhere holds a value, and nothing is done; with `waits`, the values are waited
--- for, before any lock.
+-- releases the guard. Uses the values with this place; `versions` has -1 for any version. If another transaction has
+-- locked a value, changes nothing and answers '["held", name]'; with `waits`, waits for the values before it locks the
+-- guard.
 create or replace function signalbox.commit_values(
   guard text, request text, number bigint, place int, value_of int[], value_roles int[], value_names text[],
   value_versions bigint[], contents text[], marks uuid[], retention float8, waits boolean, now float8,
-  out answer text, out made int, out worn bigint[]
+  out answer text, out made int, out to_move bigint[]
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -26,7 +26,7 @@ declare
   expected int := 0;
 begin
   made := 0;
-  worn := '{}';
+  to_move := '{}';
   select coalesce(array_agg(v.role order by v.at), '{}'), coalesce(array_agg(v.name order by v.at), '{}'),
       array_agg(v.version order by v.at)
     into roles, wanted, versions
@@ -68,7 +68,7 @@ begin
     continue when versions[i] < 0;
     expected := expected + 1;
     at := array_position(known, wanted[i]);
-    -- A row can be made before its value is.
+    -- A row can be inserted before its value is written.
     if (case when known_values[at] is null then 0 else known_versions[at] end) <> versions[i] then
       answer := format('["conflict",%s,[%s,%s]]', expected, coalesce(to_json(known_values[at])::text, 'null'),
         case when known_values[at] is null then 0 else known_versions[at] end);
@@ -82,7 +82,7 @@ begin
   if absent is not null then
     absent := array(select n from unnest(written) n where n = any(absent));
     if not signalbox.make_rows(absent, null) then
-      -- Another transaction makes it at this time. What this one has made is undone.
+      -- Another transaction is inserting it. The error undoes the rows that this one has inserted.
       raise exception 'a value is made by another transaction' using errcode = 'serialization_failure';
     end if;
     made := cardinality(absent);
@@ -98,7 +98,7 @@ begin
     )
     select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}'),
         format('["committed",[%s]]', string_agg(w.version::text, ',' order by w.at))
-      into worn, answer from w;
+      into to_move, answer from w;
   end if;
   if deleted <> '{}' then
     with gone as (delete from signalbox.keys k where k.name = any(deleted) returning k.id)

@@ -1,10 +1,10 @@
--- The holders of each key and its waiters: a line for each key of a request that has not expired.
+-- Holders and waiters: one row for each key of each request that has not expired.
 create or replace view signalbox.locks as
   select
     coalesce(c.key, substr(coalesce(c.name, d.name), 6)) as key,
     (array['waiting', 'reserved', 'held'])[r.phase + 1] as phase,
     case coalesce(c.mode, 1)
-      when 1 then 'exclusive' when 2 then 'shared' else c.permits::text || ' of ' || c.most::text
+      when 1 then 'exclusive' when 2 then 'shared' else c.permits::text || ' of ' || c.max_permits::text
     end as claim,
     r.host, r.pid, r.session, r.label,
     nullif(r.number, 0) * 1024 as token,
@@ -15,7 +15,7 @@ create or replace view signalbox.locks as
     left join lateral unnest(r.claims) c on true
   where r.session is not null and to_timestamp(r.expires / 1000) > clock_timestamp();
 
--- The values of stores, as JSON. A key that is too long for an index is shown as its hash, without its store.
+-- The values of stores, as JSON. A key that is too long for an index appears as its hash, without its store.
 create or replace view signalbox.values as
   select
     case when starts_with(d.name, 'value/') then split_part(d.name, '/', 2) end as store,

@@ -4,7 +4,7 @@ import { hazelcastFindings } from '../../../../src/engines/hazelcast/diagnosed-f
 
 const WELL: HazelcastFacts = {
   members: [member('5.7.0'), member('5.7.1')],
-  maps: [{ name: 'shop.table', backups: 1, life: Infinity, eviction: undefined }],
+  maps: [{ name: 'shop.table', backups: 1, ttl: Infinity, eviction: undefined }],
   ahead: 1200,
   uncertainty: 500,
   refusals: [],

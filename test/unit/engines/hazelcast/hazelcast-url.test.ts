@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { givenPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
+import { configuredPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
 import { InvalidArgumentError } from '../../../../src/errors.js'
 
 test('a URL of Hazelcast names members, a cluster, a user and a map', () => {
@@ -40,9 +40,9 @@ test('an invalid URL is refused with an error without its password', () => {
 
 test('a configuration of the client passes through whole', () => {
   const hazelcast = { clusterName: 'prod', network: { clusterMembers: ['a'], ssl: { enabled: true } } }
-  const place = givenPlace({ hazelcast })
+  const place = configuredPlace({ hazelcast })
   expect(place.config).toBe(hazelcast)
   expect(place).toMatchObject({ name: 'hazelcast://a/prod', map: 'signalbox' })
-  expect(() => givenPlace({ hazelcast: 7 as never })).toThrow(InvalidArgumentError)
-  expect(() => givenPlace({ hazelcast, color: 'red' } as never)).toThrow(InvalidArgumentError)
+  expect(() => configuredPlace({ hazelcast: 7 as never })).toThrow(InvalidArgumentError)
+  expect(() => configuredPlace({ hazelcast, color: 'red' } as never)).toThrow(InvalidArgumentError)
 })

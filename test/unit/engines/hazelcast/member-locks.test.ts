@@ -2,7 +2,7 @@ import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
-import { LET_IN_AFTER, MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
+import { YIELD_AFTER, MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
 
 const LEASE = 1000
 
@@ -42,17 +42,17 @@ test('a renewal while another program is let in reports no lock as lost', async 
   const clock = new VirtualClock()
   const map = new FreeMap()
   const locks = locksOn(map, clock)
-  expect(await locks.tryEnter('grant', ['a', 'b'], LEASE)).toBe(true)
-  clock.advance(LET_IN_AFTER)
+  expect(await locks.tryLock('grant', ['a', 'b'], LEASE)).toBe(true)
+  clock.advance(YIELD_AFTER)
   let goOn = (): void => undefined
   map.unlocking = new Promise(resolve => (goOn = resolve))
-  const handingOn = locks.handOn('grant', LEASE)
+  const handingOn = locks.reuse('grant', LEASE)
   expect(await locks.renew('grant', LEASE)).toBe(true)
   goOn()
   expect(await handingOn).toBe('held')
   expect(await locks.renew('grant', LEASE)).toBe(true)
   expect([...map.locked].sort()).toEqual(['a', 'b'])
-  await locks.leave('grant')
+  await locks.unlock('grant')
   expect(await locks.renew('grant', LEASE)).toBe(true)
   expect(map.locked).toEqual(new Set())
 })
@@ -61,7 +61,7 @@ test('a lock that is not renewed is unlocked at the end of its lease, and not be
   const clock = new VirtualClock()
   const map = new FreeMap()
   const locks = locksOn(map, clock)
-  expect(await locks.tryEnter('grant', ['a'], LEASE)).toBe(true)
+  expect(await locks.tryLock('grant', ['a'], LEASE)).toBe(true)
   clock.advance(LEASE - 1)
   await new Promise(setImmediate)
   expect(map.locked).toEqual(new Set(['a']))

@@ -14,7 +14,7 @@ function recordOf(...requests: RequestRecord[]): TableRecord {
 
 function request(id: string, session: string, ...claims: Claim[]): RequestRecord {
   const phase = session === 'own' ? 'held' : 'waiting'
-  return { id, session, claims, phase, life: 1000, beat: 'beat', lease: 1000, number: 1, since: 0 }
+  return { id, session, claims, phase, ttl: 1000, heartbeat: 'beat', lease: 1000, number: 1, since: 0 }
 }
 
 const grant = request('grant', 'own', { key: 'a', mode: 'exclusive' }, { key: 'b', mode: 'exclusive' })
@@ -31,7 +31,7 @@ function followed(...requests: RequestRecord[]) {
 
 test('a box is notified when another request claims a key of an uncontended grant', () => {
   const { own, wanted } = followed(grant)
-  expect(own.watchAlone('grant', 5)).toBe(true)
+  expect(own.watchUncontended('grant', 5)).toBe(true)
   own.follow(recordOf(grant))
   expect(wanted).toEqual([])
   own.follow(recordOf(grant, other))
@@ -40,9 +40,9 @@ test('a box is notified when another request claims a key of an uncontended gran
 
 test('a box is notified when the time ends for which a grant was certainly uncontended', () => {
   const { clock, own, wanted } = followed(grant)
-  expect(own.watchAlone('grant', 5)).toBe(true)
+  expect(own.watchUncontended('grant', 5)).toBe(true)
   clock.advance(4)
-  expect(own.watchAlone('grant', 5)).toBe(true)
+  expect(own.watchUncontended('grant', 5)).toBe(true)
   clock.advance(4)
   expect(wanted).toEqual([])
   clock.advance(1)
@@ -50,8 +50,8 @@ test('a box is notified when the time ends for which a grant was certainly uncon
 })
 
 test('a grant is contended by another request for one of its keys, or when it shares a key', () => {
-  expect(followed(grant, other).own.watchAlone('grant', 5)).toBe(false)
+  expect(followed(grant, other).own.watchUncontended('grant', 5)).toBe(false)
   const sharing = request('grant', 'own', { key: 'a', mode: 'exclusive' }, { key: 'b', mode: 'shared' })
-  expect(followed(sharing).own.watchAlone('grant', 5)).toBe(false)
-  expect(followed().own.watchAlone('grant', 5)).toBe(false)
+  expect(followed(sharing).own.watchUncontended('grant', 5)).toBe(false)
+  expect(followed().own.watchUncontended('grant', 5)).toBe(false)
 })

@@ -5,9 +5,9 @@ import {
   decodeTable,
   emptyTable,
   encodeTable,
-  madeBy,
+  rangeOf,
   marked,
-  wasMade,
+  wasApplied,
   type Mark,
   type RequestRecord,
   type TableRecord,
@@ -36,15 +36,15 @@ test('whether a change was made is known while the marks of all later boxes exis
   const many = boxes.reduce<Mark[]>(marked, [])
   expect(many).toHaveLength(32)
   const before = { ...emptyTable(), latest: many }
-  expect(wasMade(later(before, 3, many), { by: 'box 49', count: 7 }, before)).toBe(true)
-  expect(wasMade(later(before, 3, many), { by: 'box 49', count: 8 }, before)).toBe(false)
+  expect(wasApplied(later(before, 3, many), { by: 'box 49', count: 7 }, before)).toBe(true)
+  expect(wasApplied(later(before, 3, many), { by: 'box 49', count: 8 }, before)).toBe(false)
   const ours = { by: 'ours', count: 1 }
-  expect(wasMade(later(before, 32, many), ours, before)).toBe(false)
-  expect(wasMade(later(before, 33, many), ours, before)).toBeUndefined()
+  expect(wasApplied(later(before, 32, many), ours, before)).toBe(false)
+  expect(wasApplied(later(before, 33, many), ours, before)).toBeUndefined()
   // In a new place all boxes that ever were have a mark.
-  expect(wasMade(later(before, 40, boxes.slice(0, 2)), ours, before)).toBe(false)
+  expect(wasApplied(later(before, 40, boxes.slice(0, 2)), ours, before)).toBe(false)
   // The cluster has lost the record, and the marks with it.
-  expect(wasMade(emptyTable(), ours, before)).toBeUndefined()
+  expect(wasApplied(emptyTable(), ours, before)).toBeUndefined()
 })
 
 test('a box is remembered once, by its latest change', () => {
@@ -64,8 +64,8 @@ const request: RequestRecord = {
     { key: '["three"]\n', mode: 'permits', permits: 2, max: 5 },
   ],
   phase: 'held',
-  life: 100,
-  beat: 'box.1',
+  ttl: 100,
+  heartbeat: 'box.1',
   lease: 200,
   number: 7,
   label: undefined,
@@ -91,7 +91,7 @@ test('a record is read as it was written, and begins with the box that made it',
     ['facade0', false],
     ['decade', false],
   ] as const) {
-    const [from, to] = madeBy(by)
+    const [from, to] = rangeOf(by)
     expect(from <= text && text <= to, by).toBe(isWithin)
   }
   const first = emptyTable()
@@ -100,14 +100,14 @@ test('a record is read as it was written, and begins with the box that made it',
 
 test('a life counts from the first sight of a beat, not from later ones', () => {
   const sightings = new Sightings()
-  const see = (beat: string, now: number): number => {
-    sightings.see({ ...emptyTable(), requests: [{ ...request, beat }] }, now)
-    return sightings.expiry({ ...request, beat })
+  const see = (heartbeat: string, now: number): number => {
+    sightings.see({ ...emptyTable(), requests: [{ ...request, heartbeat }] }, now)
+    return sightings.expiry({ ...request, heartbeat })
   }
   expect(see('a', 1000)).toBe(1100)
   expect(see('a', 1050)).toBe(1100)
   expect(see('b', 1080)).toBe(1180)
-  sightings.isOver({ ...request, beat: 'b' })
+  sightings.markDead({ ...request, heartbeat: 'b' })
   expect(see('b', 1090)).toBe(-Infinity)
   expect(see('c', 1095)).toBe(1195)
 })

@@ -88,9 +88,9 @@ test('a record that does not follow the last known one shows that others were mi
   await change()
   await one.read()
   told.length = 0
-  one.heard(await change())
-  one.heard(await change())
+  one.onRecord(await change())
+  one.onRecord(await change())
   await change()
-  one.heard(await change())
+  one.onRecord(await change())
   expect(told).toEqual([true, true, false])
 })

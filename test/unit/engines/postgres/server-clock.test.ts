@@ -8,15 +8,15 @@ test('the time is not ahead of the server, and the closest answers count', () =>
   expect(server.isKnown).toBe(false)
   // Asked at 1000, answered at 1010; the server's clock is 500 ahead, and was read at 1002.
   clock.advance(10)
-  server.told(1502, 1000)
+  server.observe(1502, 1000)
   expect(server.now()).toEqual({ at: 1502, earliest: 1000, latest: 1010 })
   // The second was read at 1019 and has come at once.
   clock.advance(10)
-  server.told(1519, 1018)
+  server.observe(1519, 1018)
   expect(server.now()).toEqual({ at: 1519, earliest: 1018, latest: 1020 })
   // A slow answer shows less, and changes nothing.
   clock.advance(100)
-  server.told(1560, 1020)
+  server.observe(1560, 1020)
   expect(server.now().at).toBe(1619)
 })
 
@@ -24,12 +24,12 @@ test('when the server was set, only its newest answer counts', () => {
   const clock = new VirtualClock(1000)
   const server = new ServerClock(clock)
   clock.advance(10)
-  server.told(1505, 1000)
+  server.observe(1505, 1000)
   clock.advance(10)
-  server.told(9015, 1010)
+  server.observe(9015, 1010)
   expect(server.now().at).toBe(9015)
   clock.advance(10)
-  server.told(1000, 1020)
+  server.observe(1000, 1020)
   expect(server.now().at).toBe(1000)
 })
 
@@ -38,7 +38,7 @@ test('a decision for a server that is far away is made for about when it arrives
   const server = new ServerClock(clock)
   // Each way takes 400; the server's clock is 500 ahead.
   clock.advance(800)
-  server.told(1900, 1000)
+  server.observe(1900, 1000)
   // What is sent now arrives at 2700 of the server's clock.
   expect(server.now()).toEqual({ at: 2600, earliest: 1700, latest: 2500 })
 })

@@ -1,0 +1,29 @@
+import { checkOptions } from '../../options.js'
+import { schemaName } from './postgres-url.js'
+
+/** An existing client of PostgreSQL, and where the engine keeps its state. */
+export interface ExistingPostgres {
+  /**
+   * A `Pool` or a connected `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`. The caller keeps it, and ends it
+   * after the box is closed.
+   * - A `Pool`: the box takes one connection for as long as it is open, and others for single statements.
+   * - A `Client`: only the box may use it while it is open, or statements of one would run in transactions of the
+   *   other. If it loses its connection, the box ends, because such a client can't reconnect.
+   * - A `sql`: one connection listens until the `sql` is ended. Behind a pooler in transaction mode, make it with
+   *   `prepare: false`.
+   * - A `PGlite`: for boxes of one process only. Transactions of stores refuse the option `in`, because the only
+   *   connection is in use by the caller's transaction.
+   */
+  readonly postgres: object
+  /** The schema that the engine uses for itself; default `signalbox`. */
+  readonly schema?: string | undefined
+}
+
+/**
+ * The name of the schema.
+ * @throws InvalidArgumentError that names the option that is unfit
+ */
+export function schemaOption(given: Readonly<Record<string, unknown>>): string {
+  checkOptions(given, ['schema'])
+  return schemaName(given['schema'])
+}
