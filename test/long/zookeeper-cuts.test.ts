@@ -1,11 +1,8 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type * as library from 'signalbox-zookeeper'
 import { Barrier, DoubleBarrier, Group, NodeQueue, ZooKeeper } from 'signalbox-zookeeper'
-import { readAllBlocks, root } from '../docs/pages.js'
-import { compileBlocks } from '../docs/typescript-blocks.js'
+import { root } from '../docs/pages.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
@@ -84,31 +81,25 @@ describe.concurrent('recipes whose connection is cut at each single request', ()
   })
 })
 
-describe('the lock recipe of the documentation, cut at each single request', () => {
-  type Library = typeof library
-  type Recipe = <T>(zk: ZooKeeper, folder: string, patience: number, task: () => Promise<T>) => Promise<T>
+describe('the lock recipe of the examples, cut at each single request', () => {
+  type Recipe = <T>(zk: ZooKeeper, folder: string, wait: number, task: () => Promise<T>) => Promise<T>
 
   const output = join(root, 'build-docs', `recipe-${process.pid}`)
-  let built: Library
   let withLock: Recipe
 
   beforeAll(async () => {
-    const blocks = readAllBlocks().filter(({ code }) => code.includes('export async function withLock'))
-    const [compiled] = compileBlocks(blocks, output).values()
-    expect(compiled!.problems).toEqual([])
-    const { program } = compiled!
-    writeFileSync(program, readFileSync(program, 'utf8').replaceAll('localhost:2181', server.address))
-    ;({ withLock } = (await import(pathToFileURL(program).href)) as { withLock: Recipe })
-    // The program's errors are those of the built package.
-    const path = pathToFileURL(join(root, 'packages/zookeeper/dist/index.js')).href
-    built = (await import(path)) as Library
+    const example = readFileSync(join(root, 'examples/zookeeper-recipe.ts'), 'utf8')
+    const recipe = join(output, 'recipe.ts')
+    mkdirSync(output, { recursive: true })
+    writeFileSync(recipe, `${example.slice(0, example.indexOf('await using zk'))}export { withLock }\n`)
+    ;({ withLock } = (await import(recipe)) as { withLock: Recipe })
   })
   afterAll(() => rmSync(output, { recursive: true, force: true }))
 
   test.for(['before', 'after'] as const)('cut %s', async moment => {
     await using cutter = await RequestCutter.start(server.port)
-    await using zk = await built.ZooKeeper.connect(`127.0.0.1:${cutter.port}`)
-    await using other = await built.ZooKeeper.connect(server.address)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${cutter.port}`)
+    await using other = await ZooKeeper.connect(server.address)
     let requests = 1
     for (; ; requests++) {
       const folder = `/recipe-${++places}`
@@ -132,7 +123,7 @@ describe('the lock recipe of the documentation, cut at each single request', () 
 
   test('a party that gives up leaves nothing behind, also while no server is connected', async () => {
     await using proxy = await Proxy.start(server.port)
-    await using zk = await built.ZooKeeper.connect(`127.0.0.1:${proxy.port}`)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`)
     const folder = `/recipe-${++places}`
     await withLock(zk, folder, 30_000, async () => {
       await expect(withLock(zk, folder, 50, () => Promise.resolve())).rejects.toThrow(/timed out/i)
