@@ -32,10 +32,10 @@ export interface BoxOptions {
   /** The label that `inspect()` shows for grants that have none of their own. */
   label?: string | undefined
   /**
-   * Whether tasks are followed through `run`; default true. Then a task that would wait for itself, directly or round a
-   * circle of exclusive and shared claims of this box, gets a DeadlockError instead of waiting forever. Circles over
-   * permits that several tasks hold, over other boxes and over grants from `acquire` are not found. It costs an
-   * AsyncLocalStorage, see `docs/guarantees.md`.
+   * Whether a task under `run` that would wait for itself, directly or through a cycle of exclusive and shared claims
+   * of this box, gets a DeadlockError instead of waiting forever; default true. Cycles through permits that several
+   * tasks hold, other boxes or grants from `acquire` are not detected. It costs an AsyncLocalStorage, see
+   * `docs/guarantees.md`.
    */
   detectDeadlocks?: boolean | undefined
 }
@@ -51,13 +51,13 @@ export interface Party {
   readonly label: string | undefined
   readonly claim: Claim
   /**
-   * The fencing token; undefined for a waiter. For a holder in another box it lacks the local turn, which is in the
-   * lowest ten bits.
+   * The fencing token; undefined for a waiter. For a holder in another box, the lowest ten bits, which number the local
+   * turns, are 0.
    */
   readonly token: bigint | undefined
-  /** Milliseconds since it made its request. */
+  /** Milliseconds since its request. */
   readonly age: number
-  /** Milliseconds until it expires, unless its box renews it. */
+  /** Milliseconds until it expires without a renewal. */
   readonly expiresIn: number
 }
 
@@ -65,34 +65,34 @@ export interface Party {
 export interface LockReport {
   readonly key: string
   readonly holders: readonly Party[]
-  /** In the order in which they will be served. */
+  /** In the order in which they will get the lock. */
   readonly waiters: readonly Party[]
 }
 
 /** Options of {@link Box.inspect}. */
 export interface InspectOptions {
-  /** Only the key itself, not those that begin with it; default false. Some engines look through all keys for these. */
+  /** Only the key itself, not the keys that begin with it, for which some engines scan all keys; default false. */
   exact?: boolean | undefined
 }
 
-/** Options of closing a box. */
+/** Options of {@link Box.close}. */
 export interface CloseOptions {
   /**
-   * Whether to wait until the grants in use, and the permits of limiters with a `concurrency`, are released: true for
-   * as long as it takes, or the longest time to wait. Default: don't wait.
+   * Whether to wait until the grants in use, and the permits of limiters with a `concurrency`, are released: true to
+   * wait without a limit, or the maximum wait. Default false.
    */
   drain?: boolean | Duration | undefined
 }
 
-/** An open connection to an engine, and all locks, limiters and stores that are reached through it. */
+/** An open connection to an engine: creates locks, elections, limiters and stores. */
 export class Box implements AsyncDisposable {
   readonly #session: Session
   readonly #engine: Engine
-  /** Made for the first limiter. */
+  /** Created for the first limiter. */
   #limiters: BoxLimiters | undefined
   #closing: Promise<void> | undefined
 
-  /** Boxes come from `open`. */
+  /** Use `open`. */
   private constructor(session: Session) {
     this.#session = session
     this.#engine = session.engine
@@ -107,7 +107,7 @@ export class Box implements AsyncDisposable {
     const { label } = options
     if (label !== undefined) checkKey('label', label)
     const detectDeadlocks = flag('detectDeadlocks', options.detectDeadlocks, true)
-    // On a command line a dash at the beginning would make it an option.
+    // On a command line, a leading dash would make it an option.
     const id = randomBytes(9).toString('base64url').replace(/^-/, '_')
     const member = { session: id, host: hostname(), pid: process.pid, label }
     const session = new Session(member, engine, clock, detectDeadlocks)
@@ -116,28 +116,29 @@ export class Box implements AsyncDisposable {
     return new Box(session)
   }
 
-  /** What the engine promises, and how it weakens which promises. */
+  /** The promises that the engine keeps, and those that it weakens. */
   get guarantees(): Guarantees {
     return this.#engine.guarantees
   }
 
-  /** The id under which this box holds and waits; another box can `revoke` it. */
+  /** The session ID of this box in the engine. Another box can `revoke` it. */
   get session(): string {
     return this.#session.id
   }
 
   /**
-   * What is known of the engine, as of its last answer. Reading this after a failure has the engine asked again, so a
-   * later read finds it ready. A box that asks nothing learns of no failure: `ping` asks.
+   * The state of the box, as the engine's last answer shows it. A box that sends nothing does not notice an outage; use
+   * `ping`. Reading the state while it is `reconnecting` sends a ping, so that a later read shows when the engine is
+   * back.
    */
   get state(): BoxState {
     return this.#session.health.state
   }
 
   /**
-   * Asks the engine for a lock that no other box wants, and gives it back: for readiness probes. Resolves with the
-   * milliseconds that took.
-   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Acquires and releases a lock that no other box requests, and returns how long that took, in milliseconds. For
+   * readiness probes.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   async ping(): Promise<number> {
     const { clock } = this.#session
@@ -146,27 +147,27 @@ export class Box implements AsyncDisposable {
     return clock.now() - since
   }
 
-  /** Mutual exclusion over one key or several together. @throws InvalidArgumentError */
+  /** Returns a mutex on one key, or on several together. @throws InvalidArgumentError */
   mutex(...keys: readonly string[]): Mutex {
     for (const key of keys) checkUnreserved('key', key)
     return mutex(this.#session, keys)
   }
 
-  /** A number of permits under one key. @throws InvalidArgumentError */
+  /** Returns a semaphore with `max` permits. @throws InvalidArgumentError */
   semaphore(key: string, options: SemaphoreOptions): Semaphore {
     checkUnreserved('key', key)
     return semaphore(this.#session, key, options)
   }
 
-  /** Many readers together or one writer alone. @throws InvalidArgumentError */
+  /** Returns a lock that admits many readers or one writer. @throws InvalidArgumentError */
   readWriteLock(key: string): ReadWriteLock {
     checkUnreserved('key', key)
     return readWriteLock(this.#session, key)
   }
 
   /**
-   * Any claims together. The other locks are made of this one. The locks of elections and limiters take shared claims
-   * only, by which a caller can wait until they are free.
+   * Returns a lock on any claims together, of which the other locks are special cases. The keys of elections and
+   * limiters take only shared claims, by which a caller can wait until they are free.
    * @throws InvalidArgumentError
    */
   lock(...claims: readonly Claim[]): Lock {
@@ -175,27 +176,27 @@ export class Box implements AsyncDisposable {
     return new ClaimSetLock(this.#session, set, 'lock')
   }
 
-  /** One leader among many. @throws InvalidArgumentError */
+  /** Returns an election of one leader among all callers of the same name. @throws InvalidArgumentError */
   election(name: string): Election {
     checkKey('name', name)
     return election(this.#session, name)
   }
 
   /**
-   * Does a task once in a fleet for each slot. All processes call it, for instance by a timer; one runs the task under
-   * the mutex `name`, the others wait until it is done and learn that. A task that fails, or whose process dies, is not
-   * done: the next caller does it. Nothing is done for a slot that is over. The task is given the slot's name: where it
-   * must not take effect twice, it writes that down under a unique key.
+   * Runs a task once per fleet for each slot. All processes call this method, for example by a timer. One runs the task
+   * under the mutex `name`; the others wait, and get `ran: false` when it is done. If the task fails or its process
+   * dies, the next caller runs it. No task runs for a slot that has passed. The task gets the name of the slot. If it
+   * must not take effect twice, it can store that name under a unique key.
    *
    * ```ts
    * const { ran } = await box.oncePer('nightly', { cron: '0 3 * * *' }, () => report())
    * ```
    *
-   * Slots begin by the clock of the engine's server; over memory and files, by that of the machine. The last 100 slots
-   * of a name are kept in the store `signalbox-runs`, where the command `signalbox run --lock NAME --once-per` keeps
-   * them, too.
-   * @throws what `Lock.run` throws, and what a store throws when it can't be written that the task was done: then
-   * `taskBegan` is true, and the task may run again. The `result` of a LostError is what this would have returned.
+   * Slots begin by the clock of the engine's server; on memory and files, by the clock of the machine. The store
+   * `signalbox-runs` keeps the last 100 slots of each name, also those of the command
+   * `signalbox run --lock NAME --once-per`.
+   * @throws what `Lock.run` throws, and what a store throws if the box can't record that the task is done: then
+   * `taskBegan` is true, and the task may run again. The `result` of a LostError is what this call would have returned.
    */
   async oncePer<T>(
     name: string,
@@ -207,27 +208,27 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * For which slots tasks were done.
+   * Returns the record of the slots whose tasks are done.
    * @internal
    */
   runs(): Runs {
-    // No events about writes: a listener gets those of the lock, and the caller has written nothing itself.
+    // No events about writes: the caller writes nothing itself, and the lock publishes its own events.
     const store = new Store(this.#session, RUNS, {}, false)
     return new Runs(store, () => this.#session.wallClock(), wallOf(this.#session.clock))
   }
 
-  /** Versioned values and transactions over them. @throws InvalidArgumentError */
+  /** Returns a store of versioned values, with transactions. @throws InvalidArgumentError */
   store(name: string, options?: StoreOptions): Store {
     checkUnreserved('store', name)
     return new Store(this.#session, name, options)
   }
 
   /**
-   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock.
-   * Within a process it is first come, first served, and processes take turns. All processes should give the same
-   * options. While some give other ones, the limits of all of them hold.
-   * @throws InvalidArgumentError also when the engine has no shared clock, or when a limiter of this name is in use in
-   * this box with other options
+   * Returns a rate limiter that all processes on the same engine share. It is exact in any window, by the engine's
+   * clock. Callers of a process are served in order, and processes take turns. All processes should pass the same
+   * options; otherwise the limits of all of them apply.
+   * @throws InvalidArgumentError also when the engine has no shared clock, or when this box uses a limiter of this name
+   * with other options
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     const engine = this.#engine
@@ -243,7 +244,7 @@ export class Box implements AsyncDisposable {
       session: this.#session.id,
       ask: request => {
         const { ending } = this.#session
-        // Reserved permits that were not used are still returned.
+        // A request without units only returns permits that were reserved and not used.
         return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reservePermits!(request)
       },
       lock: claim => new ClaimSetLock(this.#session, claimSet([claim]), 'concurrency'),
@@ -252,8 +253,8 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * The keys in use that begin with `prefix`, with holders and waiters, all as of the same moment.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Yields the keys in use that begin with `prefix`, with their holders and waiters, all at the same moment.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   async *inspect(prefix = '', options: InspectOptions = {}): AsyncGenerator<LockReport, void, void> {
     if (typeof prefix !== 'string')
@@ -276,9 +277,9 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * The limiters whose names begin with `prefix`, and their keys, as far as they count something now, are paused or
-   * have waiters. Looks through all limiters of the engine. Gives none on an engine without limits.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Yields the limiters whose names begin with `prefix`, and their keys, if they have permits in use, are paused or
+   * have waiters. Scans all limiters of the engine. Yields none on an engine without limits.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   async *limiters(prefix = ''): AsyncGenerator<LimiterReport, void, void> {
     if (typeof prefix !== 'string')
@@ -287,9 +288,9 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * An operator's resume: ends the pause of a limiter and the pauses of all its keys, in all processes. It needs no
-   * options of the limiter. Returns the number of pauses it has ended. Looks through all limiters of the engine.
-   * @param key only the pause of this key.
+   * Ends the pause of a limiter and the pauses of all its keys, in all processes, on behalf of an operator. Returns the
+   * number of pauses that it has ended. It does not need the options of the limiter. Scans all limiters of the engine.
+   * @param key ends only the pause of this key.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async resumeLimiter(name: string, key?: string): Promise<number> {
@@ -299,10 +300,10 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * An operator's release: takes the grant with this token away from the holder of the key. False when no such grant
-   * holds the key; then no grant is touched. The tasks of a box use one lease in turns, and the lowest ten bits of the
-   * token distinguish these turns. In the box that holds the key, the whole token must match. From another box these
-   * bits are ignored: the lease of the holding box is taken away, whichever of its tasks uses it.
+   * Releases the grant with this token by force, on behalf of an operator: its holder loses it. Returns false, and does
+   * nothing, if no such grant holds the key. The tasks of a box use one lease in turns, which the lowest ten bits of
+   * the token distinguish. In the box that holds the key, the whole token must match. In other boxes these bits are
+   * ignored: the holding box loses its lease, whichever task uses it.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async forceRelease(key: string, token: bigint): Promise<boolean> {
@@ -319,8 +320,8 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Takes away all that a session holds and waits for, without waiting for its leases. For supervisors that know that
-   * the process is dead. Returns the number of these requests. A session that is still alive finds its grants lost.
+   * Removes all grants and waiting requests of a session, without waiting for its leases to expire, and returns their
+   * number. For supervisors that know that the process is dead. A session that is alive loses its grants.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async revoke(session: string): Promise<number> {
@@ -329,8 +330,8 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Ends the session. Waiters are rejected with a ClosedError, and grants that are still held are given back. Closing
-   * twice is harmless. Closing without `drain` ends a close that still drains.
+   * Ends the session. Waiters are rejected with a ClosedError, and grants that are still held are released. Closing
+   * twice is harmless. A close without `drain` ends one that is still draining.
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -346,7 +347,7 @@ export class Box implements AsyncDisposable {
     return this.close()
   }
 
-  /** @param max how long to drain, in milliseconds. False: the session has been closed without draining. */
+  /** @param max maximum time to drain, in milliseconds; false if the session is closed already. */
   async #close(max: number | false): Promise<void> {
     if (max !== false) await this.#drained(max)
     await this.#limiters?.close()

@@ -27,7 +27,7 @@ export interface Leader {
   readonly token: bigint
 }
 
-/** A leader as it is stored: JSON has no bigint. */
+/** A leader as it is stored, because JSON has no bigint. */
 interface StoredLeader {
   session: string
   host: string
@@ -36,54 +36,56 @@ interface StoredLeader {
   token: string
 }
 
-/** Options of a leader. */
+/** Options of {@link Election.lead}. */
 export interface LeadOptions extends LockOptions {
   /**
-   * Whether the caller stands again after an outage, after the loss of the lead, and after any other error that `task`
-   * throws. It pauses for a second before; if the task fails again within 10 seconds, twice as long each time, up to 10
-   * seconds. A function receives each error, and ends the lead with it by returning false, or a promise of that, or by
-   * throwing that error. If the function fails with another error, that is a warning of the process, and the caller
-   * stands again. With `true` each error is a warning of the process. The lead also ends with invalid options, with a
-   * `wait` that is over, when `signal` aborts, and when the box is closed. Default false: `lead` throws each error.
+   * Whether the caller becomes a candidate again after an outage, after the loss of its lead, and after any error of
+   * `task`; default false: `lead` throws the error. It first pauses for a second; if the task fails again within 10
+   * seconds, twice as long each time, up to 10 seconds. A function receives each error. `lead` throws the error if the
+   * function returns false, or a promise of false, or throws that error. If the function throws another error, the
+   * process emits a warning, and the caller is a candidate again. With `true` the process emits a warning for each
+   * error. `lead` also throws on invalid options, when `wait` has passed, when `signal` aborts, and when the box is
+   * closed.
    */
   again?: boolean | ((error: unknown) => unknown) | undefined
 }
 
-/** One of many callers leads. When it resigns or is lost, the next waiter leads. */
+/** Elects one leader among many candidates. When it resigns or dies, the next candidate leads. */
 export interface Election {
   /**
-   * Waits until this caller leads, calls `task` with the term's grant, and resigns when the task ends. `grant.signal`
-   * aborts when the lead is lost: then the task has to end. With `again` the caller stands again after an error:
+   * Waits until this caller leads, calls `task` with the grant of its term, and resigns when the task ends. The task
+   * must end when `grant.signal` aborts, because then the lead is lost. With `again` the caller is a candidate again
+   * after an error:
    *
    * ```ts
    * await election.lead(work, { again: error => console.warn(error) })
    * ```
    *
-   * @returns what the task returns when it ends as the leader
-   * @throws what `Lock.run` throws; with `again` only what ends the lead
+   * @returns the result of the task
+   * @throws what `Lock.run` throws; with `again`, only the errors that its option names
    */
   lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T>
   /**
-   * Waits until this caller leads. It leads until it releases the grant.
+   * Waits until this caller leads, and returns the grant. It leads until it releases the grant.
    * @throws what `Lock.acquire` throws
    */
   campaign(options?: LockOptions): Promise<Grant>
   /**
-   * The present leader, as far as is known; undefined when there is none.
-   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Returns the current leader; undefined if there is none.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   leader(): Promise<Leader | undefined>
   /**
-   * Yields the present leader, and the leader after each change, until the loop is left or the signal aborts. If the
+   * Yields the current leader, and the leader after each change, until the loop ends or the signal aborts. If the
    * message about a change is lost, the change is found within 10 seconds, see {@link Store.watch}. When a leader's
-   * process ended or its lease ran out without a resignation, the watch yields only the next leader;
-   * {@link Election.leader} knows of the end before.
+   * process dies or its lease expires, this yields only the next leader; {@link Election.leader} returns undefined
+   * before.
    * @throws what `Store.watch` throws
    */
   observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
 }
 
-/** An election is a mutex whose holder stores that it leads. */
+/** An election by a mutex, whose holder stores its term. */
 class MutexElection implements Election {
   readonly #session: Session
   readonly #name: string
@@ -92,16 +94,16 @@ class MutexElection implements Election {
 
   constructor(session: Session, name: string) {
     this.#session = session
-    // Refused here, because a leader would find it out only after it holds the lock.
+    // Checked here, because otherwise a leader would get this error only when it holds the lock.
     checkKey('name of an election with its store', `${TERMS}/${name}`)
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
-    // No events about writes: a listener gets those of the lock, and the caller has written nothing itself.
+    // No events about writes: the caller writes nothing itself, and the lock publishes its own events.
     this.#terms = new Store(session, TERMS, {}, false)
   }
 
   async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LeadOptions): Promise<T> {
-    // The lock itself refuses options that are not an object.
+    // The lock refuses options that are not an object.
     if (typeof options !== 'object' || options === null || !('again' in options))
       return this.#lead(task, options)
     const { again = false, ...term } = options
@@ -125,9 +127,9 @@ class MutexElection implements Election {
         if (again === false || !canPass || signal?.aborted || this.#session.refusal()) throw error
         if (ledSince === undefined) failures = 0
         else failures = clock.now() - ledSince < MAX_PAUSE ? failures + 1 : 1
-        if (!(await this.#mayStandAgain(again, error))) throw error
+        if (!(await this.#mayRetry(again, error))) throw error
       }
-      const length = Math.min(STAND_AGAIN * 2 ** Math.max(failures - 1, 0), MAX_PAUSE)
+      const length = Math.min(MIN_PAUSE * 2 ** Math.max(failures - 1, 0), MAX_PAUSE)
       await pause(length, clock, signal, this.#session.over)
     }
   }
@@ -156,7 +158,7 @@ class MutexElection implements Election {
     yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
   }
 
-  async #mayStandAgain(again: true | ((error: unknown) => unknown), error: unknown): Promise<boolean> {
+  async #mayRetry(again: true | ((error: unknown) => unknown), error: unknown): Promise<boolean> {
     if (again === true) {
       this.#warn('after', error)
       return true
@@ -165,7 +167,7 @@ class MutexElection implements Election {
       return (await again(error)) !== false
     } catch (own) {
       if (own === error) return false
-      // A report that fails, as in the same outage, must not leave the election without a leader.
+      // A function that fails, perhaps in the same outage, must not leave the election without a leader.
       this.#warn('although `again` failed', own)
       return true
     }
@@ -196,7 +198,7 @@ class MutexElection implements Election {
     }
   }
 
-  /** The stored leader if its term still holds the lock: a leader that crashed could not delete its term. */
+  /** The stored leader, if it still holds the lock. A leader that crashed has not deleted its term. */
   async #leading(stored: unknown): Promise<Leader | undefined> {
     if (!isStoredLeader(stored)) return undefined
     const { session, host, pid, label } = stored
@@ -210,7 +212,7 @@ class MutexElection implements Election {
     return leads ? { session, host, pid, label, token } : undefined
   }
 
-  /** Stores the term, unless a later one is stored already. */
+  /** Stores the term of the grant. @throws LostError when the grant is lost */
   async #announce(grant: Grant, label: string | undefined): Promise<void> {
     const { session, host, pid, label: ofBox } = this.#session.member
     const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
@@ -222,8 +224,8 @@ class MutexElection implements Election {
   }
 
   /**
-   * Deletes the stored term if it is still this one. If that fails, `leader` still finds that the term is over. So the
-   * failure must neither keep the lock held nor hide the result or error of the task.
+   * Deletes the stored term, if it is still this one. If that fails, `leader` still finds that nobody holds the lock.
+   * So the failure must neither prevent the release nor replace the result or error of the task.
    */
   async #withdraw(grant: Grant): Promise<void> {
     try {
@@ -231,12 +233,12 @@ class MutexElection implements Election {
       if (isStoredLeader(entry?.value) && entry.value.token === String(grant.token))
         await this.#terms.delete(this.#name, entry.version)
     } catch {
-      // See above.
+      // `leader` compares the term with the holder of the lock.
     }
   }
 }
 
-/** The grant of a lead. Its release deletes the stored term first. */
+/** The grant of a term. Its release first deletes the stored term. */
 class Term implements Grant {
   readonly #grant: Grant
   readonly #withdraw: () => Promise<void>
@@ -283,7 +285,7 @@ class Term implements Grant {
 
 const TERMS = 'signalbox-elections'
 
-/** False for a value that something else has written, which the next leader overwrites. */
+/** False for a value that another program has written. The next leader overwrites it. */
 function isStoredLeader(value: unknown): value is StoredLeader {
   if (typeof value !== 'object' || value === null) return false
   const { session, host, pid, token } = value as { readonly [key in keyof StoredLeader]: unknown }
@@ -291,8 +293,8 @@ function isStoredLeader(value: unknown): value is StoredLeader {
   return isMember && typeof token === 'string' && /^\d+$/.test(token)
 }
 
-/** How long after an error a caller stands again: milliseconds. A task that fails at once must not spin. */
-const STAND_AGAIN = 1000
+/** Bounds of the pause after an error, in milliseconds, so that a task that fails at once does not spin. */
+const MIN_PAUSE = 1000
 const MAX_PAUSE = 10_000
 
 function isOutageOrLoss(error: unknown): boolean {

@@ -8,25 +8,25 @@ import type { Store, StoreEntry } from './store/store.js'
 
 /** The periods between the times of a cron pattern. */
 export interface CronSlots {
-  /** A pattern as croner reads it, such as `'0 3 * * *'`. */
+  /** A pattern of the package croner, such as `'0 3 * * *'`. */
   cron: string
   /** The time zone of the pattern, such as `'Europe/Vienna'`; default `'UTC'`. */
   timeZone?: string | undefined
 }
 
 /**
- * For what a task is done once. A duration such as `'1d'`: for each such period of the wall clock, counted in UTC from
- * 1970 on. A cron pattern: for each period from one of its times to the next. Any other text is itself the name of one
- * slot, such as that of a release or, as `'5'`, the number of a build: its task is done once, and not again later. A text
- * that is meant as something else, such as `'1 day'` or `'undefined'`, is refused.
+ * The slots for each of which a task is done once. A duration such as `'1d'`: the periods of this length of the wall
+ * clock, in UTC from 1970 on. A cron pattern: the periods from each of its times to the next. Any other string names
+ * one slot, such as a release, or a build by its number `'5'`: the task is done once for this name, ever. Strings that
+ * look like a mistake, such as `'1 day'` or `'undefined'`, are refused.
  */
 export type Slots = string | CronSlots
 
 /** The outcome of a task that is done once for a slot. */
 export type Once<T> =
-  /** It was done now. */
+  /** This call ran the task. */
   | { readonly ran: true; readonly slot: string; readonly result: T }
-  /** It had been done for this slot, or for a later one. */
+  /** The task was already done for this slot, or for a later one. */
   | { readonly ran: false; readonly slot: string; readonly result?: undefined }
 
 /** One slot: a period of the wall clock, or a name. */
@@ -36,17 +36,17 @@ interface Slot {
   readonly begins?: number
 }
 
-/** What was done under a name: the last slot, and those before it, the latest first. */
+/** The slots of a name whose tasks are done: the last one, and those before it, the latest first. */
 interface DoneSlots extends Slot {
   readonly earlier: readonly Slot[]
 }
 
-/** A store key for each name. */
+/** The store of these records, with a key for each name. */
 export const RUNS = 'signalbox-runs'
 
 /**
- * The store key for what is done once under these locks. One lock has its own name as its key. A name that looks like
- * the list of several is written as a list, too, so that no two sets of locks have the same key.
+ * The store key of the record for these locks. It is the name of a single lock, and a list of several names. A single
+ * name that looks like a list is written as a list, too, so that no two sets of locks have the same key.
  */
 export function runsKey(locks: readonly string[]): string {
   const names = [...new Set(locks)].sort()
@@ -54,25 +54,25 @@ export function runsKey(locks: readonly string[]): string {
   return names.length === 1 && !only!.startsWith('[') ? only! : JSON.stringify(names)
 }
 
-/** How many slots of a name are remembered. */
-const REMEMBERED = 100
+/** Number of slots of a name that are kept. */
+const MAX_SLOTS = 100
 /**
- * A slot that was done makes earlier ones void. But one that begins later than this was done by a wrong clock, and must
- * not keep others from being done for as long as that clock was ahead, in milliseconds.
+ * A task that is done for a slot is done for earlier slots, too, unless that slot begins later than this, in
+ * milliseconds from now. Then a wrong clock has done it, and must not block the slots until then.
  */
 const MAX_AHEAD = 3_600_000
 /**
- * A timer by a clock that is ahead of the engine's asks before its slot begins there. Within this the slot is meant
- * that is about to begin, in milliseconds.
+ * By how much the clock of this process may be ahead of the engine's, in milliseconds. Its timers then call before the
+ * slot begins by the engine's clock, and mean the slot that is about to begin.
  */
 const MAX_EARLY = 60_000
 const SECOND = 1000
 const PERIOD_BOUNDS = { min: 1, max: 36_500 * 86_400_000 }
 
-/** What is meant as a duration, a pattern or a missing value. As names these would be one slot for ever. */
+/** Strings that were meant as a duration, a pattern or a missing value. As a name, each would be one slot forever. */
 const MISTAKEN: readonly RegExp[] = [
   /^\s|\s$|^@/,
-  // What JavaScript writes for a value that is not a text.
+  // JavaScript values that were converted to strings.
   /^(?:undefined|null|NaN|-?Infinity|true|false|Invalid Date|\[object .*\])$/,
   /^(?:[+-]?\d+(?:[.,]\d+)?\s*(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|months?|y|years?)\s*)+$/i,
   // ISO 8601
@@ -84,8 +84,8 @@ const MISTAKEN: readonly RegExp[] = [
 ]
 
 /**
- * The slot at this moment.
- * @param option what messages call it.
+ * Returns the current slot.
+ * @param option names the slots in messages.
  * @param now milliseconds since 1970.
  * @throws InvalidArgumentError
  */
@@ -111,17 +111,17 @@ function period(text: string, begins: number): Slot {
   return { name: `${text} from ${new Date(begins).toISOString()}`, begins }
 }
 
-/** The last time of a pattern, now included. */
+/** The last time of a pattern that is not after `now`. */
 async function lastOf(slots: CronSlots, now: number): Promise<number> {
   checkOptions(slots, ['cron', 'timeZone'])
   const { cron, timeZone = 'UTC' } = slots
   checkTimeZone(timeZone)
   const { Cron, CronPattern } = await import('croner')
-  // The times of a pattern are whole seconds, and a time before the next second is asked for.
+  // The times of a pattern are whole seconds, and `previousRuns` returns times before the given one.
   const before = new Date(Math.floor(now / SECOND) * SECOND + SECOND)
   let last: Date | undefined
   try {
-    // Alone, Cron also takes a date.
+    // Checks the pattern, because Cron would also accept a date.
     new CronPattern(cron)
     last = new Cron(cron, { timezone: timeZone, paused: true }).previousRuns(1, before)[0]
   } catch (error) {
@@ -133,7 +133,7 @@ async function lastOf(slots: CronSlots, now: number): Promise<number> {
   return last.getTime()
 }
 
-/** Where it is kept for which slots a task was done, and the clocks by which slots begin. */
+/** Records for which slots tasks are done, and determines the current slot. */
 export class Runs {
   readonly #store: Store
   readonly #shared: () => Promise<number>
@@ -150,8 +150,8 @@ export class Runs {
   }
 
   /**
-   * The run for the present slot. The locks with these names must be held.
-   * @param option what messages call the slots.
+   * Returns the run of the current slot. The caller must hold the locks of these names.
+   * @param option names the slots in messages.
    * @throws InvalidArgumentError, and as `Store.get`
    */
   async present(names: readonly string[], option: string, slots: Slots): Promise<Run> {
@@ -163,9 +163,9 @@ export class Runs {
   }
 }
 
-/** A task at one slot. */
+/** A run of a task for one slot. */
 class Run {
-  /** Whether it was done for this slot, or for a later one. */
+  /** Whether the task is already done for this slot, or for a later one. */
   readonly isDone: boolean
   readonly slot: string
   readonly #store: Store
@@ -185,11 +185,11 @@ class Run {
   }
 
   /**
-   * Records that it was done, unless another process has recorded something since.
+   * Records that the task is done, unless another process has changed the record.
    * @throws as `Store.compareAndSet`
    */
   async done(): Promise<void> {
-    const earlier = this.#before.slice(0, REMEMBERED - 1)
+    const earlier = this.#before.slice(0, MAX_SLOTS - 1)
     await this.#store.compareAndSet(this.#key, this.#version, { ...this.#slot, earlier })
   }
 }
@@ -201,8 +201,8 @@ function covers(done: Slot, slot: Slot, now: number): boolean {
 }
 
 /**
- * What a record says. An early build has written the last slot alone.
- * @throws UnavailableError for one that something else has written: the task may have been done.
+ * Returns the slots of a record. Early builds wrote only the last slot.
+ * @throws UnavailableError if another program has written the record: the task may be done.
  */
 function slotsOf(key: string, done: unknown): readonly Slot[] {
   if (done === undefined) return []
@@ -223,7 +223,7 @@ function isSlot(value: unknown): value is Slot {
   return typeof name === 'string' && (begins === undefined || typeof begins === 'number')
 }
 
-/** What a task is done once with. */
+/** The lock and the record of `oncePer`. */
 export interface OnceParts {
   readonly lock: Lock
   readonly runs: Runs
@@ -237,12 +237,12 @@ export async function oncePer<T>(
   task: (grant: Grant, slot: string) => T | Promise<T>,
   options: LockOptions | undefined,
 ): Promise<Once<T>> {
-  // What an error says of it: undefined while the task runs, whose errors are its own.
+  // The `taskBegan` of an error; undefined for the errors of the task itself.
   let began: boolean | undefined = false
   try {
     if (typeof task !== 'function')
       throw new InvalidArgumentError(`the task of oncePer must be a function, not ${shown(task)}`)
-    // Refuses what is wrong before it waits.
+    // Checks the slots before the wait for the lock.
     await slotAt('slots', slots, Date.now())
     return await lock.run(async grant => {
       const run = await runs.present([name], 'slots', slots)

@@ -11,41 +11,40 @@ import { pause } from './pause.js'
 /** Options of `open`. */
 export interface OpenOptions extends BoxOptions {
   /**
-   * For how long to try again while the engine can't be reached, such as a server that starts at the same time; default
-   * 0: `open` tries once. `Infinity` tries until it opens. No try lasts longer than this.
+   * How long to retry while the engine can't be reached, such as a server that is starting. Default 0: one attempt.
+   * `Infinity`: no limit. No attempt lasts longer than this.
    */
   wait?: Duration | undefined
 }
 
-/** The pause before a further try, in milliseconds. */
-const TRY_AGAIN = 250
+/** Delay before a retry, in milliseconds. */
+const RETRY_DELAY = 250
 
 /**
- * Opens a box on the engine that the URL names:
- * - `memory:` for this box alone, `memory:name` shared by all boxes of the thread that name it;
- * - `file:./dir` for all processes of this machine that open the same folder. `?durable=false` lets commits return
- *   before they are on the disk;
- * - `redis://user:password@host:6379/0` for all processes on the same Redis server; `rediss:` over TLS, `redis+unix:`
- *   at a socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The
- *   query takes `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does;
- * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
- *   `rediss-quorum:` over TLS;
- * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` for all processes on the same database
- * that
- *   name the same schema, which is made when it is missing. The URL is one of libpq: several servers have a comma between
- *   them, `?host=/run/postgresql` is the folder of a socket, `?sslmode=verify-full` connects over TLS;
- * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
- *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without contact
- *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
- * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
- *   named, that name the same `?map=signalbox`, whose keys are locked.
+ * Opens a box on the engine that the URL names. Boxes with the same URL share locks, limits and values:
+ * - `memory:` is private to this box. All boxes of the thread share `memory:name`;
+ * - `file:./dir` is shared by all processes of this machine that open the same folder. `?durable=false` lets commits
+ *   return before they are on the disk;
+ * - `redis://user:password@host:6379/0` is one Redis server; `rediss:` uses TLS, `redis+unix:` a socket,
+ *   `redis+sentinel://host,host/name?db=0` Sentinels, and `redis+cluster://host,host` a Cluster. The query takes
+ *   `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does;
+ * - `redis-quorum://host,host,host` grants locks, and only locks, by a majority of independent Redis servers;
+ *   `rediss-quorum:` uses TLS;
+ * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` is a schema of a database, which `open`
+ *   creates if it is missing. The URL is one of libpq: commas separate several servers, `?host=/run/postgresql` is the
+ *   folder of a socket, and `?sslmode=verify-full` uses TLS;
+ * - `zookeeper://user:password@host:2181,host,host/path` is a node of an ensemble, by default `/signalbox`.
+ *   `?sessionTimeout=10s` is how long a session lasts without contact. `?acl=creator` admits only the user of the URL.
+ *   `zookeeper+tls:` uses TLS;
+ * - `hazelcast://user:password@host:5701,host/cluster` is a cluster, by default `dev`. `?map=signalbox` names the map
+ *   whose keys are locked.
  *
- * Instead of a URL, options open a box on existing Redis clients: `open({ redis: client, prefix: 'app:' })` or
- * `open({ redisQuorum: [client, client, client] })`; on PostgreSQL by a client of `pg`, of `postgres` or a PGlite:
- * `open({ postgres: client, schema: 'locks' })`; on Hazelcast by a configuration of its client:
- * `open({ hazelcast: config })`; or on an engine of your own: `open({ engine })`.
+ * Instead of a URL, `open` accepts existing Redis clients: `open({ redis: client, prefix: 'app:' })` or `open({
+ * redisQuorum: [client, client, client] })`; a client of `pg` or `postgres`, or a PGlite: `open({ postgres: client,
+ * schema: 'locks' })`; a configuration of the Hazelcast client: `open({ hazelcast: config })`; or your own engine:
+ * `open({ engine })`.
  *
- * An engine's code is loaded only when a box is opened on it.
+ * The code of an engine is loaded when the first box is opened on it.
  * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the engine can't be reached
  * within `wait`, or at once when a package that it needs is missing.
  */
@@ -66,18 +65,16 @@ export async function open(
         : inTime(opening, until - systemClock.now(), engine.name))
     } catch (error) {
       const left = until - systemClock.now()
-      // An engine of the caller's own is joined once.
+      // The caller's own engine is joined only once.
       const isOwn = isOwnEngine(source)
       const canPass = error instanceof UnavailableError && !(error instanceof MissingPackageError)
       if (!canPass || left <= 0 || isOwn) throw error
-      await pause(Math.min(TRY_AGAIN, left), systemClock)
+      await pause(Math.min(RETRY_DELAY, left), systemClock)
     }
   }
 }
 
-/**
- * Returns the box if it opens within this time, in milliseconds; closes one that opens later. @throws UnavailableError
- */
+/** Returns the box if it opens within `left` milliseconds, and closes one that opens later. @throws UnavailableError */
 async function inTime(opening: Promise<Box>, left: number, engine: string): Promise<Box> {
   const over = new AbortController()
   const late = pause(left, systemClock, over.signal).then(() => undefined)

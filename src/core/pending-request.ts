@@ -199,7 +199,7 @@ export class PendingRequest {
     }
     if (this.#isWoken) return this.#checkIn()
     // mutant: silent-waiter
-    const delay = Math.min(status.lookAgain, this.#untilHeartbeat())
+    const delay = Math.min(status.checkInAfter, this.#untilHeartbeat())
     this.#checkInAfter(Math.max(delay, MIN_DELAY))
   }
 

@@ -1,16 +1,16 @@
-/** Alone on the key. */
+/** Excludes all other claims on the key. */
 export interface ExclusiveClaim {
   readonly key: string
   readonly mode: 'exclusive'
 }
 
-/** Together with other shared claims on the key. */
+/** Excludes all but other shared claims on the key. */
 export interface SharedClaim {
   readonly key: string
   readonly mode: 'shared'
 }
 
-/** Takes `permits` of the `max` permits that the key has; every caller of a key must name the same `max`. */
+/** Takes `permits` of the `max` permits of the key. All callers of a key must pass the same `max`. */
 export interface PermitsClaim {
   readonly key: string
   readonly mode: 'permits'
@@ -18,7 +18,7 @@ export interface PermitsClaim {
   readonly max: number
 }
 
-/** One key in one mode. */
+/** A claim on one key, in one mode. */
 export type Claim = ExclusiveClaim | SharedClaim | PermitsClaim
 
 /** The claims of a grant after a downgrade: each of them shared. */
@@ -26,13 +26,13 @@ export function sharedClaims(claims: readonly Claim[]): readonly SharedClaim[] {
   return claims.map(({ key }) => ({ key, mode: 'shared' }))
 }
 
-/** Whether two claims on the same key would exclude each other if they were the only ones. */
+/** Whether two claims on the same key exclude each other if there are no others. */
 export function conflict(a: Claim, b: Claim): boolean {
   if (a.mode === 'permits' && b.mode === 'permits') return a.permits + b.permits > a.max
   return a.mode !== 'shared' || b.mode !== 'shared'
 }
 
-/** The claims before a place in a queue, as far as they matter to the requests behind. */
+/** The claims ahead of a place in a queue, as far as they affect the requests behind them. */
 export class Ahead {
   #first: Claim | undefined
   #permits = 0
@@ -46,7 +46,7 @@ export class Ahead {
     return !conflict(this.#first, claim)
   }
 
-  /** Adds a claim behind those before it. After one that was not admitted the modes differ, and none is admitted. */
+  /** Adds the next claim of the queue. After one that was not admitted, the modes differ, and no claim is admitted. */
   add(claim: Claim): void {
     if (!this.#first) this.#first = claim
     else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }

@@ -1,6 +1,6 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
 
-/** The storage of values, for engines that decide commits by `StateMachine`. */
+/** The storage of values, for engines that use `StateMachine`. */
 export interface StoreState {
   /** The values of these keys, in their order. */
   values(keys: readonly string[]): readonly Versioned[]
@@ -8,25 +8,25 @@ export interface StoreState {
   put(key: string, value: string | undefined, version: number): void
   /** The next version: greater than every earlier version of any key, also after a crash. */
   nextVersion(): number
-  /** Which of these ids are recorded, in their order. */
+  /** Whether each of these IDs is recorded, in their order. */
   recorded(ids: readonly RecordedId[]): readonly boolean[]
-  /** Keeps the id with the key for at least `retention` milliseconds. */
+  /** Records the ID with the key for at least `retention` milliseconds. */
   record(key: string, id: string, retention: number): void
 }
 
-/** Reads values and looks for ids. */
+/** Reads values, and looks up IDs. */
 export function readAll(state: StoreState, what: ReadSet): ReadOutcome {
   return { values: state.values(what.keys), seen: state.recorded(what.ids) }
 }
 
 /**
- * Decides a commit: checks everything, then writes everything or nothing. The lock table releases the guard.
- * @param guardHolds whether the guarding grant is held; true without a guard.
+ * Decides a commit, and writes everything or nothing. The lock table releases the guard.
+ * @param guardHolds whether the guard is held; true without a guard.
  */
 export function decideCommit(state: StoreState, commit: Commit, guardHolds: boolean): CommitOutcome {
   if (!guardHolds || !commit.guard) {
-    // Ids are recorded under the locks of their keys, so a caller that has held those since it looked need not look
-    // again. But when the answer to a commit was lost, its repetition finds the grant released.
+    // IDs are recorded under the locks of their keys, so a caller that has held these since its lookup needs no further
+    // one. But if the answer to a commit was lost, its repetition finds the guard released.
     const repeated = state.recorded(commit.record).indexOf(true)
     if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
   }
@@ -38,7 +38,7 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {
-    // A deletion also takes a version, so that a version read before it is never used again.
+    // A deletion takes a version too, so that a version that was read before it is never used again.
     const version = state.nextVersion()
     state.put(key, value, version)
     return value === undefined ? 0 : version

@@ -3,12 +3,12 @@ import type { Guarantees } from '../guarantees.js'
 import type { KeptLimiter } from './limits/report.js'
 import type { ReservePermits, Reserved } from './limits/reserve-permits.js'
 
-/** An answer that is available at once (an engine inside the process) or comes later. */
+/** An answer that an engine in this process gives at once, and others later. */
 export type Awaitable<T> = T | Promise<T>
 
 /** The process that a session belongs to, as `inspect` shows it with holders and waiters. */
 export interface SessionInfo {
-  /** The session id: never used by another box, past or present. */
+  /** The session ID: no other box has or had it. */
   readonly session: string
   readonly host: string
   readonly pid: number
@@ -16,7 +16,7 @@ export interface SessionInfo {
   readonly label: string | undefined
 }
 
-/** A request for locks, from its enqueue to the end of its grant. Every operation about it carries it. */
+/** A request for locks, from its enqueue to the end of its grant. Each operation on it contains it. */
 export interface LockRequest {
   /** Unique among the requests of all sessions. */
   readonly id: string
@@ -25,29 +25,29 @@ export interface LockRequest {
   readonly label: string | undefined
 }
 
-/** How long a request, and the grant that comes of it, last. */
+/** The lease and the wait of a request. */
 export interface WaitTerms {
   /** How long the grant lasts without a renewal, in milliseconds. */
   readonly lease: number
-  /** The longest that a caller waits for the grant from now on: milliseconds, Infinity for as long as it takes. */
+  /** How much longer the callers wait for the grant at most, in milliseconds; Infinity for no limit. */
   readonly wait: number
 }
 
 /**
- * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The
- * entry lasts for `entryTtl` without a sign of life. With a wait of 0 the request is answered `busy` instead of
- * queued, and nothing is left behind. Repeating an enqueue of the same request changes nothing.
+ * Enters the queues of all claimed keys in one step. The request is granted at once if no conflicting request is ahead
+ * of it. Without a check-in, a waiting request blocks others for `entryTtl`. With a wait of 0 the request is never
+ * queued: the answer is `busy`, and the engine keeps nothing. Repeating the enqueue of a request changes nothing.
  */
 export interface Enqueue extends WaitTerms {
   readonly type: 'enqueue'
   readonly request: LockRequest
-  /** What to read in the same step when it is granted. */
+  /** The values to read in the same step when it is granted. */
   readonly read?: ReadSet | undefined
 }
 
 /**
- * Turns a reservation into a grant. For a waiter, keeps its entry alive, and drops what has expired before it. For a
- * request that is granted already, renews the grant. Harmless at any time.
+ * Claims the keys if they are reserved for the request: it is then granted. If it waits, keeps it alive, and drops the
+ * expired requests ahead of it. If it is granted already, renews the grant. Safe at any time.
  */
 export interface CheckIn extends WaitTerms {
   readonly type: 'checkIn'
@@ -55,7 +55,7 @@ export interface CheckIn extends WaitTerms {
   readonly read?: ReadSet | undefined
 }
 
-/** Takes a request out, whether it is an entry, a reservation or a grant. */
+/** Removes a request, whether it waits, is reserved or is granted. */
 export interface Cancel {
   readonly type: 'cancel'
   readonly request: LockRequest
@@ -67,7 +67,7 @@ export interface Granted {
   readonly number: number
 }
 
-/** Renews the lease of a grant; refused when the grant has expired or was taken away. */
+/** Renews the lease of a grant; refused if the grant has expired or was revoked. */
 export interface Renew extends Granted {
   readonly type: 'renew'
   /** Milliseconds. */
@@ -80,9 +80,8 @@ export interface Release extends Granted {
 }
 
 /**
- * Asks to keep a grant for further callers of the same process. When another request waits for its keys, the grant is
- * released, and `next`, with the same claims, enters the queues behind. Otherwise it gets a new number and a full
- * lease.
+ * Extends a grant for further callers of the same box: it gets a new number and a full lease. If another request waits
+ * for its keys, releases the grant instead, and enqueues `next`, which has the same claims, behind the others.
  */
 export interface ExtendOrYield extends Granted, WaitTerms {
   readonly type: 'extendOrYield'
@@ -90,37 +89,37 @@ export interface ExtendOrYield extends Granted, WaitTerms {
 }
 
 /**
- * Makes every exclusive claim of a grant shared, without letting a writer in between. Operations about it that are
- * submitted later carry shared claims.
+ * Turns every exclusive claim of a grant into a shared one, without granting it to a writer in between. Operations on
+ * the grant that are submitted later contain shared claims.
  */
 export interface Downgrade extends Granted {
   readonly type: 'downgrade'
 }
 
-/** An operator's release of the grant that holds the key with this number. */
+/** Releases the grant that holds the key under this number, on behalf of an operator. */
 export interface ForceRelease {
   readonly type: 'forceRelease'
   readonly key: string
   readonly number: number
 }
 
-/** Takes away all grants, reservations and entries of a session that is known to be dead. */
+/** Removes all requests of a session that is known to be dead: granted, reserved and waiting ones. */
 export interface Revoke {
   readonly type: 'revoke'
   readonly session: string
 }
 
-/** Drops what has expired on these keys and reserves them for the next waiters. */
+/** Drops the expired requests for these keys, and reserves the keys for the next waiters. */
 export interface SweepExpired {
   readonly type: 'sweepExpired'
   readonly keys: readonly string[]
 }
 
-/** Reads the holders and waiters of all keys that begin with `prefix`, which may be empty. */
+/** Lists the holders and waiters of all keys that begin with `prefix`, which may be empty. */
 export interface Inspect {
   readonly type: 'inspect'
   readonly prefix: string
-  /** Of the key `prefix` alone. An engine looks for no others then, because there may be millions. */
+  /** Only of the key `prefix` itself. The engine then searches no other keys, because there may be millions. */
   readonly exact?: boolean | undefined
 }
 
@@ -129,37 +128,37 @@ export interface Read extends ReadSet {
   readonly type: 'read'
 }
 
-/** Store keys to read, and ids to look for among those recorded with a key. */
+/** Store keys to read, and IDs to look up among those that are recorded with a key. */
 export interface ReadSet {
   readonly keys: readonly string[]
   readonly ids: readonly RecordedId[]
 }
 
-/** The id of a change. It is recorded with a key that is the same at each try of that change. */
+/** The ID of a change, recorded with a key. Each attempt of the change uses the same key. */
 export interface RecordedId {
   readonly key: string
   readonly id: string
 }
 
 /**
- * Checks everything, then writes everything or nothing: the guarding grant has to hold, and every key has to have its
- * expected version. Ids are looked for only where no guard holds. Under a guard, which claims their keys, they were
- * looked for with the grant.
+ * Checks that the guard is held and that every key has its expected version; then writes everything, else nothing. IDs
+ * are looked up only if there is no guard, or it is not held. A guard claims the keys of the IDs, and its grant has
+ * looked them up.
  */
 export interface Commit {
   readonly type: 'commit'
-  /** The grant that must still hold; without it only the versions count. */
+  /** The grant that must be held; if undefined, only the versions are checked. */
   readonly guard: Granted | undefined
   readonly expect: readonly Expectation[]
   readonly writes: readonly Write[]
   readonly record: readonly RecordedId[]
-  /** How long recorded ids, and the tombstones that carry them, are kept, in milliseconds. */
+  /** How long recorded IDs, and the tombstones that contain them, are kept, in milliseconds. */
   readonly retention: number
-  /** Releases the guarding grant in the same step. A refused commit leaves it held. */
+  /** Releases the guard in the same step. A refused commit leaves it held. */
   readonly release: boolean
 }
 
-/** The version a key must have; 0 stands for an absent key. */
+/** The version that a key must have; 0 for an absent key. */
 export interface Expectation {
   readonly key: string
   readonly version: number
@@ -200,11 +199,11 @@ export type RequestStatus =
       readonly state: 'held'
       readonly id: string
       readonly number: number
-      /** Present when the operation asked for a read. */
+      /** Present if the operation asked for it. */
       readonly read?: ReadOutcome
       /**
-       * True when no other request waited. Then `Listener.contended` is called as soon as one waits, or when the engine
-       * can no longer guarantee that call. Until then further local turns need not ask the engine.
+       * True if no other request waits. The engine then calls `Listener.contended` as soon as one waits, or when it can
+       * no longer guarantee that call. Until then, further local turns need not ask the engine.
        */
       readonly isUncontended?: boolean
     }
@@ -212,49 +211,49 @@ export type RequestStatus =
   | {
       readonly state: 'queued'
       readonly id: string
-      /** How many requests are before it on its first key. */
+      /** Number of requests ahead of it on its first key. */
       readonly place: number
-      /** When to check in again unless a wake-up comes before: milliseconds from now. */
-      readonly lookAgain: number
+      /** Delay until its next check-in, unless a wake-up comes before, in milliseconds. */
+      readonly checkInAfter: number
       /**
-       * The sessions with a request before it on any of its keys, for engines that can prove a session dead. Where
-       * other requests wait before it, too, those at the ends of a long queue only.
+       * The sessions with a request ahead of it on any of its keys, for engines that can prove a session dead. In a
+       * long queue with other waiters ahead of it, only those at both ends.
        */
-      readonly behind: readonly string[]
-      /** True when `behind` leaves sessions out. */
-      readonly leavesOut?: boolean
-      /** A holder that it waits for, where the engine knows one without looking further. */
+      readonly sessionsAhead: readonly string[]
+      /** True if `sessionsAhead` omits some. */
+      readonly omitsSessions?: boolean
+      /** A holder that it waits for, if the engine knows one without a further read. */
       readonly holder?: HolderReport | undefined
     }
-  /** Not granted, and nothing is left behind. */
+  /** Not granted. The engine keeps nothing of the request. */
   | { readonly state: 'busy' }
-  /** No such request: it expired, was taken away or never came. */
+  /** No such request: it has expired, was removed or has never arrived. */
   | { readonly state: 'gone' }
-  /** The key is in use with another number of permits. Nothing is left behind. */
+  /** The key is in use with another `max`. The engine keeps nothing of the request. */
   | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
 /** A value with the version of its last change. */
 export interface Versioned {
   /** JSON text; undefined when the key is absent. */
   readonly value: string | undefined
-  /** Never used again for any key, also after a deletion; 0 for an absent key. */
+  /** Never used again for any key, even after a deletion; 0 for an absent key. */
   readonly version: number
 }
 
-/** What was read, in the order of the keys and ids of the operation. */
+/** The values, and whether the IDs are recorded, in the order of the operation. */
 export interface ReadOutcome {
   readonly values: readonly Versioned[]
   readonly seen: readonly boolean[]
 }
 
 export type CommitOutcome =
-  /** Written; `versions` in the order of the writes (0 for a deletion). */
+  /** Written. The versions are in the order of the writes, 0 for a deletion. */
   | { readonly state: 'committed'; readonly versions: readonly number[] }
-  /** The guarding grant does not hold any more. Nothing written. */
+  /** Not written: the guard is no longer held. */
   | { readonly state: 'lost' }
-  /** The key has another version. Nothing written. */
+  /** Not written: the key has another version. */
   | { readonly state: 'conflict'; readonly key: string; readonly found: Versioned }
-  /** An id is recorded already: this change was committed before. Nothing written. */
+  /** Not written: an ID is recorded already, so this change was committed before. */
   | { readonly state: 'repeated'; readonly key: string; readonly id: string }
 
 /** A request as `inspect` shows it. */
@@ -270,25 +269,27 @@ export interface RequestReport {
   readonly number: number
   /** Milliseconds since it entered the queue. */
   readonly age: number
-  /** Milliseconds until it expires unless it is renewed. */
+  /** Milliseconds until it expires without a renewal. */
   readonly expiresIn: number
 }
 
-/** A holder as it is reported to a waiter behind it. */
+/** A holder as it is reported to a waiter. */
 export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'label' | 'age'>
 
 export interface Outcomes {
   enqueue: RequestStatus
   checkIn: RequestStatus
   cancel: undefined
-  /** False: the grant is gone. */
+  /** False: the grant was lost. */
   renew: boolean
-  /** False: the grant was gone already. */
+  /** False: the grant was already lost. */
   release: boolean
   extendOrYield: RequestStatus
+  /** False: the grant was lost. */
   downgrade: boolean
+  /** False: there is no such grant. */
   forceRelease: boolean
-  /** How many requests were taken away. */
+  /** Number of removed requests. */
   revoke: number
   sweepExpired: undefined
   inspect: readonly RequestReport[]
@@ -300,124 +301,121 @@ export interface Outcomes {
 
 export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
 
-/** Receives an engine's notifications. Each call is a hint: it may come late, twice, without cause, or not at all. */
+/** Receives an engine's hints. A hint may be late, duplicate, false or missing. */
 export interface Listener {
-  /** The request may have been reserved. */
+  /** Keys may be reserved for the request. */
   wake(id: string): void
-  /** The grant is lost. @param cause what has ended it, when it was not taken away */
+  /** The grant is lost. @param cause why; undefined if an operator forced its release */
   lost(id: string, cause?: Error): void
   /**
-   * Another request waits for what this grant holds. Called at least for a grant with `isUncontended`. An engine with
-   * `reportsContention` calls it before it decides that other request; others send a message, which takes its time.
+   * Another request waits for keys of this grant. Called at least for a grant with `isUncontended`. An engine with
+   * `reportsContention` calls it before it decides that request; other engines call it when a message arrives.
    */
   contended(id: string): void
-  /** An operation of this box reserved this key for another session. This box has to serve the key after the window. */
+  /** An operation of this box has reserved this key for another session. This box has to sweep it after the window. */
   reserved(key: string): void
   /** A watched store key has changed. */
   changed(key: string): void
-  /** Hints about watched store keys may have been lost, because their connection was broken. */
+  /** Hints about watched store keys may have been lost, because a connection broke. */
   missed(): void
-  /** The engine has ended the session: all its grants are lost, and nothing more can be asked. */
+  /** The engine has ended the session: all its grants are lost, and further operations are rejected. */
   ended(cause: Error): void
 }
 
 /**
- * The service that keeps locks and state. What all engines would need is built above this contract. See
+ * The service that keeps locks, limits and values. Code that all engines would need is above this contract. See
  * `docs/guarantees.md` for how each engine keeps the promises.
  */
 export interface Engine {
-  /** For messages: the URL without passwords. */
+  /** The URL without passwords, for messages. */
   readonly name: string
   readonly guarantees: Guarantees
-  /** Whether `Listener.contended` comes before the other request is decided, so that a released grant can be kept. */
+  /** Whether `Listener.contended` is called before the other request is decided, so that boxes can keep spares. */
   readonly reportsContention: boolean
   /**
-   * Starts the session. Called once, before anything else.
-   * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid place.
+   * Starts the session. Called once, before any other method.
+   * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid URL.
    */
   join(member: SessionInfo, listener: Listener): Awaitable<void>
   /**
-   * Executes one operation. Operations submitted in one tick may be sent together. They are executed in the order of
-   * submission, and the failure of one does not affect the others. Never throws: a failure is a promise rejected with
+   * Executes one operation. Operations that are submitted in one tick may be sent together. They are executed in the
+   * order of submission, and the failure of one does not affect the others. Never throws: the promise rejects with
    * UnavailableError when the operation was certainly not applied, or IndeterminateError when it may have been.
    */
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /**
-   * Withdraws an enqueue that still waits to be executed: it is answered `busy` and never executed. False: it may have
-   * been executed by now. For engines where operations wait within the process when there are many.
+   * Withdraws an enqueue that has not been sent: its answer is `busy`, and it is never executed. False: it may have
+   * been executed. For engines whose operations wait in this process when there are many.
    */
   withdraw?(request: LockRequest): boolean
   /**
-   * Until when the session certainly lives, and with it all that it holds: clock time. For engines whose sessions end
-   * when they send nothing. Grants are not held beyond that time, even if their lease is longer.
+   * Returns until when the session certainly lives: clock time. For engines that end a session which sends nothing.
+   * Grants are not held beyond that time, even if their lease is longer.
    */
   certainUntil?(): number
   /**
-   * Reads the wall clock that all processes share: milliseconds since 1970. For engines on a server. Without it, the
-   * processes share the wall clock of their machine. Fails as `submit` does.
+   * Reads the wall clock of the server: milliseconds since 1970. Without this method, all processes share the wall
+   * clock of one machine. Fails as `submit` does.
    */
   wallClock?(): Awaitable<number>
   /**
-   * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines
-   * whose clock can be read in the same step. Fails as `submit` does. A request that is executed twice, because a
-   * connection broke, may reserve twice but takes back once.
+   * Reserves permits of a limiter that all processes share, by the engine's own clock, in one step. For engines that
+   * can read their clock in the same step. Fails as `submit` does. A request that is executed twice, because a
+   * connection broke, may reserve permits twice, but takes back the returned ones once.
    */
-  reservePermits?(request: ReservePermits): Awaitable<Reservation>
+  reservePermits?(request: ReservePermits): Awaitable<PermitReservation>
   /**
-   * The limiters that count something now, are paused or have waiters, in no particular order. For engines with
+   * Lists the limiters that have permits in use, are paused or have waiters, in no particular order. For engines with
    * `reservePermits`. Fails as `submit` does.
-   * @param isMeant whether a limiter of this name is wanted.
+   * @param isMeant whether to list the limiter of this name.
    */
   limiters?(isMeant: (limiter: string) => boolean): Awaitable<readonly KeptLimiter[]>
   /**
-   * Binds a grant to a transaction of the caller's, for engines that keep their state in a database of the caller's.
-   * Until that transaction ends, the keys are granted to no other request. False: the grant is not held any more.
-   * Rejects with InvalidArgumentError for what is not a transaction, and with UnavailableError when the statement
-   * fails.
+   * Binds a grant to the caller's transaction, for engines that keep their state in the caller's database. Until that
+   * transaction ends, the keys are granted to no other request. False: the grant is no longer held. Rejects with
+   * InvalidArgumentError when the argument is not a transaction, and with UnavailableError when the statement fails.
    */
   fence?(grant: Granted, transaction: object): Promise<boolean>
   /**
-   * Makes a commit part of a transaction of the caller's, and binds its guard to that. Nothing is written until the
-   * transaction commits. For engines with `fence`. Fails as that does.
+   * Executes a commit in the caller's transaction, and binds its guard to that transaction. Its writes take effect when
+   * the transaction commits. For engines with `fence`. Fails as that does.
    */
   commitWithin?(commit: Commit, transaction: object): Promise<CommitOutcome>
-  /** Ends the session, releases all that it holds, and frees every handle. Never throws. */
+  /** Ends the session, releases all its grants, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }
 
-/** What was reserved, and the earliest and latest time of that decision by the clock of this process. */
-export interface Reservation {
+/** The reserved permits, and the earliest and latest time of the decision by the clock of this process. */
+export interface PermitReservation {
   readonly reserved: Reserved
   readonly earliest: number
   readonly latest: number
 }
 
-/** How long a reservation can be claimed, in milliseconds. */
+/** How long keys stay reserved for a waiter that was woken, in milliseconds. */
 export const CLAIM_WINDOW = 1000
 
 /** How long a waiter blocks other requests without a heartbeat, in milliseconds. */
 export const WAITER_TTL = 5000
 
-/**
- * How often a waiter reports that it is alive, unless its lease or its wait requires it more often, in milliseconds.
- */
+/** How often a waiter checks in, unless its lease or its wait requires more check-ins, in milliseconds. */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
-/** Every watched key is read again once in this period, because hints may be lost, in milliseconds. */
+/** How often a box reads its watched keys again, because hints may be lost, in milliseconds. */
 export const WATCH_READ_INTERVAL = 10_000
 
 /**
- * How long a waiter's entry in the engine's queue blocks others without a heartbeat, in milliseconds. After that it
- * keeps its place until a request that came later needs it, see {@link placeTtl}.
+ * How long a waiter blocks other requests without a heartbeat, in milliseconds. After that it keeps its place until a
+ * later request is granted past it, see {@link placeTtl}.
  */
 export function entryTtl(terms: WaitTerms): number {
   return Math.min(placeTtl(terms), WAITER_TTL)
 }
 
 /**
- * How long a waiter keeps its place when the engine is unreachable, in milliseconds. An entry whose callers have given
- * up is in the way of others if its cancellation comes late or never. The window on top lets callers that came later
- * look again in time.
+ * How long a waiter keeps its place while the engine is out of reach, in milliseconds. The limit by its wait is for
+ * callers that have given up: a cancellation that is late or lost would leave their request in the way of others. The
+ * window on top gives callers that came later the time to check in.
  */
 export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
@@ -428,5 +426,5 @@ export function heartbeatWithin({ lease, wait }: WaitTerms): number {
   return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
 }
 
-/** The part of its lease, or of the window after its wait, within which a waiter must send a heartbeat. */
+/** The part of its lease, or of the claim window after its wait, within which a waiter must check in. */
 const HEARTBEAT_PART = 2 / 3

@@ -1,10 +1,10 @@
 import type { PromiseId } from '../guarantees.js'
 
-/** Something that weakens a promise, or prevents the engine from being used. */
+/** A condition that weakens a promise, or prevents the use of the engine. */
 export interface Finding {
   /** A short name that does not change between versions. */
   readonly id: string
-  /** The weakened promises; empty if the finding is only about whether the engine can be used. */
+  /** The weakened promises; empty if the finding only prevents the use of the engine. */
   readonly promises: readonly PromiseId[]
   /** What was found, and what can happen because of it. */
   readonly how: string

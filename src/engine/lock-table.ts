@@ -17,7 +17,7 @@ import {
 } from './contract.js'
 import { Ahead, type Claim } from './claim.js'
 
-/** A request's place in the queue of one key. */
+/** A request in the queue of one key. */
 export interface Entry {
   readonly request: Request
   /** The request's claim on the key. */
@@ -31,11 +31,11 @@ export interface Request {
   claims: readonly Claim[]
   phase: 'waiting' | 'reserved' | 'held'
   /**
-   * When it expires unless it checks in, in engine time, in milliseconds. A waiter that has expired is *silent*: it
-   * blocks no other request, and keeps its place until one goes past it.
+   * When it expires without a check-in or renewal: engine time, in milliseconds. A waiter that has expired is *silent*:
+   * it blocks no other request, and keeps its place until one is granted past it.
    */
   expires: number
-  /** The lease that it asked for, in milliseconds. */
+  /** The requested lease, in milliseconds. */
   lease: number
   /** The number of its grant, the upper part of the token; 0 before it is granted. */
   number: number
@@ -45,74 +45,70 @@ export interface Request {
 }
 
 /**
- * The storage of the table's state. The table owns the logic and this owns the storage, so that the same table runs on
- * variables and inside a database transaction. Only the table may change in place what is handed out, and it reports
- * each change by `changed`.
+ * The storage of the table's state, so that the same table runs on variables and in a database transaction. Only the
+ * table changes the requests and entries that the storage returns, and it reports each change by `changed`.
  */
 export interface TableState {
   /**
-   * The entries for a key in order of arrival; undefined when there are none. Reading the first few is cheap, and most
-   * decisions need no more.
+   * The entries for a key in order of arrival; undefined if there are none. Most decisions read only the first few, so
+   * that must be cheap.
    */
   queue(key: string): Iterable<Entry> | undefined
   request(id: string): Request | undefined
   /** Puts a request at the end of the queue of each of its keys. */
   append(request: Request): void
-  /** Takes a request out of all its queues and forgets it. */
+  /** Removes a request from all its queues. */
   remove(request: Request): void
-  /** The table has changed a request that was handed out, or one of its entries. */
+  /** Called when the table has changed the request, or one of its entries. */
   changed(request: Request): void
-  /** The next number of a grant: greater than every earlier one, also after a crash. */
+  /** The number of the next grant: greater than every earlier one, even after a crash. */
   nextNumber(): number
   requestsOf(session: string): Request[]
   /**
-   * Whether a transaction to which an earlier grant of the key is bound is under way. Until it ends, the key is granted
+   * Whether an earlier grant of the key is bound to a transaction that has not ended. Until it ends, the key is granted
    * to no other request. Undefined for an engine without such transactions.
    */
   isBound?(key: string): boolean
   /** All keys with requests that begin with `prefix`. */
   keys(prefix: string): string[]
-  /** The process that a session belongs to, if it is known. */
+  /** The process of a session, if it is known. */
   member(
     session: string,
   ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
 }
 
-/** What another session is notified of after an operation. */
+/** A hint for another session after an operation. */
 export interface Effect {
   readonly type: 'wake' | 'lost'
   readonly session: string
   readonly id: string
-  /** One of its keys: serving that one serves all of them. */
+  /** One of its keys. A sweep of that key serves the request on all of them. */
   readonly key: string
 }
 
-/**
- * How much later a waiter checks in than the one before it, in milliseconds, so that a queue doesn't check in all at
- * once.
- */
-export const LOOK_STAGGER = 50
+/** How much later each waiter of a queue checks in than the one before it, in milliseconds, to spread the load. */
+export const CHECK_IN_STAGGER = 50
 
-/** How often a waiter checks in for the end of a transaction that an earlier grant is bound to, in milliseconds. */
-const LOOK_FOR_END = 50
+/** How often a waiter checks in while an earlier grant is bound to a transaction, in milliseconds. */
+const BOUND_CHECK_INTERVAL = 50
 
-/** Number of requests at each end of a long queue that are named to those behind. */
-const NAMED = 4
+/** Number of requests at each end of a long queue whose sessions are reported to those behind. */
+const REPORTED_ENDS = 4
 
 /**
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
  *
- * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. The state is changed in
- * place. One rule grants everything: a request may run when, on each of its keys, it is compatible with every request
- * that arrived before it, holder or waiter. A claim set enters all its queues in one step, so the oldest request can
- * always run. Hence claims can't deadlock, no request overtakes another that it conflicts with, and a key whose head
- * waits for another key stays free.
+ * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. It changes the state in
+ * place. There is one rule for grants: a request can be granted when, on each of its keys, it is compatible with every
+ * request that arrived before it, holder or waiter. A request enters all its queues in one step, so the oldest request
+ * can always be granted. Hence claims can't deadlock, no request overtakes another that it conflicts with, and a free
+ * key whose first waiter waits for another key stays free.
  */
 export class LockTable {
   readonly #state: TableState
   readonly #notify: (effect: Effect) => void
 
-  /** @param notify takes the notifications for other sessions, to be sent once the operation is done. */
+  /** @param notify takes the hints for other sessions, to be sent after the operation. */
   constructor(state: TableState, notify: (effect: Effect) => void) {
     this.#state = state
     this.#notify = notify
@@ -150,7 +146,7 @@ export class LockTable {
     }
   }
 
-  /** The request of this grant, unless its lease is over. A guarded commit needs it. */
+  /** The request of this grant, if it is held and its lease has not expired. */
   holding({ request: { id }, number }: Granted, now: number): Request | undefined {
     const request = this.#state.request(id)
     // mutant: renew-expired
@@ -162,7 +158,7 @@ export class LockTable {
   #enqueue(operation: Enqueue, now: number): RequestStatus {
     const { id, session, claims, label } = operation.request
     const known = this.#state.request(id)
-    if (known) return this.#standing(known, operation, now) // a repetition whose first answer was lost
+    if (known) return this.#status(known, operation, now) // a repetition, because the first answer was lost
     for (const claim of claims) {
       this.#serveKey(claim.key, now)
       const max = this.#liveMax(claim)
@@ -183,28 +179,28 @@ export class LockTable {
     const blocked = claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
     // mutant: keep-overtaken-waiter
-    if (!blocked) this.#goPast(claims, now)
+    if (!blocked) this.#dropSilent(claims, now)
     this.#state.append(request)
-    return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
+    return blocked ? this.#status(request, operation, now) : this.#hold(request, now)
   }
 
   #checkIn(operation: CheckIn, now: number): RequestStatus {
     const request = this.#state.request(operation.request.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {
-      // Its holder counts it as lost by now, so a late renewal must not revive it.
+      // Its holder regards it as lost, so a late renewal must not revive it.
       this.#drop(request, now)
       return { state: 'gone' }
     }
     request.lease = operation.lease
-    // A reservation past its window, or an entry past its life, is still good if no other request has needed its place.
+    // A request whose claim window or TTL has passed is still valid if no other request was granted past it.
     request.expires = now + (request.phase === 'held' ? operation.lease : entryTtl(operation))
     this.#state.changed(request)
     if (request.phase === 'waiting') this.#serveKeysOf(request, now)
-    // This call also claims what it has just reserved. A grant keeps its number.
+    // The same call also claims keys that it has just reserved. A request that is granted already keeps its number.
     return request.phase === 'reserved' && !this.#isBound(request)
       ? this.#hold(request, now)
-      : this.#standing(request, operation, now)
+      : this.#status(request, operation, now)
   }
 
   #cancel(id: string, now: number): undefined {
@@ -238,7 +234,7 @@ export class LockTable {
     const request = this.holding(operation, now)
     if (!request) {
       const next = this.#state.request(operation.next.id)
-      return next ? this.#standing(next, operation, now) : { state: 'gone' }
+      return next ? this.#status(next, operation, now) : { state: 'gone' }
     }
     // mutant: extend-despite-waiters
     const wanted = this.#isBound(request) || request.claims.some(claim => this.#awaited(claim.key, now))
@@ -252,7 +248,7 @@ export class LockTable {
     return this.#enqueue({ type: 'enqueue', request: next, lease, wait }, now)
   }
 
-  /** Whether the request can't be granted yet, because a transaction is bound to an earlier grant of its keys. */
+  /** Whether the request can't be granted yet, because an earlier grant of its keys is bound to a transaction. */
   #isBound({ claims }: Request): boolean {
     return claims.some(({ key }) => this.#state.isBound?.(key))
   }
@@ -290,7 +286,7 @@ export class LockTable {
 
   #revoke(session: string, now: number): number {
     const requests = this.#state.requestsOf(session)
-    // All are taken out before any waiter is served, else one request of the dead session could get another's keys.
+    // All are removed before any waiter is served; otherwise one request of the dead session could get another's keys.
     // mutant: revoke-keeps-grants
     for (const request of requests) this.#remove(request)
     this.#serve(requests.flatMap(keysOf), now)
@@ -300,7 +296,7 @@ export class LockTable {
   #inspect({ prefix, exact = false }: Inspect, now: number): RequestReport[] {
     const keys = exact ? [prefix] : this.#state.keys(prefix)
     return keys.flatMap(key => {
-      // Requests that have expired stay until another request needs their place, but they hold nothing.
+      // Expired requests stay in the queue until another is granted past them, but they hold nothing.
       const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < request.expires)
       return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request
@@ -329,7 +325,7 @@ export class LockTable {
     return { state: 'held', id: request.id, number: request.number }
   }
 
-  /** Drops what has expired at the front of these queues, and reserves the keys for all waiters that can run now. */
+  /** Drops expired requests at the front of these queues, and reserves the keys for all waiters that can be granted. */
   #serve(keys: readonly string[], now: number): void {
     for (const key of keys) this.#serveKey(key, now)
   }
@@ -343,14 +339,14 @@ export class LockTable {
       this.#drop(expired, now)
   }
 
-  /** Serves one queue from its front; ends early with a request that is over, which must be dropped first. */
+  /** Serves one queue from its front. Returns early with a request that must be dropped first. */
   #serveOne(key: string, now: number): Request | undefined {
     const queue = this.#state.queue(key)
     if (!queue) return undefined
     const ahead = new Ahead()
     for (const { request, claim } of queue) {
       // mutant: keep-expired
-      if (isOver(request, now)) return request
+      if (mustBeDropped(request, now)) return request
       if (isSilent(request, now)) continue
       if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
       if (
@@ -371,7 +367,7 @@ export class LockTable {
     return undefined
   }
 
-  /** Whether a claim has to wait for a request that is before `request`, or before the end of the queue. */
+  /** Whether a claim has to wait for a request ahead of `request`; if that is undefined, for any in the queue. */
   #blocked(claim: Claim, request: Request | undefined, now: number): boolean {
     if (this.#state.isBound?.(claim.key)) return true
     const queue = this.#state.queue(claim.key)
@@ -387,13 +383,13 @@ export class LockTable {
     return false
   }
 
-  /** Drops the silent waiters of these queues: a waiter that came back would not see what was granted behind it. */
-  #goPast(claims: readonly Claim[], now: number): void {
+  /** Drops the silent waiters of these queues. A waiter that came back would not know of a grant past it. */
+  #dropSilent(claims: readonly Claim[], now: number): void {
     let silent = this.#firstSilent(claims, undefined, now)
     for (; silent; silent = this.#firstSilent(claims, undefined, now)) this.#drop(silent, now)
   }
 
-  /** The first silent waiter before `request`, or before the end of the queues. */
+  /** The first silent waiter ahead of `request`, or in the queues if that is undefined. */
   #firstSilent(claims: readonly Claim[], request: Request | undefined, now: number): Request | undefined {
     for (const { key } of claims) {
       for (const other of this.#state.queue(key) ?? []) {
@@ -418,25 +414,26 @@ export class LockTable {
     this.#notify({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #standing(request: Request, terms: WaitTerms, now: number): RequestStatus {
+  #status(request: Request, terms: WaitTerms, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
-    // No request ever enters before it, so no other session's death can matter to it later.
-    const behind = new Set<string>()
-    let leavesOut = false
+    // No request ever enters ahead of it, so no further session can block it later.
+    const sessionsAhead = new Set<string>()
+    let omitsSessions = false
     for (const { key } of request.claims) {
       let inFront = 0
       let queued = false
-      const before = this.#before(request, key)
+      const before = this.#ahead(request, key)
       const isFirst = !before.some(({ phase }) => phase === 'waiting')
       for (const [index, other] of before.entries()) {
-        if (isFirst || index < NAMED || index >= before.length - NAMED) behind.add(other.session)
-        else leavesOut = true
+        if (isFirst || index < REPORTED_ENDS || index >= before.length - REPORTED_ENDS)
+          sessionsAhead.add(other.session)
+        else omitsSessions = true
         if (other.phase === 'held') holder ??= other
         if (isSilent(other, now)) continue
         queued ||= inFront++ > 0 && other.phase === 'waiting'
-        // Several requests may hold the key, and the end of any of them may make room.
+        // Several requests may hold the key, and the end of any of them may let this one in.
         if (!queued) next = Math.min(next, other.expires - now)
       }
     }
@@ -445,22 +442,22 @@ export class LockTable {
       if (entry.request === request) break
       place++
     }
-    const soonest = Math.min(next + place * LOOK_STAGGER, heartbeatWithin(terms))
+    const soonest = Math.min(next + place * CHECK_IN_STAGGER, heartbeatWithin(terms))
     const granting = request.phase === 'reserved' ? 0 : soonest
-    const lookAgain = this.#isBound(request) ? LOOK_FOR_END : granting
+    const checkInAfter = this.#isBound(request) ? BOUND_CHECK_INTERVAL : granting
     return {
       state: 'queued',
       id: request.id,
       place,
-      lookAgain: Math.max(lookAgain, 0),
-      behind: [...behind],
-      ...(leavesOut && { leavesOut }),
+      checkInAfter: Math.max(checkInAfter, 0),
+      sessionsAhead: [...sessionsAhead],
+      ...(omitsSessions && { omitsSessions }),
       holder: holder && this.#holderReport(holder, now),
     }
   }
 
-  /** The requests before this one in the queue of a key. */
-  #before(request: Request, key: string): Request[] {
+  /** The requests ahead of this one in the queue of a key. */
+  #ahead(request: Request, key: string): Request[] {
     const before: Request[] = []
     for (const { request: other } of this.#state.queue(key)!) {
       if (other === request) break
@@ -469,14 +466,14 @@ export class LockTable {
     return before
   }
 
-  /** Undefined where its process is not known. */
+  /** Undefined if the process of the holder is not known. */
   #holderReport({ session, label, since }: Request, now: number): HolderReport | undefined {
     const member = this.#state.member(session)
     if (!member) return undefined
     return { session, host: member.host, pid: member.pid, label: label ?? member.label, age: now - since }
   }
 
-  /** The number of permits that the key is in use with, when the claim names another one. */
+  /** The `max` with which the key is in use, if the claim has another one. */
   #liveMax(claim: Claim): number | undefined {
     if (claim.mode !== 'permits') return undefined
     for (const { claim: other } of this.#state.queue(claim.key) ?? []) {
@@ -486,15 +483,15 @@ export class LockTable {
   }
 }
 
-/** Whether a waiter has not checked in for the lifetime of its entry. */
+/** Whether a waiter has not checked in within its TTL. */
 function isSilent({ phase, expires }: Request, now: number): boolean {
   // mutant: silent-waiter-blocks
   return phase === 'waiting' && now >= expires
 }
 
-/** Whether a request must be dropped as soon as it is found. */
-function isOver({ phase, expires, lease }: Request, now: number): boolean {
-  // In an outage no waiter can check in. Waiters that try again within this time keep their order.
+/** Whether a request has expired, and keeps no place in the queue either. */
+function mustBeDropped({ phase, expires, lease }: Request, now: number): boolean {
+  // In an outage no waiter can check in. Waiters whose box reaches the engine within this time keep their order.
   return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_TTL, 0) : 0)
 }
 

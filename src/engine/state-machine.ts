@@ -14,7 +14,7 @@ import type {
 export interface WatchState {
   watch(session: string, key: string): void
   unwatch(session: string, key: string): void
-  /** The sessions that watch one of these keys, with the key. */
+  /** The sessions that watch these keys, each with the key. */
   watchers(keys: readonly string[]): readonly { readonly session: string; readonly key: string }[]
 }
 
@@ -25,11 +25,11 @@ export interface ChangedEffect {
   readonly key: string
 }
 
-/** What other sessions are notified of after an operation. */
+/** A hint for another session after an operation. */
 export type AnyEffect = Effect | ChangedEffect
 
 /**
- * Decides every operation of the contract over one state, for the engines that keep the lock table themselves. Like the
+ * Decides every operation of the contract on one state, for engines that keep the lock table themselves. Like the
  * table, it does no I/O and has no clock.
  */
 export class StateMachine {
@@ -37,7 +37,7 @@ export class StateMachine {
   readonly #notify: (effect: AnyEffect) => void
   readonly #table: LockTable
 
-  /** @param notify takes the notifications for other sessions, to be sent once the operation is done. */
+  /** @param notify takes the hints for other sessions, to be sent after the operation. */
   constructor(state: TableState & StoreState & WatchState, notify: (effect: AnyEffect) => void) {
     this.#state = state
     this.#notify = notify

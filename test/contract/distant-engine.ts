@@ -5,7 +5,7 @@ import type {
   SessionInfo,
   Operation,
   OutcomeOf,
-  Reservation,
+  PermitReservation,
 } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
 import type { KeptLimiter } from '../../src/engine/limits/report.js'
@@ -51,7 +51,7 @@ export class DistantEngine implements Engine {
     return this.#send(() => this.#engine.submit(operation))
   }
 
-  reservePermits(request: ReservePermits): Promise<Reservation> {
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
     return this.#send(() => this.#engine.reservePermits!(request))
   }
 

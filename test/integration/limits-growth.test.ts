@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../src/clock.js'
 import { Box } from '../../src/box.js'
-import type { Reservation } from '../../src/engine/contract.js'
+import type { PermitReservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
@@ -48,7 +48,7 @@ describe('waiting callers', () => {
     const clock = new VirtualClock()
     const after = vi.spyOn(clock, 'after')
     let state: LimiterState | undefined
-    const ask = (request: ReservePermits): Reservation => {
+    const ask = (request: ReservePermits): PermitReservation => {
       const now = clock.now()
       const decision = reservePermits(state, request, now, now)
       state = decision.state

@@ -128,5 +128,5 @@ function plain(outcome: unknown): unknown {
   const values = (read as ReadOutcome | undefined)?.values.map(({ value }) => value)
   const count = (versions as readonly number[] | undefined)?.length
   const there = (found as Versioned | undefined)?.value
-  return { ...rest, values, count, there, number: undefined, lookAgain: undefined, holder: undefined }
+  return { ...rest, values, count, there, number: undefined, checkInAfter: undefined, holder: undefined }
 }

@@ -328,7 +328,7 @@ class Calls {
       this.#numbers.set(status.id, status.number)
     }
     return outcomes.map(outcome =>
-      typeof outcome === 'object' ? { ...outcome, number: undefined, lookAgain: undefined } : outcome,
+      typeof outcome === 'object' ? { ...outcome, number: undefined, checkInAfter: undefined } : outcome,
     )
   }
 

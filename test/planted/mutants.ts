@@ -84,7 +84,7 @@ export const mutants: readonly SimulatedMutant[] = [
   {
     id: 'silent-waiter',
     description: 'a waiter does not tell that it lives',
-    wrong: 'const delay = Math.max(status.lookAgain, 20_000)',
+    wrong: 'const delay = Math.max(status.checkInAfter, 20_000)',
     breaks: ['P4', 'P5', 'P9'],
   },
   {

@@ -177,8 +177,8 @@ const COUNTED: ReadonlySet<string> = new Set([
   'number',
   'version',
   'versions',
-  'behind',
-  'lookAgain',
+  'sessionsAhead',
+  'checkInAfter',
   'age',
   'isUncontended',
 ])

@@ -5,7 +5,7 @@ import type {
   Operation,
   OutcomeOf,
   Outcomes,
-  Reservation,
+  PermitReservation,
   ReservePermits,
   SessionInfo,
 } from 'signalbox/engine'
@@ -37,11 +37,11 @@ export class FaultInjectingEngine implements Engine {
   /** Like an engine outside this thread. */
   readonly reportsContention = false
   /** Disturbs reservations; by default nothing does. */
-  interceptReserve: (request: ReservePermits, execute: () => Promise<Reservation>) => Promise<Reservation> = (
-    _,
-    execute,
-  ) => execute()
-  readonly reservePermits?: (request: ReservePermits) => Promise<Reservation>
+  interceptReserve: (
+    request: ReservePermits,
+    execute: () => Promise<PermitReservation>,
+  ) => Promise<PermitReservation> = (_, execute) => execute()
+  readonly reservePermits?: (request: ReservePermits) => Promise<PermitReservation>
   readonly limiters?: NonNullable<Engine['limiters']>
   /** Answers in place of the engine's wall clock. */
   wallClock?: () => Promise<number>

@@ -11,7 +11,7 @@ import type {
   LockRequest,
   Operation,
   OutcomeOf,
-  Reservation,
+  PermitReservation,
   SessionInfo,
 } from '../contract.js'
 import type { TableState } from '../lock-table.js'
@@ -87,7 +87,7 @@ export abstract class StateEngine implements Engine {
   #onIdle: (() => void) | undefined
 
   /** Undefined for an engine without limits. */
-  readonly reservePermits?: (request: ReservePermits) => Awaitable<Reservation>
+  readonly reservePermits?: (request: ReservePermits) => Awaitable<PermitReservation>
   readonly limiters?: (isMeant: (limiter: string) => boolean) => Awaitable<readonly KeptLimiter[]>
 
   /**
@@ -227,7 +227,7 @@ export abstract class StateEngine implements Engine {
     return underway.length === 0 ? outcome : Promise.all(underway).then(() => outcome)
   }
 
-  #reservePermits(state: EngineState, request: ReservePermits): Reservation {
+  #reservePermits(state: EngineState, request: ReservePermits): PermitReservation {
     const { now, wall, earliest, latest } = this.moment()
     // A pause counts from when it was asked for, which may be later than the time of the decision.
     const pause = request.pause && request.pause + latest - earliest

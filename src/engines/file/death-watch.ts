@@ -77,11 +77,11 @@ export class DeathWatch {
 
   #noteStatus({ id }: LockRequest, status: RequestStatus): void {
     if (status.state !== 'queued') return this.#forget(id)
-    this.#behind.set(id, status.behind)
-    for (const session of status.behind) {
+    this.#behind.set(id, status.sessionsAhead)
+    for (const session of status.sessionsAhead) {
       if (session !== this.#sessions.own && !this.#watched.has(session)) this.#watch(session)
     }
-    if (!status.leavesOut) this.#unwatched.delete(id)
+    if (!status.omitsSessions) this.#unwatched.delete(id)
     else {
       this.#unwatched.add(id)
       this.#lookAgain ??= this.#clock.after(LOOK_AGAIN, () => this.#wakeUnwatched(), false)

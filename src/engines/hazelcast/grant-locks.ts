@@ -122,7 +122,7 @@ export class GrantLocks {
       return { state: 'busy' }
     }
     this.#locks.wait(id, () => this.#wake(id))
-    return { state: 'queued', id, place: 0, lookAgain: heartbeatWithin(terms), behind: [] }
+    return { state: 'queued', id, place: 0, checkInAfter: heartbeatWithin(terms), sessionsAhead: [] }
   }
 
   async #extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {

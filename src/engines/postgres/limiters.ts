@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import type { Reservation } from '../../engine/contract.js'
+import type { PermitReservation } from '../../engine/contract.js'
 import { withInfinity } from '../../engine/kit/memory-state.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { groupedBy } from '../../grouped.js'
@@ -28,7 +28,7 @@ interface Job {
   readonly request: ReservePermits
   /** How many times it was decided by an outdated state. */
   outdated: number
-  readonly resolve: (reservation: Reservation) => void
+  readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -65,7 +65,7 @@ export class Limiters {
   }
 
   /** Rejects with a SqlError. */
-  reservePermits(request: ReservePermits): Promise<Reservation> {
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
     return new Promise((resolve, reject) => this.#batcher.add({ request, outdated: 0, resolve, reject }))
   }
 

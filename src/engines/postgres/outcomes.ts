@@ -73,8 +73,8 @@ function statusOf(id: string, claims: readonly Claim[], answer: Json): RequestSt
     state: 'queued',
     id,
     place: first as number,
-    lookAgain: second as number,
-    behind: [],
+    checkInAfter: second as number,
+    sessionsAhead: [],
   } as const
   if (more.length === 0) return queued
   const [session, host, pid, label, age] = more as [string, string, number, string | null, number]

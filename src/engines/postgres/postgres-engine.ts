@@ -12,7 +12,7 @@ import type {
   OutcomeOf,
   RequestReport,
   RequestStatus,
-  Reservation,
+  PermitReservation,
   SessionInfo,
 } from '../../engine/contract.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
@@ -136,7 +136,7 @@ export class PostgresEngine implements Engine {
     return this.#lanes.withdraw(request)
   }
 
-  async reservePermits(request: ReservePermits): Promise<Reservation> {
+  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
     if (!this.#listener) throw this.#closed()
     try {
       return await this.#limiters.reservePermits(request)

@@ -8,7 +8,7 @@ import type {
   Read,
   ReadOutcome,
   RecordedId,
-  Reservation,
+  PermitReservation,
   SessionInfo,
   Versioned,
 } from '../../engine/contract.js'
@@ -62,7 +62,7 @@ export class ClusterEngine implements Engine {
   }
 
   /** A limiter is in one slot. */
-  reservePermits(request: ReservePermits): Promise<Reservation> {
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
     return this.#engine.reservePermits(request)
   }
 

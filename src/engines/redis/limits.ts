@@ -4,7 +4,7 @@ import { ZoneDays } from '../../engine/limits/calendar-periods.js'
 import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/limits/definition.js'
 import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reserve-permits.js'
-import type { Reservation } from '../../engine/contract.js'
+import type { PermitReservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { limitLookScript, limitScript } from './lua/limit-script.js'
@@ -29,7 +29,7 @@ export class RedisLimits {
   }
 
   /** @param key where the limiter is kept. Rejects as the link does. */
-  async reservePermits(key: string, request: ReservePermits): Promise<Reservation> {
+  async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
     const args = limitArguments(++this.#calls, request, Date.now())
     const { answer, earliest, latest } = await this.#run(SCRIPT, key, args)
     const reserved = reservedOf(answer, request)

@@ -103,7 +103,13 @@ function statusOf(id: string, answer: Reply): RequestStatus {
     case 'held':
       return { state, id, number: Number(first), read: readOutcome(second!) }
     case 'queued': {
-      const queued = { state, id, place: Number(first), lookAgain: Number(second), behind: [] } as const
+      const queued = {
+        state,
+        id,
+        place: Number(first),
+        checkInAfter: Number(second),
+        sessionsAhead: [],
+      } as const
       if (holder === undefined) return queued
       return { ...queued, holder: { ...whoIs(text(holder), text(details)), age: Number(age) } }
     }

@@ -220,7 +220,7 @@ export class OwnRequests {
     // Where listening fails, a waiter looks again by itself, and the next one tries again to listen.
     this.listen(group).catch(() => undefined)
     if (!this.#entering.has(group.channels + this.#session)) return status
-    return { ...status, lookAgain: Math.min(status.lookAgain, LOOK_UNHEARD) }
+    return { ...status, checkInAfter: Math.min(status.checkInAfter, LOOK_UNHEARD) }
   }
 
   /** Whether this session is notified when another request begins to wait for an uncontended grant. */

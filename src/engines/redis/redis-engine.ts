@@ -11,7 +11,7 @@ import type {
   Operation,
   OutcomeOf,
   RequestReport,
-  Reservation,
+  PermitReservation,
   SessionInfo,
 } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
@@ -129,7 +129,7 @@ export class RedisEngine implements Engine {
     return this.#attempt(async () => timeOf(await this.#link.command('', ['TIME'])))
   }
 
-  async reservePermits(request: ReservePermits): Promise<Reservation> {
+  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
     if (!this.#listener) throw this.#closed()
     const { limiter } = request
     return this.#attempt(async () => {

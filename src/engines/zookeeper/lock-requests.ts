@@ -249,8 +249,8 @@ export class LockRequests {
     own.lease = terms.lease
     if (phase === 'waiting') {
       this.#arm(own, entryTtl(terms))
-      const lookAgain = Math.min(heartbeatWithin(terms), LOOK_AGAIN)
-      return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
+      const checkInAfter = Math.min(heartbeatWithin(terms), LOOK_AGAIN)
+      return { state: 'queued', id, place: nodes[0]!.ahead, checkInAfter, sessionsAhead: [] }
     }
     if (own.client!.certainFor <= 0) return this.#statusWhenCertain(own, terms)
     own.phase = 'held'

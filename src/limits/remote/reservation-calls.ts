@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import type { Awaitable, Reservation } from '../../engine/contract.js'
+import type { Awaitable, PermitReservation } from '../../engine/contract.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
@@ -15,7 +15,7 @@ export interface ReservationSource {
   /** What all clients of the box have measured of the way to the engine. */
   readonly meter: LatencyEstimator
   /** Fails with the error that ended the box once the box is closed. */
-  readonly ask: (request: ReservePermits) => Awaitable<Reservation>
+  readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
 }
 
 /** What one call asks for. */
@@ -70,7 +70,7 @@ export class ReservationCalls {
   }
 
   /** @param horizon how far ahead to reserve, in milliseconds. */
-  ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<Reservation> {
+  ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<PermitReservation> {
     const { units = [], returns = [], pause, explain } = wanted
     const { session } = this.#source
     const { windows } = terms
@@ -80,7 +80,7 @@ export class ReservationCalls {
   }
 
   /** Records what an answer reports. */
-  learn({ reserved: { now, contenders }, ...asked }: Reservation): Decided {
+  learn({ reserved: { now, contenders }, ...asked }: PermitReservation): Decided {
     this.answeredAt = this.#source.clock.now()
     if (contenders > 0) this.#contenders = contenders
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)

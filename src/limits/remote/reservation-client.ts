@@ -1,5 +1,5 @@
 import { wallOf } from '../../clock.js'
-import type { Awaitable, Reservation } from '../../engine/contract.js'
+import type { Awaitable, PermitReservation } from '../../engine/contract.js'
 import { ClosedError } from '../../errors.js'
 import type { Waiters } from '../../waiters.js'
 import type { CallersOwner } from '../callers.js'
@@ -46,7 +46,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #scheduled = false
   #calling = false
   /** The answer to the newest call for waiters. */
-  #answer: Awaitable<Reservation> | undefined
+  #answer: Awaitable<PermitReservation> | undefined
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #closed: Error | undefined
@@ -318,12 +318,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return { waiters: this.#waiters, reserved: this.#reserved, terms, part, hold, now }
   }
 
-  #call(wanted: Wanted): Awaitable<Reservation> {
+  #call(wanted: Wanted): Awaitable<PermitReservation> {
     return this.#calls.ask(this.#terms, this.#pace.horizon(this.#terms, this.#source.clock.now()), wanted)
   }
 
   /** Records what every answer reports about the limiter as a whole. */
-  #learn(answer: Reservation): Decided {
+  #learn(answer: PermitReservation): Decided {
     this.#outage.ended()
     const decided = this.#calls.learn(answer)
     this.#reserved.giveBackUseless(answer.reserved, decided)

@@ -17,12 +17,12 @@ import type { LockOptions } from '../../../src/core/lock-options.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
 const held = (id: string, number: number): RequestStatus => ({ state: 'held', id, number })
-const queued = (id: string, lookAgain = 10_000): RequestStatus => ({
+const queued = (id: string, checkInAfter = 10_000): RequestStatus => ({
   state: 'queued',
   id,
   place: 1,
-  lookAgain,
-  behind: [],
+  checkInAfter,
+  sessionsAhead: [],
 })
 
 /** A promise whose outcome can be looked at. */

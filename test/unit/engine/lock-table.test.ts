@@ -98,8 +98,8 @@ describe('enqueue', () => {
       state: 'queued',
       id: 'b.2',
       place: 1,
-      lookAgain: expect.any(Number) as number,
-      behind: ['a'],
+      checkInAfter: expect.any(Number) as number,
+      sessionsAhead: ['a'],
     })
     expect(queue('k')).toBe('a held, b waiting')
   })
@@ -111,7 +111,7 @@ describe('enqueue', () => {
     expect(enqueue('b.1', x('k'))).toEqual(waiting)
     expect(queue('k')).toBe('a held, b waiting')
     release('a.1', numberOf(held))
-    expect(enqueue('b.1', x('k'))).toMatchObject({ state: 'queued', lookAgain: 0 })
+    expect(enqueue('b.1', x('k'))).toMatchObject({ state: 'queued', checkInAfter: 0 })
     expect(numberOf(enqueue('c.1', x('other')))).toBe(102)
   })
 
@@ -119,7 +119,7 @@ describe('enqueue', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('j', 'k'))
     expect(enqueue('c.1', x('j'), { wait: 0 })).toEqual({ state: 'busy' })
-    expect(enqueue('c.2', x('j'))).toMatchObject({ state: 'queued', behind: ['b'] })
+    expect(enqueue('c.2', x('j'))).toMatchObject({ state: 'queued', sessionsAhead: ['b'] })
     expect(queue('j')).toBe('b waiting, c waiting')
   })
 
@@ -176,20 +176,20 @@ describe('enqueue', () => {
 
   test('a waiter gets the time of its next check-in: the end of the first holder, or its own at the latest', () => {
     enqueue('a.1', x('k'), { lease: 300 })
-    expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ lookAgain: 350 })
+    expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ checkInAfter: 350 })
     expect(enqueue('c.1', x('k'), { lease: 6000 })).toMatchObject({
       place: 2,
-      lookAgain: 400,
-      behind: ['a', 'b'],
+      checkInAfter: 400,
+      sessionsAhead: ['a', 'b'],
     })
-    expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ lookAgain: 20 })
+    expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ checkInAfter: 20 })
   })
 
   test('an entry outlives the wait of its callers by a window, and later requests look then', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     const wait = 300
-    expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ lookAgain: wait + (CLAIM_WINDOW * 2) / 3 })
-    expect(enqueue('c.1', x('k'), { wait, lease: 60 })).toMatchObject({ lookAgain: 40 })
+    expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ checkInAfter: wait + (CLAIM_WINDOW * 2) / 3 })
+    expect(enqueue('c.1', x('k'), { wait, lease: 60 })).toMatchObject({ checkInAfter: 40 })
     now = 60
     expect(queue('k')).toBe('a held, b waiting')
     now = wait + CLAIM_WINDOW - 1
@@ -206,15 +206,15 @@ describe('enqueue', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
     const behind = [...sessions.slice(0, 4), ...sessions.slice(-4)]
-    expect(enqueue('last.1', x('k'))).toMatchObject({ behind, leavesOut: true })
+    expect(enqueue('last.1', x('k'))).toMatchObject({ sessionsAhead: behind, omitsSessions: true })
   })
 
   test('the first waiter learns all holders', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
     const status = enqueue('first.1', p('k', 1, 12))
-    expect(status).toMatchObject({ behind: sessions })
-    expect(status).not.toHaveProperty('leavesOut')
+    expect(status).toMatchObject({ sessionsAhead: sessions })
+    expect(status).not.toHaveProperty('omitsSessions')
   })
 
   test('a waiter watches all holders of its keys', () => {
@@ -223,8 +223,8 @@ describe('enqueue', () => {
     enqueue('c.1', p('k', 1), { lease: 10_000 })
     expect(enqueue('d.1', p('k', 1), { lease: 30_000 })).toMatchObject({
       place: 3,
-      lookAgain: 450,
-      behind: ['a', 'b', 'c'],
+      checkInAfter: 450,
+      sessionsAhead: ['a', 'b', 'c'],
     })
   })
 })
@@ -256,10 +256,10 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
-    expect(claim('b.1', LEASE, 900)).toMatchObject({ lookAgain: 900 + (CLAIM_WINDOW * 2) / 3 })
+    expect(claim('b.1', LEASE, 900)).toMatchObject({ checkInAfter: 900 + (CLAIM_WINDOW * 2) / 3 })
     now = 200 + 900 + CLAIM_WINDOW - 1
     expect(queue('k')).toBe('a held, b waiting')
-    expect(claim('b.1')).toMatchObject({ lookAgain: HEARTBEAT_INTERVAL })
+    expect(claim('b.1')).toMatchObject({ checkInAfter: HEARTBEAT_INTERVAL })
     now += LEASE
     expect(queue('k')).toBe('a held')
   })
@@ -502,7 +502,7 @@ describe('pass', () => {
   test('a grant with another waiter is released, and the next request queues behind', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'))
-    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2', behind: ['b'] })
+    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2', sessionsAhead: ['b'] })
     expect(told()).toEqual(['wake b.1'])
     expect(queue('k')).toBe('b reserved, a waiting')
   })
@@ -656,7 +656,7 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
 
   test('is granted to no request, and waiters look for its end twenty times a second', () => {
     expect(enqueue('a.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
-    expect(enqueue('a.2', x('j', 'k'))).toMatchObject({ state: 'queued', place: 0, lookAgain: 50 })
+    expect(enqueue('a.2', x('j', 'k'))).toMatchObject({ state: 'queued', place: 0, checkInAfter: 50 })
     expect(enqueue('b.1', x('j'))).toMatchObject({ state: 'queued' })
     bound.clear()
     expect(claim('a.2')).toMatchObject({ state: 'held' })
@@ -668,7 +668,7 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     enqueue('b.1', x('k'))
     release('a.1', 101)
     bound.add('k')
-    expect(claim('b.1')).toMatchObject({ state: 'queued', lookAgain: 50 })
+    expect(claim('b.1')).toMatchObject({ state: 'queued', checkInAfter: 50 })
     bound.clear()
     expect(claim('b.1')).toMatchObject({ state: 'held' })
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
-import type { Reservation } from '../../../src/engine/contract.js'
+import type { PermitReservation } from '../../../src/engine/contract.js'
 import { AbortedError, IndeterminateError, TimedOutError, UnavailableError } from '../../../src/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
@@ -26,7 +26,7 @@ class Process implements Clock {
     this.#clock = clock
     this.#server = server
     this.#random = random
-    const ask = (request: ReservePermits): Promise<Reservation> => this.#ask(request)
+    const ask = (request: ReservePermits): Promise<PermitReservation> => this.#ask(request)
     const session = `process ${random.below(1e9)}`
     this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session, ask, lock }).limiter(
       'api',
@@ -46,7 +46,7 @@ class Process implements Clock {
     return { cancel: () => timer.cancel() }
   }
 
-  async #ask(request: ReservePermits): Promise<Reservation> {
+  async #ask(request: ReservePermits): Promise<PermitReservation> {
     const earliest = this.now()
     await this.#way()
     const reserved = this.#server.decide(request)
@@ -165,7 +165,7 @@ describe('whenever time passes', () => {
         const clock = new RestlessClock(virtual, random)
         const server = new Server(virtual)
         let awayUntil = 5000 + random.below(3) * 400
-        const ask = async (request: ReservePermits): Promise<Reservation> => {
+        const ask = async (request: ReservePermits): Promise<PermitReservation> => {
           const earliest = clock.now()
           if (earliest < awayUntil) throw new UnavailableError('it is away')
           const reserved = server.decide(request)
@@ -203,7 +203,7 @@ describe('callers of one process', () => {
     const clock = new VirtualClock()
     const server = new Server(clock)
     const asked: ReservePermits[] = []
-    const ask = (request: ReservePermits): Reservation => {
+    const ask = (request: ReservePermits): PermitReservation => {
       const now = clock.now()
       asked.push(request)
       return { reserved: server.decide(request), earliest: now, latest: now }
@@ -226,7 +226,7 @@ describe('callers of one process', () => {
     const clock = new VirtualClock()
     const server = new Server(clock)
     const asked: number[] = []
-    const ask = async (request: ReservePermits): Promise<Reservation> => {
+    const ask = async (request: ReservePermits): Promise<PermitReservation> => {
       asked.push(request.units.length)
       const earliest = clock.now()
       await new Promise<void>(resolve => clock.after(3, resolve))
@@ -532,7 +532,7 @@ test('waiters for a share of this process alone go back to the engine when it is
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
   let isAway = true
-  const ask = async (request: ReservePermits): Promise<Reservation> => {
+  const ask = async (request: ReservePermits): Promise<PermitReservation> => {
     const earliest = clock.now()
     if (isAway) throw new UnavailableError('it is away')
     return { reserved: server.decide(request), earliest, latest: clock.now() }

@@ -1,5 +1,5 @@
 import type { Clock, Timer, VirtualClock } from '../../../src/clock.js'
-import type { Reservation } from '../../../src/engine/contract.js'
+import type { PermitReservation } from '../../../src/engine/contract.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.js'
@@ -28,7 +28,7 @@ export class DistantBox implements Clock {
     this.#clock = clock
     this.#server = server
     this.roundTrip = roundTrip
-    const ask = (request: ReservePermits): Promise<Reservation> => this.#ask(request)
+    const ask = (request: ReservePermits): Promise<PermitReservation> => this.#ask(request)
     const source = { clock: this, engine: 'test:', session: `box ${++boxes}`, ask, lock }
     this.limiter = new BoxLimiters(source).limiter('api', options)
   }
@@ -57,7 +57,7 @@ export class DistantBox implements Clock {
     for (let caller = 0; caller < callers; caller++) void call()
   }
 
-  async #ask(request: ReservePermits): Promise<Reservation> {
+  async #ask(request: ReservePermits): Promise<PermitReservation> {
     this.asked++
     const earliest = this.now()
     // What is on its way continues while the process has no time.

@@ -170,7 +170,7 @@ local function standing(request, patience)
   local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.heartbeat))
+    again = math.max(0, math.min(nearest + before * CHECK_IN_STAGGER, patience.heartbeat))
     -- A foreign holder notifies no session when it is done. The first waiter behind it looks often, and the others see
     -- to it that the key does not stay free when that one is dead.
     if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end

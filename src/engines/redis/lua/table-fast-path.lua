@@ -168,7 +168,7 @@ while position <= LAST and not spoilt do
       if waiter then
         local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
         local nearest = (kind == 'extendOrYield' and second or first).expires - now
-        local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, heartbeat))
+        local again = math.max(0, math.min(nearest + before * CHECK_IN_STAGGER, heartbeat))
         local status = { 'queued', before, math.ceil(again) }
         if kind == 'enqueue' and first.phase == 'held' then
           status[4], status[5], status[6] = first.id, first.details, now - first.since

@@ -1,5 +1,5 @@
 import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/contract.js'
-import { LOOK_STAGGER } from '../../../engine/lock-table.js'
+import { CHECK_IN_STAGGER } from '../../../engine/lock-table.js'
 import { luaFile } from './lua-file.js'
 import { withConstants } from './script.js'
 
@@ -10,7 +10,7 @@ const CONSTANTS = {
   FOREIGN_LOOK: 20,
   /** The place of all holders in a queue, before all waiters. */
   FRONT: "'0000000000000000'",
-  LOOK_STAGGER,
+  CHECK_IN_STAGGER,
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
   WAITER_TTL,

@@ -120,8 +120,8 @@ export class Candidate {
     }
     this.#dropSurplus()
     for (const vote of this.#votes.held) this.#yieldIfWanted(vote)
-    const { place, lookAgain } = this.#votes
-    return { state: 'queued', id: this.id, place, lookAgain, behind: [] }
+    const { place, checkInAfter } = this.#votes
+    return { state: 'queued', id: this.id, place, checkInAfter, sessionsAhead: [] }
   }
 
   #unreachable(failures: readonly Error[]): Error {

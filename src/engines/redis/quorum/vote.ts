@@ -28,7 +28,7 @@ export class Vote {
   /** In the queue: how many requests are before it. */
   place = 0
   /** In the queue: when to look again, milliseconds from the answer. */
-  lookAgain = 0
+  checkInAfter = 0
   /** How many questions the server was asked. Only the answer to the last one counts. */
   asked = 0
   /** Whether that answer is still on its way. */
@@ -168,7 +168,7 @@ export class Vote {
       case 'queued':
         this.state = 'queued'
         this.place = status.place
-        this.lookAgain = status.lookAgain
+        this.checkInAfter = status.checkInAfter
         break
       default:
         this.state = 'absent'

@@ -54,8 +54,8 @@ export class Votes {
   }
 
   /** When its waiter looks again: milliseconds from now. */
-  get lookAgain(): number {
-    const looks = this.#queued.map(({ lookAgain }) => lookAgain)
+  get checkInAfter(): number {
+    const looks = this.#queued.map(({ checkInAfter }) => checkInAfter)
     const missing = this.all.filter(({ state }) => state === 'absent').length
     const isMissing = missing > 0 && this.held.length + missing >= this.needed
     const soonest = Math.min(...looks, isMissing ? MISSING_LOOK : Infinity)

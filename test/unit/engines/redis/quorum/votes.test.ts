@@ -67,7 +67,7 @@ function tick(): Promise<void> {
 const LEASE = 30_000
 /** It is asked for at the servers in their order: the first one comes first. */
 const KEY = 'lock'
-const QUEUED: RequestStatus = { state: 'queued', id: 'r', place: 1, lookAgain: 1000, behind: [] }
+const QUEUED: RequestStatus = { state: 'queued', id: 'r', place: 1, checkInAfter: 1000, sessionsAhead: [] }
 const held = (number: number): RequestStatus => ({ state: 'held', id: 'r', number })
 
 describe('a request over three servers', () => {
