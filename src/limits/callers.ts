@@ -4,11 +4,11 @@ import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { PermitWaiter } from './local/permit-waiter.js'
 import { aborted, late, lowered } from './refusals.js'
 
-/** Decides about the callers of a queue. */
+/** Serves the callers of a queue. */
 export interface CallersOwner<T> {
   /** As in `WaitersOwner`. */
   timeOver(now: number): void
-  /** A waiter was rejected. @param wasFirst whether it was the first in the queue. */
+  /** Called after a waiter was rejected. @param wasFirst whether it was the first in the queue. */
   gaveUp(waiter: PermitWaiter<T>, wasFirst: boolean): void
 }
 
@@ -16,9 +16,9 @@ export interface CallersOwner<T> {
 export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   readonly queue: Waiters<PermitWaiter<T>>
   readonly #owner: CallersOwner<T>
-  /** For messages. */
+  /** The context of errors. */
   readonly #context: ErrorContext
-  /** Called when no waiter is left. */
+  /** Called when the last waiter has left. */
   readonly #ended: (() => void)[] = []
 
   constructor(clock: Clock, owner: CallersOwner<T>, context: ErrorContext) {
@@ -28,7 +28,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   }
 
   /**
-   * Adds a waiter to the queue. As for `Waiters.limit`, a timer has yet to be set.
+   * Adds a waiter to the queue. As for `Waiters.limit`, the caller then sets a timer.
    * @param deadline clock time; Infinity for none.
    */
   enter(waiter: PermitWaiter<T>, priority: number, signal: AbortSignal | undefined, deadline: number): void {
@@ -36,7 +36,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     this.queue.limit(waiter, deadline, signal)
   }
 
-  /** Takes a waiter out: it gets what it waits for, or waits elsewhere. */
+  /** Removes a waiter, which gets its permits, or waits elsewhere. */
   leave(waiter: PermitWaiter<T>): void {
     this.queue.remove(waiter)
     if (this.queue.first) return
@@ -50,7 +50,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     this.#owner.gaveUp(waiter, wasFirst)
   }
 
-  /** Rejects the waiters that want more permits than can ever be given. */
+  /** Rejects the waiters that want more permits than can ever be granted together. */
   refuseAbove(max: number): void {
     for (const waiter of this.queue) {
       if (waiter.n > max) this.refuse(waiter, lowered(max, waiter.n, this.#context))
@@ -67,7 +67,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(outage)
   }
 
-  /** Rejects those whose deadline is now, too: they have had a last chance. @param outage as in `late`. */
+  /** Also rejects waiters whose deadline is now, after their last chance. @param outage as in `late`. */
   refuseDue(now: number, outage?: Error): void {
     while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(outage)
   }

@@ -2,20 +2,15 @@ import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { checkOptions } from '../options.js'
 
-/** How a limiter is closed. */
+/** Options of closing a limiter. */
 export interface LimiterCloseOptions {
-  /**
-   * Lets waiters have their turn: true for no time limit, or the maximum duration. Default: false.
-   */
+  /** Whether to serve the callers that wait: true without a time limit, or the maximum time. Default false. */
   drain?: boolean | Duration | undefined
 }
 
 const DRAIN_BOUNDS = { min: 0, max: Infinity }
 
-/**
- * How long waiters may continue to have their turn, in milliseconds.
- * @throws InvalidArgumentError that names the option, what it got and what it takes.
- */
+/** Returns how long the callers that wait are still served, in milliseconds. @throws InvalidArgumentError */
 export function drainOf(options: LimiterCloseOptions): number {
   checkOptions(options, ['drain'])
   const { drain = false } = options
@@ -23,7 +18,7 @@ export function drainOf(options: LimiterCloseOptions): number {
   return milliseconds('drain', drain, DRAIN_BOUNDS)
 }
 
-/** Admits no further caller, but still has waiters. */
+/** A queue that admits no further caller, but still has waiters. */
 interface Closing {
   /** Rejects all waiters. */
   refuseAll(): void
@@ -32,8 +27,8 @@ interface Closing {
 }
 
 /**
- * Resolves when the last waiter of limiters that are shut has left.
- * @param drain milliseconds, after which all waiters are rejected.
+ * Resolves when the last waiter of these queues has left.
+ * @param drain time after which all waiters are rejected, in milliseconds.
  */
 export async function endAll(all: readonly Closing[], drain: number, clock: Clock): Promise<void> {
   const refuseAll = (): void => all.forEach(waiters => waiters.refuseAll())

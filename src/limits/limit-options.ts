@@ -6,18 +6,18 @@ import { DAY } from '../engine/limits/calendar-periods.js'
 import { windowOf, type Limit } from '../engine/limits/definition.js'
 import type { Rules } from './counter.js'
 
-/** A number of permits in a length of time. */
+/** A maximum number of permits in a period of time. */
 export interface LimitOptions {
-  /** How many permits: a whole number, 1 to a milliard. */
+  /** Maximum number of permits: a whole number, 1 to a billion. */
   limit: number
-  /** In which time: 1 ms to 366 days. */
+  /** Length of the window: 1 ms to 366 days. */
   per: Duration
   /**
-   * What the limit holds for. `'sliding'`, the default: any interval of this length. `'calendar'`: each period of the
-   * wall clock. `'smooth'`: any interval, and permits come evenly spaced.
+   * The windows to which the limit applies. `'sliding'`, the default: any interval of this length. `'calendar'`: each
+   * period of the wall clock. `'smooth'`: any interval, with evenly spaced permits.
    */
   window?: 'sliding' | 'calendar' | 'smooth' | undefined
-  /** Whose days are meant, such as `'Europe/Berlin'`; for a calendar of `'1d'`. Default: UTC. */
+  /** The time zone of the days, such as `'Europe/Berlin'`, for a calendar of `'1d'`. Default: UTC. */
   timeZone?: string | undefined
 }
 
@@ -25,47 +25,48 @@ export interface LimitOptions {
 interface CommonOptions {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
-  /** How many permits may be in use together, until they are released; default: any number. */
+  /** Maximum number of permits in use, which callers have not released; default: no maximum. */
   concurrency?: number | undefined
-  /** How many callers may wait; default: any number. Further ones get a BusyError. */
+  /** Maximum number of waiting callers; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
-  /** The clock to use; default: the system's. A VirtualClock lets a test decide the time. */
+  /** The clock; default: the system's. With a VirtualClock, a test controls the time. */
   clock?: Clock | undefined
 }
 
-/** One limit, or several that hold together: never given in both ways. */
+/** The options of one limit, or a list of several in `limits`, which apply together. */
 export type Limits =
   | (LimitOptions & { limits?: never })
   | ({ limits: readonly LimitOptions[] } & { [name in keyof LimitOptions]?: never })
 
-/** One limit, or several that hold together. */
+/** The options of a limiter. */
 export type LimiterOptions = CommonOptions & Limits
 
-/** The options of any kind of limiter. */
+/** The options of any kind of limiter, unchecked. */
 type PassedOptions = Omit<CommonOptions, 'clock'> & (LimitOptions | { limits: readonly LimitOptions[] })
 
-/** The same, checked. */
+/** The checked options of a limiter. */
 export interface CheckedOptions {
-  /** All of them hold together. */
+  /** All of them apply together. */
   readonly limits: readonly Limit[]
   /** Milliseconds. */
   readonly jitter: number
-  /** Infinity where it is not limited; the same for `queue`. */
+  /** Infinity for no maximum. */
   readonly concurrency: number
+  /** Infinity for no maximum. */
   readonly queue: number
 }
 
-/** How a permit is waited for. */
+/** Options of a request for permits. */
 export interface AcquireOptions {
-  /** How long to wait; default: as long as it takes. With 0 the caller does not wait. */
+  /** Maximum wait; default: no limit. 0: don't wait. */
   wait?: Duration | undefined
-  /** Ends the wait. It has no effect on a permit that was given. */
+  /** Aborts the wait. It has no effect on a permit. */
   signal?: AbortSignal | undefined
-  /** A whole number: a waiter with a greater one comes first; default 0. */
+  /** A whole number; waiters with a greater one come first. Default 0. */
   priority?: number | undefined
 }
 
-/** The options of a wait, checked. */
+/** The checked options of a request for permits. */
 export interface Terms {
   readonly wait: number
   readonly signal: AbortSignal | undefined
@@ -86,8 +87,9 @@ const WINDOWS = ['sliding', 'calendar', 'smooth']
 const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 
 /**
- * @param names of the options that a limiter may have besides its limits.
- * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ * Checks the options of a limiter.
+ * @param names the options that the limiter may have besides its limits.
+ * @throws InvalidArgumentError
  */
 export function checkedOptions(
   options: PassedOptions,
@@ -112,7 +114,7 @@ function hasSeveral(options: PassedOptions): options is PassedOptions & { limits
   )
 }
 
-/** The names of limits whose value is undefined, which is the same as no such option. */
+/** The names of options whose value is undefined: they count as absent. */
 function absent(options: PassedOptions): readonly string[] {
   const entries = Object.entries((options as PassedOptions | null) ?? {})
   return entries.flatMap(([name, value]) =>
@@ -126,8 +128,8 @@ export function rulesOf({ limits, jitter, concurrency, queue }: CheckedOptions):
 }
 
 /**
- * The same options with another limit.
- * @param per which of the limits, where there are several.
+ * Returns the options with another limit.
+ * @param per selects one of several limits.
  * @throws InvalidArgumentError
  */
 export function withLimit<T extends CheckedOptions>(options: T, limit: number, per: Duration | undefined): T {
@@ -174,9 +176,9 @@ function checkedLimit(options: LimitOptions, jitter: number): Limit {
 }
 
 /**
- * Which of several limits is meant.
- * @param per its length; undefined where there is one limit.
- * @throws InvalidArgumentError that lists the limits, unless exactly one is meant.
+ * Returns the index of a limit.
+ * @param per its window; undefined if there is only one limit.
+ * @throws InvalidArgumentError that lists the limits, unless exactly one matches.
  */
 function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): number {
   const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
@@ -188,7 +190,7 @@ function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): numb
   throw new InvalidArgumentError(`per must be that of one of these limits: ${there}; not ${shown(per)}`)
 }
 
-/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+/** Checks the options of a request for permits. @throws InvalidArgumentError */
 export function termsOf(options: AcquireOptions | undefined): Terms {
   if (options === undefined) return NO_TERMS
   checkOptions(options, ACQUIRE_NAMES)
@@ -201,7 +203,7 @@ export function termsOf(options: AcquireOptions | undefined): Terms {
   }
 }
 
-/** @throws InvalidArgumentError unless the value is a whole number within the bounds, both included. */
+/** Checks that a value is a whole number from `min` to `max`. @throws InvalidArgumentError */
 export function whole(option: string, value: unknown, min: number, max: number): number {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
     return value as number

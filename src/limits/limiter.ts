@@ -2,66 +2,66 @@ import type { AcquireOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
 import type { LimitReport } from '../engine/limits/window.js'
 
-/** What a caller that asks now would meet. */
+/** The state of a limiter for a caller that requests permits now. */
 export interface Explanation {
-  /** What it would wait for first. */
+  /** What the caller would wait for first. */
   readonly waitsFor: 'nothing' | 'limit' | 'concurrency' | 'pause'
-  /** The limit that lets it wait the longest, one of `limits`; undefined when none does. */
+  /** The limit in `limits` that delays the caller the longest; undefined if none does. */
   readonly binding: LimitReport | undefined
-  /** How many callers stand before it. */
+  /** Number of callers ahead of it. */
   readonly place: number
-  /** Milliseconds until its turn, if no waiter before it gives up. Permits in use may be released sooner or later. */
+  /** Milliseconds until its turn, if no waiter ahead gives up. Permits in use may be released sooner or later. */
   readonly readyIn: number
-  /** How many permits are in use, where `concurrency` limits that; of a box's limiter, those of this box. */
+  /** Number of permits in use, if `concurrency` limits it; of a box's limiter, those of this box. */
   readonly running: number
   readonly limits: readonly LimitReport[]
 }
 
-/** Whether a caller may continue now, and what that leaves: both of the same moment. */
+/** The outcome of `decide`, and the state of the limiter at the same moment. */
 export interface Decision {
-  /** For one call; undefined when there is none now. */
+  /** A permit for one call; undefined if none is available now. */
   readonly permit: Permit | undefined
-  /** What the next caller would meet. After a refusal that is never `'nothing'`. */
+  /** The state for the next caller. After a refusal, `waitsFor` is never `'nothing'`. */
   readonly explanation: Explanation
 }
 
-/** What every limiter can do that decides within the call. */
+/** The methods of every limiter that decides within the call. */
 export interface Limiter {
   /**
-   * A permit for `n` calls if it can be had now without overtaking a waiter, else undefined; never waits.
-   * @param n a whole number, no greater than the least limit; default 1.
+   * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Never waits.
+   * @param n a whole number, no greater than the smallest limit; default 1.
    * @throws InvalidArgumentError, ClosedError
    */
   tryAcquire(n?: number): Permit | undefined
   /**
-   * As `tryAcquire` for one call. It also returns what is left and when more comes back. What `explain` returns after a
-   * `tryAcquire` may be of a later moment.
+   * Does the same as `tryAcquire` for one call, and also returns how many permits remain, and when more are available.
+   * A separate call of `explain` would return the state of a later moment.
    * @throws ClosedError
    */
   decide(): Decision
   /**
-   * A permit for `n` calls as soon as it is this caller's turn: by priority, then first come, first served.
-   * @throws TimedOutError when `wait` is over, or at once when it can't be met (BusyError for a wait of 0), BusyError
-   * when too many callers wait, AbortedError, InvalidArgumentError, ClosedError
+   * Waits for its turn, and returns a permit for `n` calls. Callers are served by priority, then in call order.
+   * @throws TimedOutError when `wait` has passed, or at once if the permit can't be available by then (BusyError for a
+   * wait of 0); BusyError when too many callers wait; AbortedError, InvalidArgumentError, ClosedError
    */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
-   * Acquires, calls `task`, releases, and returns what the task returned.
-   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws
+   * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
+   * @throws what `acquire` throws, with `taskBegan` false; what the task throws
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * What a caller that asked for `n` permits now would meet.
+   * Returns the state of the limiter for a caller that would request `n` permits now.
    * @throws InvalidArgumentError
    */
   explain(n?: number): Explanation
   /**
-   * Gives no permit before this time, such as one that a service has named. Waiters keep waiting. Of several times the
-   * latest counts.
-   * @param time a Date, or milliseconds since 1970; no more than 366 days ahead.
+   * Grants no permit before this time, such as one that a service has sent. Callers keep waiting. Of several times, the
+   * latest applies.
+   * @param time a Date, or milliseconds since 1970; at most 366 days ahead.
    * @throws InvalidArgumentError
    */
   pauseUntil(time: Date | number): void
-  /** Ends a pause: waiters get permits again as the limits allow. */
+  /** Ends a pause: callers get permits again, as the limits allow. */
   resume(): void
 }

@@ -1,25 +1,25 @@
 import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import type { Taken } from './counter.js'
 
-/** Takes permits back. */
+/** The limiter of a permit, as far as the permit needs it. */
 export interface PermitGiver {
-  /** The use of a permit has ended. */
+  /** Called when a permit is released. */
   released(): void
-  /** A permit was not used, so that the limits need not count it either. Called before `released`. */
+  /** Called before `released` if a permit was not used, so that the limits don't count it. */
   unused(taken: Taken): void
 }
 
-/** Permission for `n` calls, from the moment it was granted. */
+/** A permit for `n` calls, valid from the moment of its grant. */
 export class Permit implements Disposable {
   #giver: PermitGiver | undefined
   readonly #at: number
   readonly #mark: number
   readonly #epoch: number
 
-  /** Permits come from limiters. */
+  /** Use a limiter. */
   constructor(
     giver: PermitGiver,
-    /** For how many calls it stands. */
+    /** Number of calls that it permits. */
     readonly n: number,
     at: number,
     mark: number,
@@ -32,8 +32,8 @@ export class Permit implements Disposable {
   }
 
   /**
-   * Ends the call: where the limiter has a `concurrency`, another caller may begin. The limits count the permit all the
-   * same. A second release is harmless.
+   * Ends the use of the permit. If the limiter has a `concurrency`, another caller may begin. The limits still count
+   * the permit. A second release is harmless.
    */
   release(): void {
     const giver = this.#giver
@@ -42,7 +42,7 @@ export class Permit implements Disposable {
   }
 
   /**
-   * Says that the call was never sent: gives the permit back to the limits, too, and releases it. After a release it
+   * Releases the permit of a call that was never sent, so that the limits don't count it either. After a release it
    * does nothing.
    */
   refund(): void {
@@ -57,7 +57,7 @@ export class Permit implements Disposable {
   }
 }
 
-/** Acquires, calls the task, and releases. @throws what these throw; a `taskBegan` says which of them it was. */
+/** Acquires a permit, calls the task, and releases the permit. @throws as `Limiter.run` */
 export async function underPermit<T>(
   acquire: () => Promise<Permit>,
   task: (permit: Permit) => T | Promise<T>,

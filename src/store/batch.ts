@@ -11,68 +11,69 @@ import { Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
 
-/** A member with the keys that it named. */
+/** A member with its keys. */
 interface Named {
   readonly member: Member
   readonly keys: readonly string[]
-  /** The versions that the naming was based on, by store key. */
+  /** The versions that the naming function has read, by store key. */
   readonly basis: ReadonlyMap<string, number>
 }
 
-/** Members whose keys are named, ready to be taken. */
+/** A batch whose keys are known, before it requests the locks. */
 export interface Prepared {
   readonly named: readonly Named[]
-  /** The store keys of all, and what is recorded with them. */
+  /** The store keys of all members, and the IDs to look up. */
   readonly read: ReadSet
   readonly queue: LocalQueue
 }
 
-/** The keys of a member, as they stand under the locks. */
+/** The keys of a member, as found under the locks. */
 interface Confirmed {
   readonly keys: readonly string[]
-  /** The store keys that the naming has read. */
+  /** The store keys that the naming function has read. */
   readonly basis: readonly string[]
 }
 
-/** A member whose function went through, waiting for the commit. */
+/** A member whose task has succeeded, and waits for the commit. */
 interface Done extends Confirmed {
   readonly member: Member
   readonly result: unknown
-  /** Its ids that were not committed before. */
+  /** Its IDs that were not committed before. */
   readonly record: readonly RecordedId[]
 }
 
-/** What came of calling the functions: those that went through, and those to try again. */
+/** The members whose tasks have succeeded, and those to retry. */
 interface Worked {
   readonly done: readonly Done[]
   readonly again: readonly Member[]
 }
 
-/** Keys that are about to be read together. */
+/** Keys that are read by one operation at the end of the tick. */
 interface Reading {
-  /** The keys, each with its place in the answer. */
+  /** The keys, each with its index in the answer. */
   readonly places: Map<string, number>
   readonly answer: Promise<ReadOutcome>
 }
 
-/** Notified of the progress of a batch. */
+/** Receives the progress of a batch. */
 export interface Progress {
-  /** Its locks are held, and its functions are about to be called. */
+  /** The locks are held, and the tasks are about to be called. */
   granted(): void
-  /** Whether a later batch has begun: what this one left over would come after that. */
+  /** Whether a later batch has begun, so that members that this batch leaves would come after it. */
   overtaken(): boolean
   /**
-   * Its functions were called except those of these members, whose keys had moved, or time was over. They come again
-   * before all later ones.
+   * All tasks were called, except those of these members, because their keys have changed or the time is over. They
+   * must come before all later members.
    */
   left(again: readonly Member[]): void
-  /** Its commit has been sent: what is asked of the engine now travels with it. */
+  /** The commit was sent. Operations that are submitted in the same tick are sent with it. */
   sent(): void
 }
 
 /**
- * Runs transactions together: one claim set over the keys of all, the functions one after another, each seeing what
- * those before it wrote, and one commit for all that went through. A transaction on its own is a batch of one.
+ * Runs transactions together: acquires the keys of all by one claim set, calls the tasks one after another, so that
+ * each sees the writes of those before it, and commits those that succeed at once. A single transaction is a batch of
+ * one.
  */
 export class Batch {
   readonly #session: Session
@@ -82,8 +83,8 @@ export class Batch {
   #reading: Reading | undefined
 
   /**
-   * @param prefix what comes before each key in the engine, and where its values are kept.
-   * @param maxTime when to commit what has been done and leave the rest for the next batch, in milliseconds.
+   * @param prefix the store's prefix of each key.
+   * @param maxTime time after which the batch commits, and leaves the remaining tasks to the next one, in milliseconds.
    */
   constructor(session: Session, values: Values, prefix: string, maxTime: number) {
     this.#session = session
@@ -92,9 +93,7 @@ export class Batch {
     this.#maxTime = maxTime
   }
 
-  /**
-   * Names the keys of all. A member whose naming fails is settled and left out; undefined when none is left.
-   */
+  /** Finds the keys of all members. Rejects those whose naming fails; undefined if none remains. */
   async prepare(members: readonly Member[]): Promise<Prepared | undefined> {
     const all = await Promise.all(members.map(member => this.#name(member)))
     const named = all.filter(one => one !== undefined)
@@ -112,16 +111,15 @@ export class Batch {
     }
   }
 
-  /** The members of a batch that is not to be run as it is. */
+  /** Returns the members of a batch that will not run as it was prepared. */
   unprepare({ named }: Prepared): readonly Member[] {
     for (const { member } of named) member.attempts--
     return named.map(({ member }) => member)
   }
 
   /**
-   * Takes all keys, calls the functions and commits. The engine is asked for the keys after `before`.
-   * @returns the members to be tried one by one, because something in the batch was refused: so only the one at fault
-   * fails.
+   * Acquires the locks, calls the tasks and commits. Sends the request for the locks after `before`.
+   * @returns the members to retry one by one, because the batch was refused, so that only the member at fault fails
    */
   async run(
     { named, read, queue }: Prepared,
@@ -140,7 +138,7 @@ export class Batch {
     const locked = new Set(queue.set.claims.map(({ key }) => key))
     const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, read.ids, progress)
     const { deadlocks } = this.#session
-    // Only the functions run as tasks that hold these locks; what follows the commit belongs to no task.
+    // Only the tasks of the members count as holders of these locks; the commit belongs to no task.
     const { done, again } = await (deadlocks ? deadlocks.run(queue.set, grant, work) : work())
     progress.left(again)
     if (done.length > 0) return this.#commit(queue, held, overlay, done, progress)
@@ -161,7 +159,7 @@ export class Batch {
     }
   }
 
-  /** Reads what all members ask for in the same moment with one operation. */
+  /** Reads a key by one operation for all reads of the same tick. */
   async #readNow<T>(key: string, basis?: Map<string, number>): Promise<T | undefined> {
     const full = this.#prefix + key
     checkKey('key with its store', full)
@@ -170,7 +168,7 @@ export class Batch {
     const place = places.get(full) ?? places.size
     places.set(full, place)
     const { value, version } = (await reading.answer).values[place]!
-    // Of one that changes while it is read twice, the first version shows that.
+    // If a key that is read twice changes in between, the first version reveals that.
     if (!basis?.has(full)) basis?.set(full, version)
     return decode(full, value) as T | undefined
   }
@@ -196,13 +194,13 @@ export class Batch {
     before?: Promise<void>,
   ): Promise<HeldValues> {
     const [first] = named
-    // The local queue ends the wait of a lone transaction; members of a group end their own.
+    // The local queue limits the wait of a single transaction; members of a group have limits of their own.
     const { stopWaiting, settled, request: own } = first!.member
     const request = named.length === 1 && !stopWaiting && !settled ? own : this.#commonRequest(named)
     return this.#values.hold(queue, { ...request, before }, read)
   }
 
-  /** Several members wait together until the last of them has given up. */
+  /** A request for all members, which aborts when the last of them has given up. */
   #commonRequest(named: readonly Named[]): AcquireRequest {
     const controller = new AbortController()
     const waiting = new Set(named.map(({ member }) => member).filter(member => !member.settled))
@@ -218,7 +216,7 @@ export class Batch {
     return { wait: Infinity, lease, renew: true, label, signal: controller.signal }
   }
 
-  /** Calls the functions one after another, for as long as they may take together. */
+  /** Calls the tasks one after another, until the time of the batch is over. */
   async #work(
     { grant, read }: HeldValues,
     overlay: Overlay,
@@ -238,7 +236,7 @@ export class Batch {
       if (member.settled) continue
       const texts = this.#idsOf(one).map(idText)
       const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
-      // Whether the same change a few places before goes through is known only after the commit.
+      // Only the commit shows whether an earlier member of this batch with the same ID is committed.
       if (late || texts.some(text => underWay.has(text))) {
         again.push(member)
         continue
@@ -250,7 +248,7 @@ export class Batch {
       // mutant: abort-after-begin
       member.stopWaiting?.()
       const outcome = await this.#runOne(one, overlay, locked, grant, committed)
-      if (outcome === 'moved') again.push(member)
+      if (outcome === 'changed') again.push(member)
       else if (outcome) {
         done.push(outcome)
         // mutant: twin-does-not-wait
@@ -260,23 +258,23 @@ export class Batch {
     return { done, again }
   }
 
-  /** Runs one member's function; settles the member unless it went through or its keys have moved. */
+  /** Calls the task of a member. Settles the member unless the task succeeds, or its keys have changed. */
   async #runOne(
     one: Named,
     overlay: Overlay,
     locked: ReadonlySet<string>,
     grant: LocalGrant,
     committed: ReadonlySet<string>,
-  ): Promise<Done | 'moved' | undefined> {
+  ): Promise<Done | 'changed' | undefined> {
     const { member } = one
     try {
       const { keys, basis } = await this.#confirm(one, overlay)
       if (keys !== one.keys) {
         const isLocked = keys.every(key => locked.has(this.#prefix + key))
-        // What was not read with the locks leads to nothing that can be trusted.
+        // Keys that follow from values that were not read under the locks may be wrong.
         const isKnown = basis.every(key => overlay.has(key))
         if (!isLocked || !isKnown || keys[0] !== one.keys[0])
-          return this.#isTriedAgain(member, keys) ? 'moved' : undefined
+          return this.#mayRetry(member, keys) ? 'changed' : undefined
       }
       const ids = this.#idsOf(one)
       const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
@@ -298,9 +296,9 @@ export class Batch {
     }
   }
 
-  /** The keys as they were named; or named again, where others have written what that was based on. */
+  /** Returns the keys of a member. Names them again if others have written the values that they follow from. */
   async #confirm({ member, keys, basis }: Named, overlay: Overlay): Promise<Confirmed> {
-    if (overlay.stands(basis)) return { keys, basis: [...basis.keys()] }
+    if (overlay.hasVersions(basis)) return { keys, basis: [...basis.keys()] }
     const read = new Set<string>()
     const named = await member.name(async <T>(key: string) => {
       const full = this.#prefix + key
@@ -310,8 +308,8 @@ export class Batch {
     return { keys: named, basis: [...read] }
   }
 
-  /** Whether a member whose keys have moved names them again; otherwise it is rejected. */
-  #isTriedAgain(member: Member, keys: readonly string[]): boolean {
+  /** Whether to retry a member whose keys have changed; otherwise rejects it. */
+  #mayRetry(member: Member, keys: readonly string[]): boolean {
     if (member.attempts < member.maxAttempts) return true
     const key = keys.join(', ')
     member.reject(
@@ -328,7 +326,7 @@ export class Batch {
     await grant.release().catch(() => undefined)
   }
 
-  /** Commits what went through; gives the members that are to be tried alone. */
+  /** Commits the members whose tasks have succeeded. Returns those to retry one by one. */
   async #commit(
     queue: LocalQueue,
     held: HeldValues,
@@ -365,12 +363,10 @@ export class Batch {
     await this.#release(grant)
     if (done.length > 1 && outcome.state !== 'lost') return done.map(({ member }) => member)
     if (outcome.state === 'conflict') {
-      // The naming went by an old value, whether it named that key or not.
-      const moved = done.filter(({ basis }) => basis.includes(outcome.key))
-      if (moved.length > 0)
-        return moved
-          .filter(({ member, keys }) => this.#isTriedAgain(member, keys))
-          .map(({ member }) => member)
+      // The naming function has read an old value of the key, whether it named that key or not.
+      const changed = done.filter(({ basis }) => basis.includes(outcome.key))
+      if (changed.length > 0)
+        return changed.filter(({ member, keys }) => this.#mayRetry(member, keys)).map(({ member }) => member)
     }
     for (const { member } of done) this.#refused(member, outcome, queue, overlay)
     return []
@@ -378,7 +374,7 @@ export class Batch {
 
   #refused(member: Member, outcome: CommitOutcome, queue: LocalQueue, overlay: Overlay): void {
     const engine = this.#session.engine.name
-    // Another process may have committed one of several parts and not the rest.
+    // With several parts, another process may have committed only some of them.
     if (outcome.state === 'repeated' && member.ids.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = queue.set.title
@@ -401,8 +397,8 @@ function shownVersion({ value, version }: Versioned): string {
 }
 
 /**
- * Rejects the members of a batch that failed before anything was written. Returns those that are to be tried alone,
- * because an error about one key need not concern them.
+ * Rejects the members of a batch that failed before anything was written. If the error is about one key, instead
+ * returns the members to retry one by one, because it need not concern all of them.
  */
 function rejected(
   batch: readonly { readonly member: Member }[],

@@ -7,7 +7,7 @@ import type { Session } from '../core/session.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
-/** Values in the engine: what is read at the grant and released at the commit travels with these. */
+/** Values in the engine: the grant also reads the values, and the commit also releases the locks. */
 export class EngineValues implements Values {
   readonly checksOnlyLocked = false
   readonly join: boolean
@@ -56,19 +56,19 @@ export class EngineValues implements Values {
     return this.#session.watch(key, task)
   }
 
-  /** Makes the commit part of a transaction of the caller's. */
+  /** Makes the commit part of the caller's transaction. */
   async #commitWithin(commit: HeldCommit, grant: LocalGrant, within: object): Promise<CommitOutcome> {
     const { lease } = grant
     lease.isBound = true
     const guard = { request: lease.request, number: lease.number }
     const bound: Commit = { ...commit, type: 'commit', guard, release: false }
     const outcome = await this.#session.engine.commitWithin!(bound, within)
-    // Others get the keys when the transaction has ended.
+    // Others get the keys only when the transaction has ended.
     if (outcome.state === 'committed') await grant.release().catch(() => undefined)
     return outcome
   }
 
-  /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
+  /** Sends the commit. If its answer is lost, sends it again to find the outcome, if it has an ID. */
   async #send(commit: Commit, { lease }: LocalGrant): Promise<CommitOutcome> {
     const { deadline } = lease
     try {
@@ -79,8 +79,8 @@ export class EngineValues implements Values {
         throw error
       })
       if (again.state !== 'repeated') return again
-      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another
-      // process may have made the same change, and of this batch nothing.
+      // IDs are recorded under the locks. Until their deadline this process holds them, so this commit has recorded the
+      // ID. After that, another process may have committed the same change, and nothing else of this batch.
       if (!lease.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
       throw error
     }

@@ -4,18 +4,17 @@ import { isOutage } from '../core/health.js'
 import { checkSignal } from '../options.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
-/** What is found under a key, and the version of its last change. */
+/** The value of a key, and the version of its last change. */
 export interface Found<T> {
   readonly value: T
   readonly version: number
 }
 
 /**
- * Yields what is found now and after each change, until the loop is left or the signal aborts. The process stays alive
- * while the next change is awaited.
- * @param watch has a task called after each change
- * @throws what `watch` and `read` reject with. Once something was found, a read that fails because the engine can't be
- * reached is made again when it can.
+ * Yields the value now and after each change, until the loop ends or the signal aborts. The process stays alive while
+ * the caller waits for a change.
+ * @param watch calls its task after each change
+ * @throws what `watch` and `read` reject with. After the first value, a read that does not reach the engine is retried.
  */
 export async function* follow<T>(
   watch: (task: OnChange) => Promise<Watching>,
@@ -37,7 +36,7 @@ export async function* follow<T>(
   try {
     while (!signal?.aborted) {
       if (!isChanged) {
-        // An engine that listens is no reason for a process to stay alive; a caller that waits is.
+        // The connection of the engine does not keep the process alive, but a caller that waits must.
         const alive = clock.after(Infinity, () => undefined, true)
         await new Promise<void>(resolve => (notify = resolve))
         alive.cancel()
@@ -53,7 +52,7 @@ export async function* follow<T>(
       }
       const before = last
       last = found.version
-      // Several changes may have been reported one by one and read as one.
+      // One read may have seen several changes that were reported one by one.
       if (last !== before) yield found.value
     }
   } finally {

@@ -1,30 +1,30 @@
 import type { Clock, Timer } from '../clock.js'
 
-/** How long a transaction that has asked the engine keeps back those behind it, in milliseconds. */
-const KEEPS_BACK = 250
+/** How long a transaction whose request was sent delays the later ones, in milliseconds. */
+const MAX_DELAY = 250
 
-/** The place of one transaction in the order. */
+/** The turn of one transaction. */
 export interface Turn {
-  /** Settles when all before it have ended their turns; undefined if none is before it. */
+  /** Settles when all earlier turns have ended; undefined if there are none. */
   readonly before: Promise<void> | undefined
-  /** Lets those behind it continue. */
+  /** Ends the turn, so that later transactions continue. */
   readonly end: () => void
 }
 
 /**
- * The order in which transactions of a process ask the engine for keys that they share: each when those before it have
- * sent their commits. The engine then finds the keys free, where it would queue, wake and poll each request otherwise.
+ * The order in which transactions of a process that share keys send their requests: each when the earlier ones have
+ * sent their commits. The engine then finds the keys free. Otherwise it would queue and wake each request.
  */
 export class KeyOrder {
   readonly #clock: Clock
-  /** By key: the end of the newest turn. */
+  /** The end of the newest turn of each key. */
   readonly #newest = new Map<string, Promise<void>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Takes a place behind all that share a key. A turn ends by itself if the engine keeps the transaction waiting. */
+  /** Takes a turn after all that share a key. It ends by itself if the engine does not grant the locks in time. */
   take(keys: readonly string[]): Turn {
     const earlier = new Set<Promise<void>>()
     let timer: Timer | undefined
@@ -43,7 +43,7 @@ export class KeyOrder {
       resolve()
     }
     const begin = (): void => {
-      if (!isOver) timer = this.#clock.after(KEEPS_BACK, end, false)
+      if (!isOver) timer = this.#clock.after(MAX_DELAY, end, false)
     }
     if (earlier.size === 0) {
       begin()

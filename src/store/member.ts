@@ -4,75 +4,77 @@ import { checkKey, checkOptions } from '../options.js'
 import { checkedOptions, type AcquireRequest, type LockOptions } from '../core/lock-options.js'
 import type { Transaction } from './transaction.js'
 
-/** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
+/** Reads a value for the function that names the keys of a transaction; undefined for an absent key. */
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
 /**
- * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has
- * to follow from what it reads: it is called again only when one of those values has changed before the commit.
+ * The keys of a transaction, or a function that returns them, and may read values to find them. Its result may depend
+ * only on the values that it reads: it is called again only if one of these changes before the commit.
  */
 export type TransactionKeys =
   readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
 
-/** How a transaction ended. */
+/** The outcome of a transaction. */
 export type TransactionOutcome<T> =
-  /** Committed now. `attempts` counts how many it took until what named its keys held still. */
+  /** Committed now. `attempts` is the number of attempts, see {@link TransactionOptions.attempts}. */
   | { readonly applied: true; readonly result: T; readonly token: bigint; readonly attempts: number }
-  /** The same `id` was committed before; nothing was done. */
+  /** The same `id` was committed before. Nothing was written. */
   | { readonly applied: false }
 
 /** Options of a transaction. */
 export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
   /**
-   * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
-   * first key and id does nothing, even if the key was deleted in the meantime. Several ids stand for several parts that
-   * are committed together: `Transaction.committed` says which parts were committed before, and the transaction does
-   * nothing if all were.
+   * Makes the transaction idempotent: the ID is recorded with the first named key, and a later transaction with the
+   * same first key and ID does nothing, even if the key was deleted in the meantime. Several IDs stand for several
+   * parts that are committed together: `Transaction.committed` reports which of them were committed before, and the
+   * transaction does nothing if all were.
    */
   id?: string | readonly string[] | undefined
-  /** The least time for which the id is kept: a second to ten years; default one day. */
+  /** Minimum time for which the ID is kept: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
-   * How many attempts there are where keys are found by reading, because what was read may change; default 10.
-   * One attempt may name its keys twice: before it takes the locks, and under them.
+   * Maximum number of attempts if a function names the keys, because the values that it reads may change; default 10.
+   * One attempt may call it twice: before the locks are acquired, and under them.
    */
   attempts?: number | undefined
   /**
-   * Makes the writes part of a transaction of the caller's own, on an engine that keeps its values in the same
-   * database: the client that has begun it, as `Grant.fence` takes it. The values are written when that transaction
-   * commits, and no other caller gets the keys before it has ended.
+   * Makes the writes part of the caller's own transaction, on an engine that keeps its values in the same database: the
+   * client that has begun the transaction, as for `Grant.fence`. The values are written when that transaction commits,
+   * and no other caller gets the keys before it ends.
    */
   in?: object | undefined
 }
 
-/** One transaction on its way. */
+/** A transaction in a batch, until it is settled. */
 export interface Member {
   readonly name: (read: ReadValue) => Promise<readonly string[]>
-  /** The keys that it named last; undefined before a function named them for the first time. */
+  /** The keys that were named last; undefined until a function has named them. */
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
   readonly request: AcquireRequest
-  /** The ids of its parts. */
+  /** The IDs of its parts. */
   readonly ids: readonly string[]
   readonly retention: number
   readonly maxAttempts: number
-  /** The caller's transaction that it is to be part of. */
+  /** The caller's own transaction that its writes become part of. */
   readonly within: object | undefined
   attempts: number
-  /** Whether its function has been called. */
+  /** Whether its task was called. */
   began: boolean
   settled: boolean
-  /** Set while its own wait and signal may take it back, wherever it waits: from the call until its function begins. */
+  /**
+   * Cancels the limits on its wait. Set while its own wait and signal may end it: from the call until its task begins.
+   */
   stopWaiting: (() => void) | undefined
-  /** Called when it is settled: a batch without unsettled members gives up its locks. */
+  /** Called when it is settled. A batch whose members are all settled stops waiting for its locks. */
   onSettled: (() => void) | undefined
   resolve(outcome: TransactionOutcome<unknown>): void
-  /** It failed, by itself or by what names its keys. */
+  /** Called when the transaction itself fails, or the function that names its keys. */
   reject(error: unknown): void
-  /** Its function threw this. */
+  /** Called with the error that its task threw. */
   threw(error: unknown): void
 }
 
-/** The store keys of a member for an error, as `ClaimSet.title` has them. */
+/** The store keys of a member for an error, in the format of `ClaimSet.title`. */
 export function titleOf({ keys }: Member, prefix: string): string | undefined {
   return keys && [...new Set(keys.map(key => prefix + key))].sort().join(', ')
 }
@@ -81,7 +83,7 @@ export const DEFAULT_RETENTION = 86_400_000
 const DEFAULT_ATTEMPTS = 10
 const RETENTION_BOUNDS = { min: 1000, max: 10 * 365 * 86_400_000 }
 
-/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+/** Checks the arguments of a transaction. @throws InvalidArgumentError */
 export function memberOf(
   keys: TransactionKeys,
   task: (transaction: Transaction) => unknown,
@@ -133,26 +135,26 @@ export function memberOf(
   return member
 }
 
-/** The naming function of a transaction; what it names is checked each time. */
+/** Returns the function that names the keys of a transaction, and checks them each time. */
 function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly string[]> {
-  if (typeof keys === 'function') return async read => checkNamed(await keys(read))
-  const named = checkNamed(keys)
+  if (typeof keys === 'function') return async read => checkedKeys(await keys(read))
+  const named = checkedKeys(keys)
   return () => Promise.resolve(named)
 }
 
 function idsOf(id: NonNullable<TransactionOptions['id']>): readonly string[] {
-  if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw unfitIds(id)
+  if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw invalidIds(id)
   const ids: readonly string[] = typeof id === 'string' ? [id] : id
   for (const one of ids) checkKey('id', one)
-  if (new Set(ids).size < ids.length) throw unfitIds(id)
+  if (new Set(ids).size < ids.length) throw invalidIds(id)
   return ids
 }
 
-function unfitIds(id: unknown): InvalidArgumentError {
+function invalidIds(id: unknown): InvalidArgumentError {
   return new InvalidArgumentError(`id must be a string, or a list of different ids, not ${shown(id)}`)
 }
 
-function checkNamed(keys: readonly string[]): readonly string[] {
+function checkedKeys(keys: readonly string[]): readonly string[] {
   const named: unknown = keys
   if (!Array.isArray(named) || named.length === 0) {
     throw new InvalidArgumentError(`a transaction must name at least one key, not ${shown(keys)}`)

@@ -27,11 +27,11 @@ import type { Values } from './values.js'
 /** A value with its version. */
 export interface StoreEntry<T = unknown> {
   readonly value: T
-  /** The version of its last change, never used again, also after a deletion. */
+  /** The version of its last change. It is never used again, even after a deletion. */
   readonly version: number
 }
 
-/** Options of a store in this process. Other processes may use other ones. */
+/** Options of a store in this process. Other processes may use different ones. */
 export interface StoreOptions {
   /**
    * Lets concurrent transactions share their locks and one commit: at most `maxSize` transactions (2 to 1024), whose
@@ -49,7 +49,7 @@ export interface StoreOptions {
 const GROUP_TIME_BOUNDS = { min: 1, max: 1000 }
 const MAX_GROUP_SIZE = 1024
 
-/** Versioned values under text keys, kept as JSON. */
+/** A store of versioned values under string keys, as JSON. */
 export class Store {
   readonly #values: Values
   readonly #engine: string
@@ -62,7 +62,7 @@ export class Store {
 
   /**
    * @param isPublished whether writes are published on their channel.
-   * @throws InvalidArgumentError when the name or an option is unfit.
+   * @throws InvalidArgumentError when the name or an option is invalid.
    * @internal
    */
   constructor(session: Session, name: string, options: StoreOptions = {}, isPublished = true) {
@@ -82,8 +82,8 @@ export class Store {
   }
 
   /**
-   * The value and its version, or undefined for an absent key.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
+   * Returns the value and its version, or undefined for an absent key.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the engine did not reply
    */
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
     const fullKey = this.#key(key)
@@ -93,8 +93,8 @@ export class Store {
   }
 
   /**
-   * Writes the value unconditionally, without a lock, and returns the new version. A transaction that has read
-   * the key finds out at its commit.
+   * Writes the value unconditionally, without a lock, and returns the new version. A transaction that has read the key
+   * then fails at its commit.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async put(key: string, value: unknown): Promise<number> {
@@ -103,8 +103,8 @@ export class Store {
   }
 
   /**
-   * Deletes the key; with a version only if it still has that one, where 0 stands for an absent key. False when another
-   * version was found, else true, also for a key that was absent.
+   * Deletes the key. With a version, deletes it only if it has that version; 0 stands for an absent key. Returns false
+   * if it has another version, else true, even for an absent key.
    * @throws as `put`
    */
   async delete(key: string, version?: number): Promise<boolean> {
@@ -113,8 +113,8 @@ export class Store {
   }
 
   /**
-   * Writes only if the key still has this version; 0 stands for an absent key. Gives the new version, or undefined when
-   * another one was found and nothing was written.
+   * Writes the value only if the key has this version; 0 stands for an absent key. Returns the new version, or
+   * undefined if the key has another version.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async compareAndSet(key: string, version: number, value: unknown): Promise<number | undefined> {
@@ -123,14 +123,14 @@ export class Store {
   }
 
   /**
-   * Acquires the keys' locks, calls `task` with their values, and commits all it wrote or nothing. It commits only if
-   * the locks still hold and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`.
-   * Keys named by a function are named again when a value that it read has changed before the commit, and then `task`
-   * may be called again.
+   * Acquires the locks of the keys, calls `task` with their values, and commits all of its writes or none. It commits
+   * only if the locks are still held and every key has the version that was read. The lock of a key is the mutex
+   * `<store>/<key>`. If a function names the keys, and a value that it has read changes before the commit, it is called
+   * again, and `task` may be, too.
    * @throws ConflictError when a key was written without its lock; LostError when the locks were lost before the
-   * commit; InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of
-   * a mutex throws. After each of these nothing was written, except after an IndeterminateError. All but what `task`
-   * throws say by `taskBegan` whether `task` was called.
+   * commit; InvalidArgumentError when `task` uses a key that was not named; what `task` throws; what `acquire` of a
+   * mutex throws. Nothing was written, except perhaps after an IndeterminateError. For all but the errors of `task`,
+   * `taskBegan` reports whether `task` was called.
    */
   transaction<T>(
     keys: TransactionKeys,
@@ -164,12 +164,12 @@ export class Store {
   }
 
   /**
-   * Yields the entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be yielded as one. The engine reports a change at once. If that message is lost, the box finds the
-   * change within 10 seconds, because it reads all its watched keys that often. While the engine can't be reached,
-   * nothing is yielded; the watch continues when it can. The process stays alive while the next entry is awaited.
-   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program
-   * has put something else in the place of the value
+   * Yields the entry of a key now and after each change, until the loop ends or the signal aborts. Changes in quick
+   * succession may be yielded as one. The engine reports a change at once. If that message is lost, the box finds the
+   * change within 10 seconds, because it reads all its watched keys that often. While the engine is out of reach, the
+   * watch yields nothing, and it continues afterwards. The process stays alive while the caller waits for an entry.
+   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or the value is
+   * damaged
    */
   async *watch<T = unknown>(
     key: string,
@@ -222,8 +222,8 @@ export class Store {
   }
 
   /**
-   * A function that publishes the outcome of a transaction, in the context of its caller: another one of its batch may
-   * settle it.
+   * Returns a function that publishes the outcome of a transaction, in the async context of its caller, because another
+   * caller of the batch may settle it.
    */
   #outcomePublisher(
     member: () => Member,
@@ -248,7 +248,7 @@ export class Store {
   #key(key: string): string {
     checkKey('key', key)
     const full = this.#prefix + key
-    // Its lock has this name, and everything that can be written can be locked, too.
+    // The lock of the key has this name, so its length is limited, too.
     if (full.length > MAX_KEY_LENGTH) checkKey('key with its store', full)
     return full
   }

@@ -14,23 +14,25 @@ export interface GroupOptions {
   readonly maxTime: number
 }
 
-/** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
+/** Maximum number of batches that wait for their locks. One whose keys are held for long must not block all others. */
 const MAX_BATCHES = 4
-/** How long a batch keeps the next one back while it waits, in milliseconds. Of two in the queue neither is full. */
-const KEPT_BACK = 250
+/**
+ * How long a batch that waits delays the next one, in milliseconds. One full batch is better than two half-full ones.
+ */
+const MAX_DELAY = 250
 
-/** Of a batch that is not in the queue. */
-const UNWATCHED: Omit<Progress, 'left'> = {
+/** The progress of a batch that is not in the queue. */
+const IGNORED: Omit<Progress, 'left'> = {
   granted: () => undefined,
   overtaken: () => false,
   sent: () => undefined,
 }
 
-/** Runs transactions: each on its own, or those that come together in batches. */
+/** Runs transactions: each on its own, or concurrent ones in batches. */
 export class TransactionQueue {
   readonly #session: Session
   readonly #batch: Batch
-  /** The transactions that run on their own. */
+  /** The order of the transactions that run on their own. */
   readonly #order: KeyOrder
   readonly #prefix: string
   readonly #group: GroupOptions | undefined
@@ -38,12 +40,14 @@ export class TransactionQueue {
   readonly #waiting: Member[] = []
   /** Whether the newest batch has neither sent its commit nor waited for long. */
   #beginning = false
-  /** The next batch, prepared while the last one works, so that its request travels with the commit of that one. */
+  /** The next batch, prepared while the last one runs, so that its request is sent with the commit of that one. */
   #prepared: Prepared | undefined
   #preparing = false
-  /** How many were put before those that are being prepared. */
-  #putBefore = 0
+  /** Number of members that were put ahead of those that are being prepared. */
+  #putAhead = 0
+  /** Number of batches that wait or run. */
   #batches = 0
+  /** Number of batches that have ever begun. */
   #begun = 0
 
   /** @param group undefined: each transaction on its own. */
@@ -63,16 +67,16 @@ export class TransactionQueue {
           `${this.#session.engine.name} can't write values in a caller's transaction; remove the option in`,
         ),
       )
-    // A transaction within a task must not wait for the batch that the task may belong to.
+    // A transaction within a task must not wait for the batch of that task.
     const runsAlone = !this.#group || member.within !== undefined || member.request.wait === 0
     if (runsAlone || this.#session.deadlocks?.inside()) return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
-    // Transactions of the same tick are to be sent together.
+    // Transactions of the same tick come into the same batch.
     if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
   }
 
-  /** Begins a batch unless one is on its way to its commit: later members are better off in a fuller one. */
+  /** Begins the next batch, unless one has not sent its commit yet: until then more members may join the next one. */
   #pump(): void {
     if (this.#beginning || this.#batches >= MAX_BATCHES) return
     if (!this.#prepared) return this.#prepareNext()
@@ -84,11 +88,11 @@ export class TransactionQueue {
   #prepareNext(): void {
     if (this.#prepared || this.#preparing || this.#waiting.length === 0) return
     this.#preparing = true
-    this.#putBefore = 0
+    this.#putAhead = 0
     void this.#batch.prepare(this.#waiting.splice(0, this.#group!.maxSize)).then(prepared => {
       this.#preparing = false
-      if (prepared && this.#putBefore > 0) {
-        this.#waiting.splice(this.#putBefore, 0, ...this.#batch.unprepare(prepared))
+      if (prepared && this.#putAhead > 0) {
+        this.#waiting.splice(this.#putAhead, 0, ...this.#batch.unprepare(prepared))
       } else this.#prepared = prepared
       this.#pump()
     })
@@ -106,7 +110,7 @@ export class TransactionQueue {
     this.#beginning = true
     this.#batches++
     const place = ++this.#begun
-    const timer = this.#session.clock.after(KEPT_BACK, next, false)
+    const timer = this.#session.clock.after(MAX_DELAY, next, false)
     const alone = await this.#batch.run(prepared, {
       granted: () => this.#prepareNext(),
       overtaken: () => this.#begun > place,
@@ -119,17 +123,17 @@ export class TransactionQueue {
     this.#pump()
   }
 
-  /** Puts what a batch left over before all later transactions, including those that are being prepared. */
+  /** Puts the members that a batch has left ahead of all later ones, including those that are being prepared. */
   #putFirst(again: readonly Member[]): void {
     if (again.length === 0) return
     for (const member of again) this.#limit(member)
     const later = this.#prepared ? this.#batch.unprepare(this.#prepared) : []
     this.#prepared = undefined
     this.#waiting.unshift(...again, ...later)
-    this.#putBefore += again.length
+    this.#putAhead += again.length
   }
 
-  /** Lets a member's own wait and signal end its wait, from the call until its function begins. */
+  /** Lets a member's wait and signal reject it, until its task begins. */
   #limit(member: Member): void {
     if (member.settled || member.stopWaiting) return
     const { wait, signal } = member.request
@@ -159,11 +163,11 @@ export class TransactionQueue {
       let again: readonly Member[] = []
       const turn = this.#order.take(prepared.queue.keys)
       const progress = {
-        ...UNWATCHED,
+        ...IGNORED,
         left: (members: readonly Member[]) => (again = members),
         sent: turn.end,
       }
-      // One in a task must not wait for others, which may wait for that task.
+      // A transaction within a task must not wait for others, which may wait for that task.
       const before = this.#session.deadlocks?.inside() ? undefined : turn.before
       const alone = await this.#batch.run(prepared, progress, before)
       turn.end()

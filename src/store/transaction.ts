@@ -3,25 +3,25 @@ import { InvalidArgumentError } from '../errors.js'
 import type { Grant } from '../core/grant.js'
 import { decode, encode } from './value.js'
 
-/** What a transaction's function works on: the values of its keys, as they are under the locks. */
+/** The values of a transaction's keys under its locks, for its task. */
 export interface Transaction {
-  /** The value, with what this transaction has written before; undefined for an absent key. A fresh copy each time. */
+  /** Returns a copy of the value, including this transaction's own writes; undefined for an absent key. */
   get<T = unknown>(key: string): T | undefined
-  /** Writes at the commit. */
+  /** Writes the value at the commit. */
   put(key: string, value: unknown): void
-  /** Deletes at the commit; deleting an absent key is fine. */
+  /** Deletes the key at the commit. The key may be absent. */
   delete(key: string): void
-  /** Whether the part with this id, one of several in the option `id`, was committed before and must be skipped. */
+  /** Returns whether the part with this ID, one of several in the option `id`, was committed before: skip it. */
   committed(id: string): boolean
-  /** The fencing token under which the commit will be made. */
+  /** The fencing token of the locks. */
   readonly token: bigint
-  /** Aborts when the locks are lost; the commit would be rejected. */
+  /** Aborts when the locks are lost: the commit would be rejected. */
   readonly signal: AbortSignal
-  /** @throws LostError when the locks are lost, and the commit would be rejected. */
+  /** @throws LostError when the locks are lost: the commit would be rejected. */
   assertHeld(): void
 }
 
-/** The values that a batch of transactions read under its locks, with what its transactions wrote since. */
+/** The values that a batch has read under its locks, with the writes of its transactions. */
 export class Overlay {
   readonly #read = new Map<string, Versioned>()
   readonly #written = new Map<string, string | undefined>()
@@ -40,31 +40,31 @@ export class Overlay {
     return this.#written.has(key) ? this.#written.get(key) : this.#read.get(key)?.value
   }
 
-  /** What was read, regardless of later writes. */
+  /** The value that was read, without later writes. */
   read(key: string): Versioned {
     return this.#read.get(key)!
   }
 
-  /** Whether these versions were read here and nothing was written over them since. */
-  stands(versions: ReadonlyMap<string, number>): boolean {
+  /** Whether these keys have these versions, and no transaction of the batch has written them. */
+  hasVersions(versions: ReadonlyMap<string, number>): boolean {
     for (const [key, version] of versions) {
       if (this.#read.get(key)?.version !== version || this.#written.has(key)) return false
     }
     return true
   }
 
-  /** Takes over what one transaction wrote. */
+  /** Applies the writes of a transaction. */
   apply(writes: ReadonlyMap<string, string | undefined>): void {
     for (const [key, value] of writes) this.#written.set(key, value)
   }
 
-  /** All that was written, the last value of each key. */
+  /** The last write of each key. */
   writes(): Write[] {
     return [...this.#written].map(([key, value]) => ({ key, value }))
   }
 }
 
-/** One transaction over an overlay: nothing it writes is seen by others until it is applied. */
+/** One transaction on an overlay. Others see its writes when they are applied. */
 export class OverlayTransaction implements Transaction {
   readonly writes = new Map<string, string | undefined>()
   readonly #overlay: Overlay
@@ -74,8 +74,8 @@ export class OverlayTransaction implements Transaction {
   readonly #committed: ReadonlySet<string>
 
   /**
-   * @param claimed the keys that this transaction named, without the store's prefix.
-   * @param committed those of its ids that were committed before.
+   * @param claimed the keys of this transaction, without the store's prefix.
+   * @param committed its IDs that were committed before.
    */
   constructor(
     overlay: Overlay,

@@ -1,14 +1,14 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../errors.js'
 
 /**
- * A value as the JSON text that engines keep.
- * @throws InvalidArgumentError for what JSON can't hold: undefined, functions, bigints, circles.
+ * Encodes a value as JSON text.
+ * @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles.
  */
 export function encode(key: string, value: unknown): string {
   let text: string | undefined
   let cause: unknown
   try {
-    // JSON.stringify gives undefined for undefined, functions and symbols, despite its type.
+    // JSON.stringify returns undefined for undefined, functions and symbols, despite its type.
     text = JSON.stringify(value)
   } catch (error) {
     cause = error
@@ -23,8 +23,8 @@ export function encode(key: string, value: unknown): string {
 }
 
 /**
- * The value of a JSON text, a fresh one at each call; undefined for an absent key.
- * @throws UnavailableError when another program has put something else there.
+ * Decodes a value from JSON text; undefined for an absent key.
+ * @throws UnavailableError when the text is damaged.
  */
 export function decode(key: string, text: string | undefined): unknown {
   if (text === undefined) return undefined

@@ -6,19 +6,19 @@ import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Where a store keeps its values: in the engine next to the locks, or in the caller's records. */
 export interface Values {
-  /** Whether a commit can check only what its locks protect. */
+  /** Whether a commit can check only keys whose locks it holds. */
   readonly checksOnlyLocked: boolean
-  /** Whether a commit can be part of a transaction of the caller's. */
+  /** Whether a commit can be part of the caller's transaction. */
   readonly join: boolean
-  /** Reads without holding anything. */
+  /** Reads without locks. */
   read(what: ReadSet): Promise<ReadOutcome>
-  /** Writes one value round the locks; with a version only if the key still has that one. */
+  /** Writes one value without its lock; with a version, only if the key has that version. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
-  /** Acquires the locks of a local queue and reads what they protect. */
+  /** Acquires the locks of a local queue, and reads values under them. */
   hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues>
   /**
    * Calls `task` after each change of a key, until the returned object's `stop` is called.
-   * @throws InvalidArgumentError where changes are not reported
+   * @throws InvalidArgumentError if changes are not reported
    */
   watch(key: string, task: OnChange): Promise<Watching>
 }
@@ -28,9 +28,9 @@ export interface HeldValues {
   readonly grant: LocalGrant
   readonly read: ReadOutcome
   /**
-   * Commits and releases the locks, if the locks hold and all expected versions are there. Otherwise does neither.
-   * @param within a transaction of the caller's that the commit is to be part of, where values {@link Values.join} one.
-   * Others get the locks when it has ended.
+   * Commits and releases the locks, if they are held and all keys have their expected versions. Otherwise does neither.
+   * @param within the caller's transaction that the commit becomes part of, if {@link Values.join}. Others get the
+   * locks when it has ended.
    */
   commit(commit: HeldCommit, within: object | undefined): Promise<CommitOutcome>
 }
