@@ -12,20 +12,20 @@ import { queueOf } from './queue.js'
 interface SeenNode {
   readonly key: string
   readonly name: string
-  /** Of the node and of its twins. */
+  /** The paths of the node and its twins. */
   readonly paths: readonly string[]
   readonly contender: Contender
-  /** What it tells; undefined for a node of another library. */
+  /** Its parsed data; undefined for a node of another library. */
   readonly text: NodeText | undefined
-  /** What it tells, as it is. */
+  /** Its data. */
   readonly data: string
   readonly number: number
-  /** Milliseconds since 1970, by the server's clock. */
+  /** When it was created, by the server's clock, in milliseconds since 1970. */
   readonly since: number
   readonly isFree: boolean
 }
 
-/** What an operator asks for: looks at the requests of all boxes, and takes grants away. */
+/** The operations for operators: inspects the requests of all boxes, and revokes grants. */
 export class Admin {
   readonly #session: BoxSession
   readonly #paths: NodePaths
@@ -40,18 +40,18 @@ export class Admin {
       if (exact) await client.sync(this.#paths.locks)
       const keys = exact ? [prefix] : await this.#keys(client, prefix)
       const nodes = await this.#nodesOf(client, keys)
-      // A request over several keys is granted when it is free on all of them.
+      // A request on several keys is granted when it is free on all of them.
       const all = await this.#withOthers(client, nodes)
       const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())
       return nodes.map(node => reportOf(node, granted.has(node)))
     })
   }
 
-  /** The leader's clock, by a node that is deleted in the step that creates it: milliseconds since 1970. */
+  /** Returns the leader's clock, from a node that is created and deleted in one step, in milliseconds since 1970. */
   time(): Promise<number> {
     return this.#session.run(async client => {
       const path = `${this.#paths.sessions}/clock-${randomUUID()}`
-      // Servers before 3.9 send no times of a node that is created in a multi.
+      // Servers before 3.9 send no times of a node that a multi creates.
       const [, changed] = await client.transaction().create(path).setData(path, '').delete(path).commit()
       return (changed as Stat).mtime
     })
@@ -65,27 +65,27 @@ export class Admin {
     const all = await this.#withOthers(client, [found])
     const request = [...byRequest(all).values()].find(nodes => nodes.includes(found))
     if (!request || !isGranted(request)) return false
-    return this.#takeAway(client, request)
+    return this.#deleteRequest(client, request)
   }
 
-  /** Gives how many requests the session had. */
+  /** Returns the number of requests that the session had. */
   async revoke(session: string): Promise<number> {
     const client = await this.#session.get()
     const nodes = await this.#nodesOf(client, await this.#keys(client, ''))
     const requests = byRequest(nodes.filter(({ text }) => text?.session === session))
     let count = 0
-    for (const request of requests.values()) if (await this.#takeAway(client, request)) count++
+    for (const request of requests.values()) if (await this.#deleteRequest(client, request)) count++
     return count
   }
 
-  /** Deletes the nodes of a request and tells its session. */
-  async #takeAway(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<boolean> {
+  /** Deletes the nodes of a request and notifies its session. */
+  async #deleteRequest(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<boolean> {
     const transaction = client.transaction()
     for (const path of nodes.flatMap(({ paths }) => paths)) transaction.delete(path)
     const outcome = await transaction.outcome()
     if (!outcome.done && !(outcome.error instanceof NoNodeError)) throw outcome.error
     const session = nodes[0]!.text?.session
-    // A session that is gone need not be told.
+    // A session that has ended needs no notice.
     if (session !== undefined) await ifExists(client.setData(this.#paths.session(session), ''))
     return outcome.done
   }
@@ -103,7 +103,7 @@ export class Admin {
     return queues.flat()
   }
 
-  /** The nodes in the queue of a key, in their order. What vanishes meanwhile is left out. */
+  /** The nodes in the queue of a key, in order, except those that are deleted in the meantime. */
   async #queueOf(client: ZooKeeper, key: string): Promise<SeenNode[]> {
     const parent = this.#paths.lock(key)
     const found = await ifExists(client.getChildren(parent))
@@ -131,11 +131,11 @@ export class Admin {
     return nodes.filter(node => node !== undefined)
   }
 
-  /** Nodes, and those of the same requests that are in the queues of other keys. */
+  /** Adds the nodes of the same requests in the queues of other keys. */
   async #withOthers(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<SeenNode[]> {
     const requests = new Set(nodes.map(({ name }) => guidOf(name)))
     const known = [...nodes]
-    // First the nodes that tell all claims of a request, then the nodes of those claims.
+    // First the nodes that list all claims of a request, then the nodes of those claims.
     for (const named of [
       ({ first }: NodeText) => first ?? [],
       ({ claims }: NodeText) => claims.map(({ key }) => key),
@@ -149,14 +149,14 @@ export class Admin {
   }
 }
 
-/** The nodes of one request, by what all their names have in common, or by their own name where that is not known. */
+/** Groups nodes by request: by the GUID in their names, or by their path if there is none. */
 function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
   return groupedBy(nodes, ({ name, paths }) => guidOf(name) ?? paths[0]!)
 }
 
-/** Whether a request has all that it claims, as far as these nodes tell. */
+/** Whether these nodes have everything that their request claims. */
 function isGranted(nodes: readonly SeenNode[]): boolean {
-  // The first node tells how many there are. A node of another library is alone.
+  // The first node lists all claims. A request of another library has a single node.
   const first = nodes.find(({ text }) => text?.first === undefined)
   if (!first) return false
   const claims = first.text?.claims.length ?? 1

@@ -4,7 +4,7 @@ import type { NodePaths } from './names.js'
 import type { ServerTime } from './server-time.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
-/** A box that has joined, as all parts of its engine know it. */
+/** A box that has joined, as the parts of its engine share it. */
 export interface BoxContext {
   readonly place: ZooKeeperPlace
   readonly paths: NodePaths

@@ -11,20 +11,20 @@ import { ClosedError, UnavailableError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
 import { makeFolders } from './folders.js'
 
-/** Is told of the sessions of a box. */
+/** Receives the events of the sessions of a box. */
 export interface BoxSessionListener {
-  /** A session has begun. Nothing is asked of it before this settles. */
-  begun(client: ZooKeeper): Promise<void>
-  /** Another client has deleted nodes of this session, and has said so. */
-  nodesTaken(client: ZooKeeper): void
-  /** The session is over, and with it everything that was created in it. */
-  over(cause: Error): void
+  /** Called when a session has begun. The session is not used before the promise resolves. */
+  onBegin(client: ZooKeeper): Promise<void>
+  /** Called when another client has deleted nodes of this session, and notified it. */
+  onNodesDeleted(client: ZooKeeper): void
+  /** Called when the session has ended, and with it everything that it created. */
+  onEnd(cause: Error): void
 }
 
-/** How long connecting may take: milliseconds. */
-const PATIENCE = 10_000
+/** Maximum time to connect, in milliseconds. */
+const CONNECT_TIMEOUT = 10_000
 
-/** The session of a box. After the end of one session another one begins. */
+/** The session of a box. When it ends, another one begins. */
 export class BoxSession {
   readonly #box: BoxContext
   readonly #listener: BoxSessionListener
@@ -36,17 +36,17 @@ export class BoxSession {
     this.#reconnector = new Reconnector(() => this.#connect(), box.clock)
   }
 
-  /** The client of the session that lives now; undefined while there is none. */
+  /** The client of the current session; undefined if there is none. */
   get now(): ZooKeeper | undefined {
     return this.#reconnector.now
   }
 
-  /** The client, as soon as a session lives. @throws UnavailableError when none begins in time; ClosedError */
+  /** Returns the client as soon as there is a session. @throws UnavailableError if none begins in time; ClosedError */
   get(): Awaitable<ZooKeeper> {
     return this.#reconnector.get()
   }
 
-  /** Does work that changes nothing. When the session ends meanwhile, it is done again in the next one. */
+  /** Does work that changes nothing. If the session ends in the meantime, does it again in the next one. */
   async run<T>(work: (client: ZooKeeper) => Promise<T>): Promise<T> {
     for (;;) {
       const client = await this.get()
@@ -67,10 +67,10 @@ export class BoxSession {
   async #connect(): Promise<ZooKeeper> {
     const { ensemble, name: engine, connect } = this.#box.place
     this.#assertOpen()
-    const client = await ZooKeeper.connect(ensemble, { ...connect, timeout: PATIENCE })
+    const client = await ZooKeeper.connect(ensemble, { ...connect, timeout: CONNECT_TIMEOUT })
     client.onState(state => {
       if ((state === 'expired' || state === 'closed') && this.#reconnector.lost(client))
-        this.#listener.over(new Error(`the ZooKeeper session of ${engine} has expired`))
+        this.#listener.onEnd(new Error(`the ZooKeeper session of ${engine} has expired`))
     })
     try {
       await this.#begin(client)
@@ -91,11 +91,11 @@ export class BoxSession {
     this.#assertOpen()
     const { session, ...about } = member
     const path = paths.session(session)
-    await this.#makeOwn(client, path, JSON.stringify(about))
+    await this.#createOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
-      if (type !== 'ended') this.#listener.nodesTaken(client)
+      if (type !== 'ended') this.#listener.onNodesDeleted(client)
     })
-    await this.#listener.begun(client)
+    await this.#listener.onBegin(client)
   }
 
   #assertOpen(): void {
@@ -103,19 +103,19 @@ export class BoxSession {
       throw new ClosedError('the box was closed', { engine: this.#box.place.name })
   }
 
-  /** Creates the box's own node, in the place of that of its session before, if that is still there. */
-  async #makeOwn(client: ZooKeeper, path: string, text: string): Promise<void> {
+  /** Creates the box's own node. Replaces the one of its previous session if that still exists. */
+  async #createOwn(client: ZooKeeper, path: string, text: string): Promise<void> {
     const options = { ephemeral: true, acl: this.#box.place.acl }
-    let isThere = false
+    let hasPrevious = false
     for (;;) {
       try {
-        if (isThere) await client.transaction().delete(path).create(path, text, options).commit()
-        else this.#box.time.saw((await client.create(path, text, options)).stat)
+        if (hasPrevious) await client.transaction().delete(path).create(path, text, options).commit()
+        else this.#box.time.observe((await client.create(path, text, options)).stat)
         return
       } catch (error) {
-        if (error instanceof NodeExistsError) isThere = true
-        // The server has ended the previous session meanwhile.
-        else if (error instanceof NoNodeError && isThere) isThere = false
+        if (error instanceof NodeExistsError) hasPrevious = true
+        // The server has ended the previous session in the meantime.
+        else if (error instanceof NoNodeError && hasPrevious) hasPrevious = false
         else if (!(error instanceof ConnectionLossError)) throw error
       }
     }

@@ -8,44 +8,46 @@ import {
 } from 'signalbox-zookeeper'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 
-/** A lock node to be created, whose name the server completes, or one to be deleted. */
+/** A lock node to create, whose name the server completes, or one to delete. */
 export type Change =
   | { readonly type: 'create'; readonly prefix: string; readonly text: string }
   | { readonly type: 'delete'; readonly path: string }
 
-/** The names of children; undefined for a node that is not there. */
+/** The names of children; undefined for a missing node. */
 type Names = readonly string[] | undefined
 
-/** What became of changes that were carried out. */
-export interface Changed {
+/** The result of changes. */
+export interface ChangeResult {
   /** In the order of the creations. */
   readonly created: readonly CreatedTogether[]
-  /** The children of each node that was named, read after the changes. A caller that named none need not look at it. */
+  /** The children of each parent, read after the changes. Without parents, a caller need not handle it. */
   readonly lists: Promise<readonly Names[]>
 }
 
-/** What one caller wants to be done together. */
+/** The changes of one caller, which are applied together. */
 interface Group {
   readonly client: ZooKeeper
   readonly order: number
   readonly changes: readonly Change[]
   readonly parents: readonly string[]
-  readonly resolve: (changed: Changed) => void
+  readonly resolve: (changed: ChangeResult) => void
   readonly reject: (error: unknown) => void
 }
 
-/** A request of more than 1 MiB is refused; shorter ones let others come in between. Bytes, about. */
-const LARGEST = 128 * 1024
-/** What a part takes beside its texts: bytes, about. */
+/**
+ * Maximum size of a request, in bytes, approximately. The server rejects more than 1 MiB; short ones delay others less.
+ */
+const MAX_SIZE = 128 * 1024
+/** The size of a part without its texts, in bytes, approximately. */
 const FRAMING = 64
-/** By which a server says that there is no such node. */
+/** The error code for a missing node. */
 const NO_NODE = -101
 
 /**
- * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more
- * on a request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is
- * carried out alone, so that no caller fails because of another. No two that enter the queue of the same key go
- * together: their number is that of the transaction.
+ * Creates and deletes lock nodes. The changes of the callers of one tick are sent as one multi, because a request costs
+ * a server more than a part of one. If the server rejects it, nothing was applied, and each caller's part is sent by
+ * itself, so that no caller fails because of another. Two requests on the same key never share a multi, because their
+ * number is the ID of the transaction.
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
@@ -56,23 +58,23 @@ export class Changes {
   }
 
   /**
-   * Carries out all changes or none, and reads the children of `parents` after them in the same packet.
-   * Rejects as the client does. After a ConnectionLossError the changes may have been applied.
-   * @param order in which the callers of one tick are served: requests that begin anew after the end of a session come
-   * in no order.
+   * Applies all changes or none, and reads the children of `parents` after them, in the same packet. Rejects like the
+   * client. After a ConnectionLossError, the changes may have been applied.
+   * @param order of the callers of one tick. Without it, requests that restart after the end of a session would be in
+   * random order.
    */
-  carryOut(
+  apply(
     client: ZooKeeper,
     changes: readonly Change[],
     parents: readonly string[] = [],
     order = 0,
-  ): Promise<Changed> {
+  ): Promise<ChangeResult> {
     return new Promise((resolve, reject) => {
       this.#groups.add({ client, order, changes, parents, resolve, reject })
     })
   }
 
-  /** Settles when all that was asked for in this tick has been sent. */
+  /** Resolves when everything that was requested in this tick has been sent. */
   async sent(): Promise<void> {
     await new Promise<void>(endOfTick)
     await this.#groups.idle()
@@ -80,12 +82,12 @@ export class Changes {
 
   #send(): void {
     const groups = this.#groups.take().sort((a, b) => a.order - b.order)
-    for (const batch of batchesOf(groups)) void this.#carryOut(batch)
+    for (const batch of batchesOf(groups)) void this.#apply(batch)
   }
 
-  async #carryOut(groups: readonly Group[]): Promise<void> {
+  async #apply(groups: readonly Group[]): Promise<void> {
     const { client } = groups[0]!
-    const answering = this.#answersTo(
+    const answering = this.#results(
       client,
       groups.flatMap(({ changes }) => changes),
     )
@@ -99,25 +101,25 @@ export class Changes {
       }
     } catch (error) {
       if (groups.length > 1 && error instanceof RefusedError)
-        this.#carryOutEach(groups, await lists.catch(() => undefined))
+        this.#applyEach(groups, await lists.catch(() => undefined))
       else for (const { reject } of groups) reject(error)
     }
   }
 
   /**
-   * Carries out alone what was refused together. Missing parents are the usual reason, and known by now: locks of keys
-   * that are new, as those of single orders are, would take twice as many requests otherwise.
+   * Sends each group by itself after the server has rejected them together. The usual reason is a missing parent, which
+   * is known by now. Sending these groups anyway would double the requests for locks on new keys.
    */
-  #carryOutEach(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
+  #applyEach(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
     for (const group of groups) {
       const missing = known && group.parents.find(parent => known.get(parent) === undefined)
-      if (missing === undefined) void this.#carryOut([group])
+      if (missing === undefined) void this.#apply([group])
       else group.reject(new NoNodeError('create', missing, NO_NODE, 'NO_NODE', 'there is no such node'))
     }
   }
 
-  /** Sends one change as it is: servers before 3.9 tell a creation's stat only there. */
-  async #answersTo(
+  /** Sends a single creation without a multi: servers before 3.9 return a stat only then. */
+  async #results(
     client: ZooKeeper,
     changes: readonly Change[],
   ): Promise<readonly (CreatedTogether | undefined)[]> {
@@ -137,7 +139,7 @@ export class Changes {
   }
 }
 
-/** The groups that go together, in their order. */
+/** Splits groups into batches that are sent together, in order. */
 function batchesOf(groups: readonly Group[]): Group[][] {
   const batches: Group[][] = []
   let size = 0
@@ -145,7 +147,7 @@ function batchesOf(groups: readonly Group[]): Group[][] {
   for (const group of groups) {
     const own = sizeOf(group)
     const isOther = batches.at(-1)?.at(-1)?.client !== group.client
-    if (isOther || size + own > LARGEST || group.parents.some(parent => keys.has(parent))) {
+    if (isOther || size + own > MAX_SIZE || group.parents.some(parent => keys.has(parent))) {
       batches.push([])
       size = 0
       keys.clear()
@@ -172,7 +174,7 @@ function childrenByParent(
   return quiet(read.then(all => new Map(parents.map((parent, index) => [parent, all[index]]))))
 }
 
-/** The promise; a caller need not handle its failure. */
+/** Returns the promise; a caller need not handle its failure. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise

@@ -3,7 +3,7 @@ import type { Commit } from '../../engine/contract.js'
 import { versioned, type Known } from './known-values.js'
 import { encodeRecord, type NewRecord } from './value-record.js'
 
-/** The nodes of the grant that guards a commit, which may release it. */
+/** The nodes of the grant that guards a commit, and whether the commit releases it. */
 export interface GuardNodes {
   readonly paths: readonly string[]
   readonly release: boolean
@@ -11,7 +11,7 @@ export interface GuardNodes {
 
 /** A commit as the parts of a multi. */
 export class CommitParts {
-  /** The keys that are written, with the place of each in the multi. */
+  /** The keys that are written, each with its place in the multi. */
   readonly written: { key: string; index: number; record: NewRecord; before: Known }[] = []
 
   constructor(
@@ -33,12 +33,12 @@ export class CommitParts {
     const changed = new Set([...values.keys(), ...record.map(({ key }) => key)])
     for (const key of changed) this.#write(key, values)
     const written = new Set(this.written.map(({ key }) => key))
-    // A deletion of an absent key writes nothing, but the key has to be absent still.
+    // Deleting a missing key writes nothing, but the key must still be missing.
     const unwritten = new Set([...expect.map(({ key }) => key), ...changed].filter(key => !written.has(key)))
     for (const key of unwritten) this.#check(this.known.get(key)!)
   }
 
-  /** The versions of the writes, by the transaction that carried them out. */
+  /** The versions of the writes, which are the ID of their transaction. */
   versions(zxid: number): number[] {
     return this.commit.writes.map(({ value }) => (value === undefined ? 0 : zxid))
   }
@@ -61,7 +61,7 @@ export class CommitParts {
 
   #check({ path, node }: Known): void {
     if (node) this.transaction.check(path, node.stat.version)
-    // A multi has no check for absence. Creating the node fails if it is there.
+    // A multi has no check for a missing node. Creating the node fails if it exists.
     else this.transaction.create(path, '', { acl: this.acl }).delete(path)
   }
 }

@@ -4,31 +4,31 @@ import { guidOf, isTwin } from './names.js'
 /** A node in the queue of a key, of this library or another. */
 export interface Contender {
   readonly name: string
-  /** The nodes beside it that others count, which come and go with it. */
+  /** Further nodes for other libraries to count, which are created and deleted with it. */
   readonly twins: readonly string[]
-  /** The number that the server gave it: an int32, which wraps. */
+  /** The number that the server has assigned: an int32, which wraps around. */
   readonly sequence: number
   readonly mode: Claim['mode']
-  /** 0 where it does not take permits. */
+  /** 0 if the mode is not `permits`. */
   readonly permits: number
   readonly max: number
 }
 
-/** How a contender stands among the others. */
+/** The position of a contender in its queue. */
 export type Position =
-  /** No contender before it keeps it out. */
+  /** No contender ahead blocks it. */
   | { readonly state: 'free' }
-  /** Something about these nodes has to change before it can be free: `touched` counts as a change, too. */
+  /** It can't be free before one of these nodes changes; being touched counts as a change, too. */
   | { readonly state: 'blocked'; readonly watch: readonly string[]; readonly ahead: number }
-  /** The key is live with another number of permits. */
+  /** The key is in use with another maximum of permits. */
   | { readonly state: 'mismatch'; readonly max: number }
 
-/** Names of Curator, of kazoo and of this library; a number below 0 has nine digits or ten after its sign. */
+/** Names of Curator, kazoo and this library. A negative number has nine or ten digits after the sign. */
 const PERMITS = /-(\d+)of(\d+)-lock-(-?\d{9,10})$/
 const EXCLUSIVE = /(?:-lock-|__lock__|__WRIT__|-latch-)(-?\d{9,10})$/
 const SHARED = /(?:-__READ__|__rlock__)(-?\d{9,10})$/
 
-/** What a child is in the queue; undefined for one that is no contender. */
+/** Parses the name of a child; undefined if it is no contender. */
 function contenderOf(name: string): Contender | undefined {
   const permits = PERMITS.exec(name)
   if (permits) {
@@ -47,8 +47,8 @@ function contender(name: string, digits: string, mode: Claim['mode'], permits = 
 }
 
 /**
- * A node and its twins are one contender, which stands where the first of them does. No other contender comes in
- * between, because they are created together. Twins whose node was deleted are still in the way.
+ * Groups each node with its twins as one contender, in the place of the node. No other contender can be between them,
+ * because they are created together. Twins whose node was deleted still block others.
  */
 function grouped(nodes: readonly Contender[], twins: ReadonlyMap<string, readonly Contender[]>): Contender[] {
   const alone = new Map(twins)
@@ -71,14 +71,14 @@ function together(first: Contender, others: readonly Contender[]): Contender {
 }
 
 /**
- * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other;
- * that holds as long as fewer than 2^31 stand between them.
+ * Sorts contenders, oldest first. Numbers wrap around at 2^31, so the older of two is the one from which the other is
+ * reached sooner. That holds as long as fewer than 2^31 are between them.
  */
 function inOrder(contenders: readonly Contender[]): Contender[] {
   return [...contenders].sort((a, b) => (a.sequence - b.sequence) | 0)
 }
 
-/** The contenders among a node's children, the first one first. */
+/** The contenders among a node's children, oldest first. */
 export function contendersOf(children: readonly string[]): Contender[] {
   const nodes: Contender[] = []
   const twins = new Map<string, Contender[]>()
@@ -96,7 +96,7 @@ export function contendersOf(children: readonly string[]): Contender[] {
   return inOrder(twins.size === 0 ? nodes : grouped(nodes, twins))
 }
 
-/** How the contender at an index stands. Later contenders never matter, so one that is free stays so. */
+/** The position of the contender at an index. Later contenders never matter, so one that is free stays free. */
 export function positionOf(contenders: readonly Contender[], index: number): Position {
   const own = contenders[index]!
   const before = contenders.slice(0, index)
@@ -106,20 +106,20 @@ export function positionOf(contenders: readonly Contender[], index: number): Pos
     ahead: index,
   })
   if (own.mode === 'exclusive') return index === 0 ? { state: 'free' } : blocked(before.slice(-1))
-  const inTheWay = before.findLast(({ mode }) => mode !== own.mode)
-  if (own.mode === 'shared') return inTheWay ? blocked([inTheWay]) : { state: 'free' }
+  const blocker = before.findLast(({ mode }) => mode !== own.mode)
+  if (own.mode === 'shared') return blocker ? blocked([blocker]) : { state: 'free' }
   const other = before.find(({ mode, max }) => mode === 'permits' && max !== own.max)
   if (other) return { state: 'mismatch', max: other.max }
-  if (inTheWay) return blocked([inTheWay])
+  if (blocker) return blocked([blocker])
   const taken = before.reduce((sum, { permits }) => sum + permits, 0)
   if (taken + own.permits <= own.max) return { state: 'free' }
-  // All contenders before the first waiter have their permits, so only that waiter looks at all of them. Each later
-  // one looks at the one before it, which is touched when it gets in.
+  // All contenders ahead of the first waiter have their permits, so that waiter watches all of them. Each later waiter
+  // watches only the one ahead of it, which is touched when it gets its permits.
   const last = before.at(-1)!
   return taken <= own.max ? blocked(before) : blocked([last])
 }
 
-/** Whether the contender behind this one may wait for permits, and for a sign that this one got in. */
+/** Whether the next contender may wait for permits, and for a touch of this one. */
 export function hasFollower(contenders: readonly Contender[], index: number): boolean {
   return contenders[index]!.mode === 'permits' && contenders[index + 1]?.mode === 'permits'
 }

@@ -10,12 +10,12 @@ import { clockFact, clockFindings, type ClockFacts } from '../../engine/kit/cloc
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
 const MIN_VERSION = [3, 6] as const
-/** Milliseconds. */
+/** Maximum time to wait for a reply of a server, in milliseconds. */
 const TIMEOUT = 3000
 
 /**
  * Diagnoses the servers of a `zookeeper:` or `zookeeper+tls:` URL.
- * @throws UnavailableError when none can be reached.
+ * @throws UnavailableError if none can be reached.
  */
 export async function diagnoseServers(url: string): Promise<Diagnosis> {
   const place = parseZooKeeperUrl(url)
@@ -25,7 +25,7 @@ export async function diagnoseServers(url: string): Promise<Diagnosis> {
     throw failureOf(error, place.name)
   })
   const servers = await Promise.all(
-    parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port, isSecure)),
+    parseEnsemble(ensemble).hosts.map(({ host, port }) => examineServer(host, port, isSecure)),
   )
   const clock = (await clockOf(client, place.root)) ?? (await clockOf(client, ''))
   return {
@@ -51,7 +51,7 @@ export async function diagnoseServers(url: string): Promise<Diagnosis> {
 }
 
 /**
- * Reads the leader's clock with an ephemeral node; undefined if this user may not create one, or the folder does not
+ * Reads the leader's clock with an ephemeral node; undefined if this user may not create one, or the parent does not
  * exist yet.
  */
 async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | undefined> {
@@ -69,11 +69,11 @@ async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | 
   }
 }
 
-async function lookAtServer(host: string, port: number, isSecure: boolean): Promise<Diagnosis> {
+async function examineServer(host: string, port: number, isSecure: boolean): Promise<Diagnosis> {
   const name = `${host}:${port}`
   let answer
   try {
-    answer = await say(host, port, isSecure, 'srvr')
+    answer = await ask(host, port, isSecure, 'srvr')
   } catch (error) {
     const finding: Finding = {
       id: 'server-down',
@@ -135,14 +135,14 @@ function sessionFindings(requested: number, agreed: number): Finding[] {
 }
 
 /** Sends a four-letter word to a server and returns its reply. */
-function say(host: string, port: number, isSecure: boolean, word: string): Promise<string> {
+function ask(host: string, port: number, isSecure: boolean, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
-    // The server closes the connection after its reply; if we ended our side first, relays would close it before.
-    const ask = (): unknown => socket.write(word)
+    // The server closes the connection after its reply. If this side ended first, a relay could close it before that.
+    const send = (): unknown => socket.write(word)
     const socket = isSecure
-      ? connectTls({ host, port, servername: isIP(host) === 0 ? host : '' }, ask)
-      : connect(port, host, ask)
+      ? connectTls({ host, port, servername: isIP(host) === 0 ? host : '' }, send)
+      : connect(port, host, send)
     socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
     socket.setTimeout(TIMEOUT, () => socket.destroy(new Error(`it did not answer within ${TIMEOUT} ms`)))
     socket.on('error', reject).on('close', () => resolve(answer))

@@ -4,27 +4,27 @@ import { UnavailableError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
 import { decodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
 
-/** A store key as it was read. Without a node it was never written, or deleted long ago. */
+/** A store key as it was read. Without a node, it was never written, or was deleted long ago. */
 export interface Known {
   readonly path: string
   readonly node: { readonly record: ValueRecord; readonly stat: Stat } | undefined
-  /** Clock time. */
+  /** As clock time. */
   readonly readAt: number
 }
 
 /**
- * How long a commit may rely on what was read: milliseconds. The version of a node begins anew when the node was
- * deleted for good and is created again, so the nodes of deleted keys stay for much longer.
+ * How long a commit may use what was read, in milliseconds. If a node was removed and is created again, its version
+ * starts again, so the nodes of deleted keys stay for much longer.
  */
-const KNOWN_FOR = 5000
-/** So many keys are known at the most. */
-const MAX_KNOWN = 4096
-/** The nodes of deleted keys stay for so long at the least: milliseconds. */
+const CACHE_TIME = 5000
+/** Maximum number of cached keys. */
+const MAX_CACHED = 4096
+/** Minimum time that the nodes of deleted keys stay, in milliseconds. */
 const DELETED_FOR = 600_000
 
 /**
- * Reads store keys, and remembers them for a while. Without that, a transaction would take five requests instead of
- * four, and each change of a value that one process writes again and again two instead of one.
+ * Reads store keys, and caches them for a while. Without the cache, a transaction would take five requests instead of
+ * four, and repeated changes of a value by one process two instead of one.
  */
 export class KnownValues {
   readonly #box: BoxContext
@@ -34,7 +34,7 @@ export class KnownValues {
     this.#box = box
   }
 
-  /** Reads keys. @param isFresh whether the leader is asked for what is committed by now. */
+  /** Reads keys. @param isFresh whether to ask the leader for everything that is committed by now. */
   async read(client: ZooKeeper, keys: readonly string[], isFresh: boolean): Promise<Map<string, Known>> {
     const distinct = [...new Set(keys)]
     const synced = isFresh && distinct.length > 0 ? client.sync(this.#box.paths.store) : undefined
@@ -42,9 +42,9 @@ export class KnownValues {
     return new Map(distinct.map((key, index) => [key, all[index] as Known]))
   }
 
-  /** What is known of keys, from memory where that is fresh enough. */
-  async recall(client: ZooKeeper, keys: readonly string[]): Promise<Map<string, Known>> {
-    const oldest = this.#box.clock.now() - KNOWN_FOR
+  /** Returns keys from the cache where they are fresh enough, and reads the others. */
+  async get(client: ZooKeeper, keys: readonly string[]): Promise<Map<string, Known>> {
+    const oldest = this.#box.clock.now() - CACHE_TIME
     const known = new Map<string, Known>()
     const missing: string[] = []
     for (const key of keys) {
@@ -57,15 +57,15 @@ export class KnownValues {
     return known
   }
 
-  /** Remembers what has just been written. @param stat undefined where the server did not send it */
-  wrote(key: string, path: string, record: NewRecord, stat: Stat | undefined): void {
+  /** Caches what was just written. @param stat undefined if the server did not send it */
+  remember(key: string, path: string, record: NewRecord, stat: Stat | undefined): void {
     if (!stat) return void this.#known.delete(key)
-    this.#box.time.saw(stat)
+    this.#box.time.observe(stat)
     const node = { record: writtenAt(record, stat.mtime), stat }
-    this.#keep(key, { path, node, readAt: this.#box.clock.now() })
+    this.#set(key, { path, node, readAt: this.#box.clock.now() })
   }
 
-  /** Whether the id is recorded with the key that was read. */
+  /** Whether the ID is recorded with the key that was read. */
   isRecorded({ node }: Known, { id }: RecordedId): boolean {
     return node?.record.ids.some(([other, until]) => other === id && until > this.#box.time.now) ?? false
   }
@@ -77,12 +77,12 @@ export class KnownValues {
     let node: Known['node']
     if (found) {
       const { data, stat } = found
-      this.#box.time.saw(stat)
+      this.#box.time.observe(stat)
       node = { record: this.#decoded(key, path, data, stat.mtime), stat }
       this.#dropOld(client, path, node)
     }
     const known = { path, node, readAt }
-    this.#keep(key, known)
+    this.#set(key, known)
     return known
   }
 
@@ -95,7 +95,7 @@ export class KnownValues {
     }
   }
 
-  /** A node goes for good when it was deleted long ago and has nothing to remember. */
+  /** Removes a node that was deleted long ago and has no recorded IDs left. */
   #dropOld(client: ZooKeeper, path: string, { record, stat }: NonNullable<Known['node']>): void {
     const { now } = this.#box.time
     if (record.value !== undefined || now - stat.mtime < DELETED_FOR) return
@@ -103,13 +103,13 @@ export class KnownValues {
     void client.delete(path, stat.version).catch(() => undefined)
   }
 
-  #keep(key: string, known: Known): void {
-    if (this.#known.size >= MAX_KNOWN) this.#known = new Map()
+  #set(key: string, known: Known): void {
+    if (this.#known.size >= MAX_CACHED) this.#known = new Map()
     this.#known.set(key, known)
   }
 }
 
-/** The value of a key, as the contract wants it. */
+/** The value of a key, as in the contract. */
 export function versioned({ node }: Known): Versioned {
   if (node?.record.value === undefined) return { value: undefined, version: 0 }
   return { value: node.record.value, version: node.record.version ?? Number(node.stat.mzxid) }

@@ -13,7 +13,7 @@ import {
 } from 'signalbox-zookeeper'
 import type { Claim } from '../../engine/claim.js'
 import type { BoxContext } from './box-context.js'
-import { Changes, type Change, type Changed } from './changes.js'
+import { Changes, type Change, type ChangeResult } from './changes.js'
 import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
 import { nodePrefix, readerNames, twinPrefixes } from './names.js'
@@ -21,16 +21,16 @@ import { nodeText } from './node-text.js'
 import { OwnNode, type OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
-/** Why a request could not be entered. */
+/** Why a request could not be queued. */
 export type EntryProblem =
   { readonly state: 'gone' } | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
 export const GONE = { state: 'gone' } as const
 
 /**
- * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node
- * for each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has
- * twins, which say the same to locks of other libraries that do not count it, and come and go with it.
+ * Creates, finds, replaces and deletes the nodes of a box's requests. A request has an ephemeral sequential node for
+ * each of its keys, all created in one multi, so that the queues agree on the order. With a bridge, each node has
+ * twins: nodes that mean the same to locks of other libraries, which do not count the node itself.
  */
 export class LockNodes {
   readonly #box: BoxContext
@@ -42,7 +42,7 @@ export class LockNodes {
   }
 
   /**
-   * Creates the nodes of a request in the session of its client, and notes how they stand.
+   * Creates the nodes of a request in the session of its client, and sets their positions.
    * @param instead a request whose nodes are deleted in the same step.
    */
   async create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
@@ -52,17 +52,17 @@ export class LockNodes {
     const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
     for (;;) {
-      let lists: Changed['lists']
+      let lists: ChangeResult['lists']
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
-        const changed = await this.#changes.carryOut(client, changes, parents, own.order)
+        const changed = await this.#changes.apply(client, changes, parents, own.order)
         this.#name(own, changed.created)
         lists = changed.lists
         const [first] = changed.created as [CreatedTogether]
         const stat = first.stat ?? (await client.exists(first.path))
-        // Another client deleted it at once.
+        // Another client has deleted it already.
         if (!stat) return GONE
-        this.#box.time.saw(stat)
+        this.#box.time.observe(stat)
         own.number = Number(stat.czxid)
       } catch (error) {
         if (error instanceof NoNodeError) {
@@ -71,38 +71,38 @@ export class LockNodes {
           continue
         }
         if (!(error instanceof ConnectionLossError)) throw error
-        // Nodes that were created stay in the way of other requests until they are found or the session ends.
+        // If the nodes were created, they block other requests until they are found or the session ends.
         if (!(await retryUnsent(() => this.#find(client, own)))) {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)
       }
-      return this.#notePositions(client, own, await lists)
+      return this.#setPositions(client, own, await lists)
     }
   }
 
-  /** Deletes nodes unless their session is over. Never throws: what can't be deleted goes with the session. */
+  /** Deletes nodes unless their session has ended. Never throws: nodes that can't be deleted end with the session. */
   async deleteEach(client: ZooKeeper, paths: readonly string[]): Promise<void> {
     await Promise.all(paths.map(path => deleteOwn(client, path).catch(() => undefined)))
   }
 
   /**
-   * Deletes the nodes of a request, again and again until they are gone or their session is over.
-   * Gives whether all were there.
-   * @throws RefusedError when the server does not allow it
+   * Deletes the nodes of a request; retries until they are gone or their session has ended. Returns whether all
+   * existed.
+   * @throws RefusedError if the server does not allow it
    */
   async delete({ client, paths }: OwnRequest): Promise<boolean> {
     if (!client || paths.length === 0) return false
-    for (let isAgain = false; ; isAgain = true) {
+    for (let isRetry = false; ; isRetry = true) {
       try {
-        await this.#changes.carryOut(client, deletions(paths))
+        await this.#changes.apply(client, deletions(paths))
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
           if (paths.length > 1) await this.deleteEach(client, paths)
           // What a second attempt does not find, the first one has deleted.
-          return isAgain
+          return isRetry
         }
         if (error instanceof RefusedError) throw error
         if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return false
@@ -111,8 +111,8 @@ export class LockNodes {
   }
 
   /**
-   * Replaces each exclusive node, and its twins, by shared ones of the same number, so that it keeps its place.
-   * Gives false when another client has deleted a node.
+   * Replaces each exclusive node and its twins by shared ones with the same number, so that it keeps its place. Returns
+   * false if another client has deleted a node.
    */
   async replaceByShared(own: OwnRequest): Promise<boolean> {
     const client = own.client!
@@ -146,17 +146,17 @@ export class LockNodes {
     return true
   }
 
-  /** Touches a node, so that the request behind it looks at the queue. */
+  /** Touches a node, so that the request behind it checks the queue. */
   touch(own: OwnRequest, { claim, path }: OwnNode): void {
     void own.client!.setData(path, this.#text(own, claim)).catch(() => undefined)
   }
 
-  /** Settles when all changes that were asked for by now have been sent. */
+  /** Resolves when all changes that were requested so far have been sent. */
   sent(): Promise<void> {
     return this.#changes.sent()
   }
 
-  /** What a node tells about its request. */
+  /** The data of a node. */
   #text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
     return nodeText(this.#box.member, { ...request, lease }, claim, number)
   }
@@ -172,13 +172,13 @@ export class LockNodes {
     })
   }
 
-  /** What the names begin with by which a claim stands in its queue. Those of the twins come last. */
+  /** The prefixes of the names of a claim's nodes: first the node's own, then those of its twins. */
   #prefixes({ guid }: OwnRequest, claim: Claim): readonly string[] {
     const first = nodePrefix(guid, claim)
     return this.#box.place.isBridged ? [first, ...twinPrefixes(guid, claim)] : [first]
   }
 
-  /** Notes the names that the server has given. */
+  /** Sets the names that the server has assigned. */
   #name(own: OwnRequest, created: readonly CreatedTogether[]): void {
     const names = created.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
     for (const node of own.nodes) {
@@ -187,21 +187,23 @@ export class LockNodes {
     }
   }
 
-  async #notePositions(
+  async #setPositions(
     client: ZooKeeper,
     { nodes }: OwnRequest,
-    lists: Awaited<Changed['lists']>,
+    lists: Awaited<ChangeResult['lists']>,
   ): Promise<EntryProblem | undefined> {
     for (const [index, node] of nodes.entries()) {
-      const position = node.notePosition(await queueOf(client, node.parent, lists[index] ?? []))
-      // Another client deleted it at once.
+      const position = node.setPosition(await queueOf(client, node.parent, lists[index] ?? []))
+      // Another client has deleted it already.
       if (!position) return GONE
       if (position.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: position.max }
     }
     return undefined
   }
 
-  /** Parents are containers: the server deletes them some time after they are empty, so they are made when missed. */
+  /**
+   * Parents are containers, which the server deletes some time after they are empty. So they are created when missing.
+   */
   async #makeParents(client: ZooKeeper, nodes: readonly OwnNode[]): Promise<void> {
     await Promise.all(
       nodes.map(async ({ parent }) => {
@@ -216,8 +218,8 @@ export class LockNodes {
   }
 
   /**
-   * Looks for the nodes of a request whose answer was lost. The server that lost it may not have passed it on yet, but
-   * the session has moved, and what an old server still says for it is refused.
+   * Finds the nodes of a request whose reply was lost. The server that lost it may not have forwarded the request yet,
+   * but then the session has moved, and the leader rejects what an old server forwards for it.
    */
   async #find(client: ZooKeeper, own: OwnRequest): Promise<boolean> {
     let areAll = true
@@ -233,7 +235,7 @@ export class LockNodes {
         own.number = Number(stat.czxid)
       else areAll = false
     }
-    // All were created in one transaction. If another client has deleted one since, the rest must not stay in the way.
+    // All were created in one transaction. If another client has deleted one since, the rest must not block others.
     if (!areAll) await this.deleteEach(client, own.paths)
     return areAll
   }

@@ -22,12 +22,12 @@ import { OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
 import type { Values } from './values.js'
 
-/** A waiter that heard nothing looks again after so long at the latest. The look costs no packet: milliseconds. */
-const LOOK_AGAIN = 2000
+/** Maximum time until a waiter checks in again, in milliseconds. It costs no packet. */
+const CHECK_IN_WITHIN = 2000
 
-type PatienceAndRead = WaitTerms & Pick<Enqueue, 'read'>
+type TermsAndRead = WaitTerms & Pick<Enqueue, 'read'>
 
-/** The requests of a box. A request is granted when no contender stands before its nodes in any queue. */
+/** The requests of a box. A request is granted when no contender is ahead of its nodes in any queue. */
 export class LockRequests {
   readonly #box: BoxContext
   readonly #session: BoxSession
@@ -43,9 +43,9 @@ export class LockRequests {
     this.#nodes = new LockNodes(box)
     this.#values = values
     this.#watch = new QueueWatch(box.clock, this.#nodes, {
-      free: own => this.#becameFree(own),
-      taken: own => this.taken(own),
-      contended: own => {
+      onFree: own => this.#onFree(own),
+      onDeleted: own => this.#onDeleted(own),
+      onContended: own => {
         if (own.phase === 'held') box.listener.contended(own.request.id)
       },
     })
@@ -68,11 +68,11 @@ export class LockRequests {
 
   async cancel({ request }: Cancel): Promise<undefined> {
     const own = this.#requests.get(request.id)
-    if (own) await this.#remove(own)
+    if (own) await this.#delete(own)
     return undefined
   }
 
-  /** A node that another client has deleted, without telling this box, is found missing here. */
+  /** Also finds out whether another client has deleted a node without notifying this box. */
   async renew(operation: Renew): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
@@ -80,23 +80,23 @@ export class LockRequests {
     await entered
     const stats = await Promise.all(own.paths.map(path => own.client!.exists(path)))
     if (this.held(operation) !== own) return false
-    // A downgrade that has begun meanwhile replaces nodes, and finds by itself that one is missing.
+    // A downgrade that has begun in the meantime replaces nodes, and notices itself if one is missing.
     if (own.entered === entered && stats.includes(undefined)) {
-      this.taken(own)
+      this.#onDeleted(own)
       return false
     }
-    this.#arm(own, operation.lease)
+    this.#setExpiry(own, operation.lease)
     return true
   }
 
   async release(operation: Release): Promise<boolean> {
     const own = this.held(operation)
-    return own ? this.#remove(own) : false
+    return own ? this.#delete(own) : false
   }
 
   /**
-   * One multi deletes the nodes and creates new ones, also where the grant is kept: a number of its own for a kept
-   * grant would be greater than that of a request that came meanwhile and is granted after it.
+   * One multi deletes the nodes and creates new ones, even if the grant is kept. A number of its own for a kept grant
+   * would be greater than that of a request that came in the meantime and is granted later.
    */
   async extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {
     const held = this.held(operation)
@@ -109,20 +109,20 @@ export class LockRequests {
       this.#watch.watchBehind(own)
       return { ...status, isUncontended: true }
     } catch (error) {
-      // The nodes of the old grant may still be there.
-      this.#discard(held)
+      // The nodes of the old grant may still exist.
+      this.#tryDelete(held)
       throw error
     }
   }
 
-  /** What is asked for meanwhile, such as a release, waits for it, because the nodes get other names. */
+  /** Later operations, such as a release, wait for it, because the nodes are renamed. */
   async downgrade(operation: Downgrade): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
     const replaced = own.entered.then(() => this.#nodes.replaceByShared(own))
     own.entered = replaced.catch(() => undefined)
     const isReplaced = await replaced
-    if (!isReplaced) this.taken(own)
+    if (!isReplaced) this.#onDeleted(own)
     return isReplaced
   }
 
@@ -132,23 +132,23 @@ export class LockRequests {
     return own?.phase === 'held' && own.number === number ? own : undefined
   }
 
-  /** Ends a request, whose nodes are gone or about to be deleted. */
+  /** Removes a request whose nodes are gone or about to be deleted. */
   forget(own: OwnRequest): void {
     own.phase = 'gone'
     own.timer?.cancel()
-    own.alone?.cancel()
+    own.uncontendedTimer?.cancel()
     this.#watch.unwatch(own)
     if (this.#requests.get(own.request.id) === own) this.#requests.delete(own.request.id)
     if (this.#requests.size === 0) this.#session.now?.keepCertain(false)
   }
 
-  /** Another client has deleted nodes of a request. */
-  taken(own: OwnRequest): void {
-    this.#discard(own)
+  /** Handles that another client has deleted nodes of a request. */
+  #onDeleted(own: OwnRequest): void {
+    this.#tryDelete(own)
     this.#box.listener.lost(own.request.id)
   }
 
-  /** Finds out what another client took from this session. */
+  /** Finds out what another client has deleted from this session. */
   async verify(client: ZooKeeper): Promise<void> {
     const all = [...this.#requests.values()].filter(
       own => own.client === client && own.phase !== 'entering' && own.phase !== 'gone',
@@ -158,34 +158,34 @@ export class LockRequests {
     const there = new Set(await client.getEphemerals(this.#box.paths.locks))
     for (const [index, own] of all.entries()) {
       if (own.phase === 'gone' || own.entered !== before[index]) continue
-      if (!own.paths.every(path => there.has(path))) this.taken(own)
+      if (!own.paths.every(path => there.has(path))) this.#onDeleted(own)
     }
   }
 
-  /** The session is over, and everything that it had is gone. */
-  sessionOver(cause: Error): void {
+  /** Handles that the session has ended, and everything that it had is gone. */
+  onSessionEnd(cause: Error): void {
     for (const own of [...this.#requests.values()]) {
-      // The creation of nodes fails by itself.
+      // The creation of its nodes fails by itself.
       if (own.phase === 'entering') continue
       this.forget(own)
       this.#box.listener.lost(own.request.id, cause)
     }
   }
 
-  /** Settles when what was asked for by now has been sent. */
+  /** Resolves when everything that was requested so far has been sent. */
   async leave(): Promise<void> {
-    for (const { timer, alone } of this.#requests.values()) {
+    for (const { timer, uncontendedTimer } of this.#requests.values()) {
       timer?.cancel()
-      alone?.cancel()
+      uncontendedTimer?.cancel()
     }
     this.#requests.clear()
     await this.#nodes.sent()
   }
 
-  /** Creates the nodes of a request, in the place of those of another one if that is named, and gives its status. */
+  /** Creates the nodes of a request, instead of those of another one if given, and returns its status. */
   async #enter(
     own: OwnRequest,
-    terms: PatienceAndRead,
+    terms: TermsAndRead,
     instead: OwnRequest | undefined,
   ): Promise<RequestStatus> {
     this.#requests.set(own.request.id, own)
@@ -195,19 +195,19 @@ export class LockRequests {
     try {
       problem = await entered
     } catch (error) {
-      // Its nodes may be there although their queues could not be read.
-      this.#discard(own)
+      // Its nodes may exist even if their queues could not be read.
+      this.#tryDelete(own)
       throw error
     }
-    // It was cancelled, or its session has ended, and that deals with its nodes.
+    // It was cancelled, or its session has ended; both take care of its nodes.
     if (this.#requests.get(own.request.id) !== own) return GONE
     if (problem) {
-      await this.#remove(own)
+      await this.#delete(own)
       return problem
     }
     if (own.isFree) own.phase = 'free'
     else if (terms.wait === 0) {
-      await this.#remove(own)
+      await this.#delete(own)
       return { state: 'busy' }
     } else {
       own.phase = 'waiting'
@@ -217,8 +217,8 @@ export class LockRequests {
   }
 
   /**
-   * Settles when the nodes are there and it is known how they stand. When the session ends meanwhile, none of them
-   * outlives it, and they are created in the next one.
+   * Resolves when the nodes exist and their positions are known. If the session ends in the meantime, the nodes end
+   * with it, and are created again in the next one.
    */
   async #create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     for (;;) {
@@ -228,76 +228,76 @@ export class LockRequests {
         return await this.#nodes.create(own, instead)
       } catch (error) {
         if (!(error instanceof SessionExpiredError)) throw error
-        // The grant that it was to replace has ended, too. A cancelled request is not entered again.
+        // The grant that it replaces has ended, too. A cancelled request is not queued again.
         if (instead || own.phase === 'gone') return GONE
       }
     }
   }
 
-  #becameFree(own: OwnRequest): void {
+  #onFree(own: OwnRequest): void {
     own.phase = 'free'
     this.#watch.unwatch(own)
-    this.#arm(own, CLAIM_WINDOW)
+    this.#setExpiry(own, CLAIM_WINDOW)
     this.#box.listener.wake(own.request.id)
   }
 
-  /** Answers for a request that has been entered, and counts it as heard of. */
-  #status(own: OwnRequest, terms: PatienceAndRead): Awaitable<RequestStatus> {
+  /** Returns the status of a queued request, and counts as its heartbeat. */
+  #status(own: OwnRequest, terms: TermsAndRead): Awaitable<RequestStatus> {
     const { request, nodes, number, phase } = own
     const { id } = request
     if (this.#requests.get(id) !== own || phase === 'gone' || phase === 'entering') return GONE
     own.lease = terms.lease
     if (phase === 'waiting') {
-      this.#arm(own, entryTtl(terms))
-      const checkInAfter = Math.min(heartbeatWithin(terms), LOOK_AGAIN)
+      this.#setExpiry(own, entryTtl(terms))
+      const checkInAfter = Math.min(heartbeatWithin(terms), CHECK_IN_WITHIN)
       return { state: 'queued', id, place: nodes[0]!.ahead, checkInAfter, sessionsAhead: [] }
     }
     if (own.client!.certainFor <= 0) return this.#statusWhenCertain(own, terms)
     own.phase = 'held'
-    this.#arm(own, terms.lease)
+    this.#setExpiry(own, terms.lease)
     if (!terms.read) return { state: 'held', id, number }
-    // What this server has seen of the queue it has seen of the values, so they need no `sync`.
+    // This server's values are at least as new as its queue, so they need no `sync`.
     return this.#values.read(own.client!, terms.read, false).then(
       read => ({ state: 'held', id, number, read }),
       (error: unknown) => {
-        // No caller has heard of the grant.
-        this.#discard(own)
+        // No caller knows of the grant yet.
+        this.#tryDelete(own)
         if (error instanceof SessionExpiredError) return GONE
         throw error
       },
     )
   }
 
-  /** Answers when it is known that the session, and with it the request, is still there. */
-  async #statusWhenCertain(own: OwnRequest, terms: PatienceAndRead): Promise<RequestStatus> {
+  /** Returns the status once it is certain that the session, and so the request, still exists. */
+  async #statusWhenCertain(own: OwnRequest, terms: TermsAndRead): Promise<RequestStatus> {
     try {
       await own.client!.certain()
     } catch {
       // What ended the session has ended the request, too.
-      this.#discard(own)
+      this.#tryDelete(own)
       return GONE
     }
     return this.#status(own, terms)
   }
 
-  /** Ends a request unless it is heard of within so many milliseconds. */
-  #arm(own: OwnRequest, life: number): void {
+  /** Ends a request if no heartbeat follows within this many milliseconds. */
+  #setExpiry(own: OwnRequest, ttl: number): void {
     own.timer?.cancel()
-    own.timer = this.#box.clock.after(life, () => this.#discard(own), false)
+    own.timer = this.#box.clock.after(ttl, () => this.#tryDelete(own), false)
   }
 
   /**
-   * Deletes the nodes of a request. Gives whether all were there.
-   * @throws RefusedError when the server does not allow it
+   * Deletes the nodes of a request. Returns whether all existed.
+   * @throws RefusedError if the server does not allow it
    */
-  async #remove(own: OwnRequest): Promise<boolean> {
+  async #delete(own: OwnRequest): Promise<boolean> {
     this.forget(own)
     await own.entered
     return this.#nodes.delete(own)
   }
 
-  /** Removes a request as far as the server allows it; the rest goes with the session. */
-  #discard(own: OwnRequest): void {
-    this.#remove(own).catch(() => undefined)
+  /** Removes a request as far as the server allows it; the rest ends with the session. */
+  #tryDelete(own: OwnRequest): void {
+    this.#delete(own).catch(() => undefined)
   }
 }

@@ -1,12 +1,12 @@
 import { UnavailableError } from '../../errors.js'
 
 /**
- * A request that was lost with its connection so often, and never applied, will not come through: servers close the
+ * Maximum number of times that a request is sent if it is lost with its connection and not applied. Servers close the
  * connection at a request that is longer than their `jute.maxbuffer`.
  */
 const MAX_LOSSES = 16
 
-/** @throws UnavailableError when a request that was not applied was lost too often */
+/** @throws UnavailableError if a request that was not applied was lost too often */
 export function checkLosses(losses: number, what: { key: string; engine: string }): void {
   if (losses < MAX_LOSSES) return
   throw new UnavailableError(

@@ -1,15 +1,15 @@
 import type { Claim } from '../../engine/claim.js'
 
-/** What needs no escape in the name of a node. */
+/** Characters that must be escaped in the name of a node. */
 const PLAIN = /[^A-Za-z0-9_:@=+,.~-]/gu
 
-/** A key as the name of a node: characters that ZooKeeper or a path does not take are percent-encoded. */
+/** Encodes a key as the name of a node: percent-encodes characters that are invalid in ZooKeeper or in a path. */
 export function encodeKey(key: string): string {
   if (key === '.' || key === '..') return key.replaceAll('.', '%2E')
   return key.replace(PLAIN, escaped)
 }
 
-/** The key of a node's name; undefined for a name that {@link encodeKey} does not make. */
+/** Decodes the name of a node; undefined for a name that {@link encodeKey} does not return. */
 export function decodeKey(name: string): string | undefined {
   try {
     return decodeURIComponent(name)
@@ -24,7 +24,7 @@ function escaped(character: string): string {
     .join('')
 }
 
-/** Where things lie below the node that a box was opened on. */
+/** The paths of nodes, below the node that a box was opened on. */
 export class NodePaths {
   readonly #root: string
 
@@ -33,7 +33,7 @@ export class NodePaths {
     this.#root = root
   }
 
-  /** What has to be there before anything else, parents first. */
+  /** The nodes that everything else is below, parents first. */
   get folders(): readonly string[] {
     const above: string[] = []
     for (let at = this.#root.indexOf('/', 1); at > 0; at = this.#root.indexOf('/', at + 1))
@@ -63,15 +63,15 @@ export class NodePaths {
     return `${this.store}/${encodeKey(key)}`
   }
 
-  /** The node by whose changes a session hears that another client took something from it. */
+  /** The node whose changes notify a session that another client has deleted something of it. */
   session(session: string): string {
     return `${this.sessions}/${encodeKey(session)}`
   }
 }
 
 /**
- * What the name of a node in the queue of a key begins with; the server adds ten digits. Curator sorts by what follows
- * `lock-`, and finds the nodes of a request by the id after `_c_`.
+ * The prefix of the name of a node in the queue of a key; the server appends ten digits. Curator sorts by the part
+ * after `lock-`, and finds the nodes of a request by the ID after `_c_`.
  */
 export function nodePrefix(guid: string, claim: Claim): string {
   switch (claim.mode) {
@@ -85,32 +85,32 @@ export function nodePrefix(guid: string, claim: Claim): string {
 }
 
 /**
- * What the names of a node's twins begin with. Locks of other libraries that do not count the node itself count its
- * twins. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's
- * read-write lock counts `__WRIT__` there, and readers by the name that they have anyway. Curator sorts names without
- * what it looks for as a whole. Beginning with `_` they come behind every number, so that they keep out no request that
- * came before.
+ * The prefixes of the names of a node's twins, which locks of other libraries count if they don't count the node
+ * itself. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's
+ * read-write lock counts `__WRIT__` there, and readers by the names that they have anyway. Where Curator does not find
+ * what it looks for, it sorts by the whole name. Beginning with `_`, twins come after every number, so they block no
+ * earlier request.
  */
 export function twinPrefixes(guid: string, { mode }: Claim): readonly string[] {
   const kinds = mode === 'shared' ? ['__rlock__'] : ['__lock__', '__WRIT__']
   return kinds.map(kind => `_c_${guid}${kind}`)
 }
 
-/** The id that all names of one request have in common; undefined for a name of kazoo's own. */
+/** The ID that all names of one request share; undefined for a name of kazoo's own. */
 export function guidOf(name: string): string | undefined {
   return /^_c_([0-9a-f-]{36})[-_]/.exec(name)?.[1]
 }
 
-/** Where the id ends in a name that begins with one. */
+/** Where the ID ends in a name that begins with one. */
 const GUID_END = '_c_'.length + 36
 
-/** Whether the name of a contender is that of a twin; Curator and kazoo make no such names. */
+/** Whether the name is that of a twin. Curator and kazoo use no such names. */
 export function isTwin(name: string): boolean {
   return name.startsWith('__', GUID_END) && name.startsWith('_c_')
 }
 
 /**
- * The names that a writer takes, in the same places, when it becomes a reader. Names of a reader stay as they are.
+ * The names that a writer gets, in the same places, when it becomes a reader. Names of a reader stay as they are.
  * @param names of a node and its twins
  */
 export function readerNames(names: readonly string[]): string[] {

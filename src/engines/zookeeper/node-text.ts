@@ -1,24 +1,24 @@
 import type { Claim } from '../../engine/claim.js'
 import type { SessionInfo } from '../../engine/contract.js'
 
-/** What the node of a request tells its readers. */
+/** The data in the node of a request. */
 export interface NodeText {
   readonly session: string
   readonly host: string
   readonly pid: number
   readonly label: string | undefined
-  /** All claims of the request, each of which has a node. The nodes after the first one tell only their own. */
+  /** All claims of the request, each of which has a node. The nodes after the first one list only their own. */
   readonly claims: readonly Claim[]
   /** The key of the request's first node; undefined for that one. */
   readonly first: string | undefined
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly lease: number
-  /** The number of the grant where it is not the transaction that created the node. */
+  /** The number of the grant, if it is not the ID of the transaction that created the node. */
   readonly number: number | undefined
 }
 
 /**
- * The data of a node. It is text, because clients in other languages read it as such.
+ * Encodes the data of a node. It is text, so that clients in other languages can read it.
  * @param own the claim that the node stands for, one of the request's.
  */
 export function nodeText(
@@ -29,11 +29,11 @@ export function nodeText(
 ): string {
   const { label = box, claims: all, lease } = request
   const [{ key }] = all as [Claim]
-  const told = own.key === key ? { claims: all } : { claims: [own], first: key }
-  return JSON.stringify({ session, host, pid, label, ...told, lease, number })
+  const listed = own.key === key ? { claims: all } : { claims: [own], first: key }
+  return JSON.stringify({ session, host, pid, label, ...listed, lease, number })
 }
 
-/** What a node tells; undefined for a node of another library. */
+/** Parses the data of a node; undefined for a node of another library. */
 export function parseNode(data: Buffer): NodeText | undefined {
   try {
     const text = JSON.parse(data.toString()) as Partial<NodeText> | null

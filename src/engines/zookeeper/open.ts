@@ -5,7 +5,7 @@ import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 
 /**
- * The engine of a ZooKeeper URL.
+ * Returns the engine for a ZooKeeper URL.
  * @throws InvalidArgumentError if the URL is invalid; UnavailableError if the client package is missing
  */
 export async function openZooKeeper(url: string): Promise<Engine> {

@@ -6,23 +6,23 @@ import { hasFollower, positionOf, type Contender, type Position } from './conten
 
 /** One node of a request, in the queue of one key. */
 export class OwnNode {
-  /** Undefined until the server has named it; another one after a downgrade. */
+  /** Undefined until the server has named it. A downgrade changes it. */
   name: string | undefined
-  /** The names of the nodes beside it that other libraries count; none without a bridge. */
+  /** The names of the nodes that other libraries count; none without a bridge. */
   twins: readonly string[] = []
-  /** Whether no node before it keeps it out. Then it stays so. */
+  /** Whether no node ahead blocks it. Then it stays so. */
   isFree = false
-  /** How many contenders stood before it at the last look. */
+  /** How many contenders were ahead of it at the last check. */
   ahead = 0
-  /** Those of them that keep it out, as far as it has to look at them. */
+  /** Those of them that it must watch. */
   before: readonly string[] = []
-  /** The nodes whose changes are told, and the listeners that are told. */
+  /** The watched nodes, each with its listener. */
   readonly watched = new Map<string, WatchListener>()
-  /** One of those nodes, which had been touched when it was looked at. */
+  /** One of those nodes, which had been touched before its watch was set. */
   touched: string | undefined
-  /** Whether the node behind it may wait for a sign that it got in. */
+  /** Whether the next node may wait until this one is touched. */
   hasFollower = false
-  /** Whether no contender stood behind it at the last look. */
+  /** Whether no contender was behind it at the last check. */
   isLast = false
 
   constructor(
@@ -31,23 +31,23 @@ export class OwnNode {
     readonly parent: string,
   ) {}
 
-  /** The full path, once it has a name, without its twins. */
+  /** The full path of the node without its twins, once it has a name. */
   get path(): string {
     return `${this.parent}/${this.name!}`
   }
 
-  /** The full paths of the node and its twins, as far as they have names. */
+  /** The full paths of the node and its twins that have names. */
   get paths(): string[] {
     return this.pathsBy([this.name, ...this.twins])
   }
 
-  /** The full paths that the node and its twins have by these names. */
+  /** The full paths that the node and its twins would have with these names. */
   pathsBy(names: readonly (string | undefined)[]): string[] {
     return names.filter(name => name !== undefined).map(name => `${this.parent}/${name}`)
   }
 
-  /** Notes how it stands in its queue; undefined when it is not there. */
-  notePosition(contenders: readonly Contender[]): Position | undefined {
+  /** Sets its position in its queue; returns undefined if it is missing. */
+  setPosition(contenders: readonly Contender[]): Position | undefined {
     const index = contenders.findIndex(({ name }) => name === this.name)
     if (index < 0) return undefined
     const position = positionOf(contenders, index)
@@ -65,30 +65,30 @@ export class OwnNode {
 
 /** A request of this session, with its nodes. */
 export class OwnRequest {
-  /** By which its nodes are found when the answer to their creation was lost; another one in each session. */
+  /** Part of the names of its nodes, to find them if the reply to their creation is lost. Different in each session. */
   guid = ''
   nodes: readonly OwnNode[] = []
   /** The client whose session its nodes end with. */
   client: ZooKeeper | undefined
-  /** `entering` while its nodes are created; `free` when it can be granted; `gone` when its nodes are to vanish. */
+  /** `entering` while its nodes are created; `free` when it can be granted; `gone` when its nodes are being deleted. */
   phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone' = 'entering'
-  /** The transaction that created its nodes. */
+  /** The ID of the transaction that created its nodes. */
   number = 0
-  /** How often the creation of its nodes was lost with the connection. */
+  /** How many times the creation of its nodes was lost with the connection. */
   losses = 0
-  /** Settles when it has been entered, or could not be; later when its nodes have been replaced by a downgrade. */
+  /** Resolves when its nodes are created or have failed; after a downgrade, when they are replaced. */
   entered: Promise<unknown> = Promise.resolve()
-  /** Ends the request unless it is heard of. */
+  /** Ends the request if its next heartbeat is late. */
   timer: Timer | undefined
-  /** Ends the time for which the server vouches that no other request waits. */
-  alone: Timer | undefined
-  /** Whether its queues have changed since the last look began, and whether a look is under way. */
+  /** Ends the time for which the server's view that no other request waits is used. */
+  uncontendedTimer: Timer | undefined
+  /** Whether its queues have changed since the last check began, and whether a check is running. */
   isStale = false
-  isLooking = false
+  isChecking = false
 
   constructor(
     readonly request: LockRequest,
-    /** Rises from request to request. */
+    /** Increases from request to request. */
     readonly order: number,
     public lease: number,
   ) {}
@@ -106,7 +106,7 @@ export class OwnRequest {
     return this.nodes.every(node => node.isFree)
   }
 
-  /** Whether it keeps all others out, and no contender stands behind it. */
+  /** Whether it excludes all others, and no contender is behind it. */
   get isUncontended(): boolean {
     return this.nodes.every(({ claim, isLast }) => claim.mode === 'exclusive' && isLast)
   }

@@ -5,22 +5,22 @@ import type { LockNodes } from './lock-nodes.js'
 import type { OwnNode, OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
-/** Is told of what a look at the queues has found. */
+/** Receives the results of checks of the queues. */
 export interface QueueWatchListener {
-  /** Nothing keeps a waiting request out any more. */
-  free(own: OwnRequest): void
-  /** Another client has deleted a node of a waiting request. */
-  taken(own: OwnRequest): void
-  /** Another request has come behind one that was alone, or may have come. */
-  contended(own: OwnRequest): void
+  /** Called when nothing blocks a waiting request any more. */
+  onFree(own: OwnRequest): void
+  /** Called when another client has deleted a node of a waiting request. */
+  onDeleted(own: OwnRequest): void
+  /** Called when another request is, or may be, behind an uncontended one. */
+  onContended(own: OwnRequest): void
 }
 
-/** The pause after a look that failed: milliseconds. */
-const LOOK_PAUSE = 200
-/** What one server tells of a queue counts for so long, because it may be behind the others: milliseconds. */
-const ALONE_FOR = 20
+/** The pause after a failed check, in milliseconds. */
+const RETRY_PAUSE = 200
+/** How long the view of one server is used, because it may be behind the others, in milliseconds. */
+const UNCONTENDED_FOR = 20
 
-/** Watches the queues of requests: before a request that waits, and behind a grant that is alone. */
+/** Watches the queues of requests: ahead of a waiting request, and behind an uncontended grant. */
 export class QueueWatch {
   readonly #clock: Clock
   readonly #nodes: LockNodes
@@ -32,28 +32,28 @@ export class QueueWatch {
     this.#listener = listener
   }
 
-  /** Looks at the queues again when something changes before a request. */
+  /** Checks the queues again when something changes ahead of a request. */
   watchBefore(own: OwnRequest): void {
     for (const node of own.nodes) if (!node.isFree) this.#watchNode(own, node)
   }
 
-  /** Tells as soon as another request stands behind one behind which there was none. */
+  /** Reports as soon as another request is behind an uncontended one. */
   watchBehind(own: OwnRequest): void {
-    const wanted = () => {
-      own.alone?.cancel()
-      own.alone = undefined
-      this.#listener.contended(own)
+    const contended = () => {
+      own.uncontendedTimer?.cancel()
+      own.uncontendedTimer = undefined
+      this.#listener.onContended(own)
     }
-    own.alone = this.#clock.after(ALONE_FOR, wanted, false)
+    own.uncontendedTimer = this.#clock.after(UNCONTENDED_FOR, contended, false)
     for (const { parent, name } of own.nodes)
-      own.client!.getChildren(parent, { watch: wanted }).then(
-        // The watch does not tell of a request that came before the watch.
-        ({ children }) => contendersOf(children).at(-1)?.name !== name && wanted(),
-        wanted,
+      own.client!.getChildren(parent, { watch: contended }).then(
+        // The watch does not report a request that was there before it.
+        ({ children }) => contendersOf(children).at(-1)?.name !== name && contended(),
+        contended,
       )
   }
 
-  /** Takes back what is still watched before a request that is free or over. */
+  /** Removes the remaining watches of a request that is free or has ended. */
   unwatch({ client, nodes }: OwnRequest): void {
     for (const { parent, watched } of nodes) {
       for (const [name, watch] of watched) client!.unwatch(`${parent}/${name}`, watch)
@@ -66,45 +66,45 @@ export class QueueWatch {
       if (node.watched.has(name)) continue
       const watch: WatchListener = ({ type }) => {
         node.watched.delete(name)
-        if (type !== 'ended') void this.#look(own)
+        if (type !== 'ended') void this.#check(own)
       }
       node.watched.set(name, watch)
-      // It is read, because `exists` would leave a watch for the node's creation when the node has gone.
+      // Not `exists`, which would leave a watch for the node's creation if the node is gone.
       own
         .client!.getData(`${node.parent}/${name}`, { watch })
         .then(({ stat }) => {
-          // It was touched before this watch was set, so it got in. That counts once: other clients may touch nodes,
-          // too.
+          // It was touched before this watch was set, so it has its permits. Count this once, because other clients may
+          // touch nodes, too.
           if (stat.version === 0 || node.touched === name) return
           node.touched = name
-          void this.#look(own)
+          void this.#check(own)
         })
         .catch(() => {
           node.watched.delete(name)
-          void this.#look(own)
+          void this.#check(own)
         })
     }
   }
 
-  /** Looks at the queues in which a request is kept out, one look at a time. */
-  async #look(own: OwnRequest): Promise<void> {
+  /** Checks the queues in which a request is blocked, one check at a time. */
+  async #check(own: OwnRequest): Promise<void> {
     own.isStale = true
-    if (own.isLooking) return
-    own.isLooking = true
+    if (own.isChecking) return
+    own.isChecking = true
     while (own.isStale && own.phase === 'waiting') {
       own.isStale = false
       try {
-        await this.#lookOnce(own)
+        await this.#checkOnce(own)
       } catch (error) {
-        // The server deletes a key's node only when it has no children.
-        if (error instanceof NoNodeError) this.#listener.taken(own)
-        else this.#clock.after(LOOK_PAUSE, () => void this.#look(own), false)
+        // The server deletes the parent only when it has no children.
+        if (error instanceof NoNodeError) this.#listener.onDeleted(own)
+        else this.#clock.after(RETRY_PAUSE, () => void this.#check(own), false)
       }
     }
-    own.isLooking = false
+    own.isChecking = false
   }
 
-  async #lookOnce(own: OwnRequest): Promise<void> {
+  async #checkOnce(own: OwnRequest): Promise<void> {
     const client = own.client!
     const blocked = own.nodes.filter(node => !node.isFree)
     const queues = await Promise.all(
@@ -112,15 +112,15 @@ export class QueueWatch {
     )
     if (own.phase !== 'waiting') return
     for (const [index, node] of blocked.entries()) {
-      const position = node.notePosition(queues[index]!)
+      const position = node.setPosition(queues[index]!)
       if (!position) {
-        this.#listener.taken(own)
+        this.#listener.onDeleted(own)
         return
       }
       if (position.state === 'blocked') this.#watchNode(own, node)
-      // It got in without a deletion.
+      // It has its permits, without a deletion ahead of it.
       else if (node.hasFollower) this.#nodes.touch(own, node)
     }
-    if (own.isFree) this.#listener.free(own)
+    if (own.isFree) this.#listener.onFree(own)
   }
 }

@@ -2,15 +2,15 @@ import { NoNodeError, type ZooKeeper } from 'signalbox-zookeeper'
 import { contendersOf, type Contender } from './contenders.js'
 import { parseNode } from './node-text.js'
 
-/** The number at which a server's count of children ends. */
+/** The last number that a server assigns to children. */
 const LAST = 2 ** 31 - 1
 
 /**
- * The contenders among a node's children, the first one first.
+ * Returns the contenders among a node's children, oldest first.
  *
- * A server that has given the last number gives it again and again (seen with 3.9), and numbers below 0 to creations
- * that are under way together (by its source; not seen). From there on the order is that of the transactions. A node
- * that vanishes meanwhile is left out, and one that comes meanwhile comes later.
+ * A server that has assigned the last number assigns it again to every further child (seen with 3.9), and negative ones
+ * to concurrent creations (by its source; not seen). Then the order is that of the transactions. Omits nodes that are
+ * deleted in the meantime; nodes that are created in the meantime come later.
  */
 export async function queueOf(
   client: ZooKeeper,
@@ -31,12 +31,12 @@ export async function queueOf(
     .map(({ contender }) => contender)
 }
 
-/** Whether a number says nothing about the order any more. */
+/** Whether a number no longer shows the order. */
 function isPastEnd(sequence: number): boolean {
   return sequence === LAST || sequence < 0
 }
 
-/** The transaction that a node stands for: the one that created it, or the node that it has replaced. */
+/** The ID of the transaction that created a node, or created the node that it has replaced. */
 async function numberOf(client: ZooKeeper, path: string): Promise<number | undefined> {
   try {
     const { data, stat } = await client.getData(path)

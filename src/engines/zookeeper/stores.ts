@@ -13,7 +13,7 @@ export class Stores {
   readonly #values: Values
   readonly #requests: LockRequests
   readonly #writes: WriteQueue
-  /** The keys that are watched, each with what ends its watch in the session of now. */
+  /** The watched keys, each with a function that ends its watch in the current session. */
   readonly #watched = new Map<string, { end: () => void }>()
 
   constructor(box: BoxContext, session: BoxSession, values: Values, requests: LockRequests) {
@@ -38,7 +38,7 @@ export class Stores {
       outcome = await this.#values.commit(own.client!, commit, { paths: own.paths, release })
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
-      // The session ended before the commit was sent, so it wrote nothing. An earlier commit with its id may have.
+      // The session ended before the commit was sent, so it wrote nothing. An earlier attempt of the caller's may have.
       return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
     }
     if (outcome.state === 'committed' && release) this.#requests.forget(own)
@@ -57,8 +57,8 @@ export class Stores {
     this.#watched.delete(key)
   }
 
-  /** A session has begun, and has no watches yet. Changes between two sessions were told to neither. */
-  async begun(client: ZooKeeper): Promise<void> {
+  /** Handles a new session, which has no watches yet. Changes between two sessions were reported to neither. */
+  async onSession(client: ZooKeeper): Promise<void> {
     for (const key of this.#watched.keys()) await this.#watchValue(client, key)
     this.#box.listener.missed()
   }

@@ -1,24 +1,24 @@
-/** What the node of a store key has in it. */
+/** The data in the node of a store key. */
 export interface ValueRecord {
-  /** JSON text; undefined once it was deleted: the node stays for a while, so that no version comes twice. */
+  /** JSON; undefined if deleted. The node of a deleted key stays for a while, so that no version occurs twice. */
   readonly value: string | undefined
-  /** Ids of changes, and until when they are kept by the servers' clock: milliseconds since 1970. */
+  /** IDs of changes, and until when they are kept, by the servers' clock, in milliseconds since 1970. */
   readonly ids: readonly (readonly [id: string, until: number])[]
-  /** Of the commit that wrote it last: how that commit finds itself when its answer was lost. */
+  /** Identifies the commit that wrote it last, which looks for it if its reply was lost. */
   readonly stamp: string
-  /** The version of the value, where that is older than the node's last change. */
+  /** The version of the value, if it is older than the node's last change. */
   readonly version: number | undefined
 }
 
-/** A record that is being written: only the server knows when. */
+/** A record that is being written. Only the server knows when. */
 export interface NewRecord extends ValueRecord {
-  /** Ids of this change, and for how long they are kept from then on: milliseconds. */
+  /** IDs of this change, and for how long they are kept from then on, in milliseconds. */
   readonly fresh: readonly (readonly [id: string, duration: number])[]
 }
 
 const NEWLINE = 0x0a
 
-/** One line of JSON about the value, then the value as it is, for readers in other languages. */
+/** Encodes a record: one line of JSON, then the value as it is, so that programs in other languages can read it. */
 export function encodeRecord({ value, ids, fresh, stamp, version }: NewRecord): Buffer {
   const about = {
     stamp,
@@ -31,8 +31,8 @@ export function encodeRecord({ value, ids, fresh, stamp, version }: NewRecord): 
 }
 
 /**
- * What {@link encodeRecord} made.
- * @param mtime when the server wrote it. @throws Error when it was not that
+ * Decodes what {@link encodeRecord} returned.
+ * @param mtime when the server wrote it. @throws Error for other data
  */
 export function decodeRecord(data: Buffer, mtime: number): ValueRecord {
   const end = data.indexOf(NEWLINE)
@@ -50,7 +50,7 @@ export function decodeRecord(data: Buffer, mtime: number): ValueRecord {
   return writtenAt({ value, ids, fresh, stamp, version }, mtime)
 }
 
-/** A record as it is once the server has written it. */
+/** Returns a record as it is once the server has written it. */
 export function writtenAt({ fresh, ids, ...record }: NewRecord, mtime: number): ValueRecord {
   return { ...record, ids: [...ids, ...fresh.map(([id, duration]) => [id, mtime + duration] as const)] }
 }

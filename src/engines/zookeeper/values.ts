@@ -29,7 +29,7 @@ export class Values {
     this.#known = new KnownValues(box)
   }
 
-  /** @param isFresh whether the leader is asked for what is committed by now. */
+  /** @param isFresh whether to ask the leader for everything that is committed by now. */
   async read(client: ZooKeeper, { keys, ids }: ReadSet, isFresh: boolean): Promise<ReadOutcome> {
     const all = await this.#known.read(client, [...keys, ...ids.map(({ key }) => key)], isFresh)
     return {
@@ -38,7 +38,7 @@ export class Values {
     }
   }
 
-  /** @param guard undefined when the commit has no guard; `lost` when its guard does not hold. */
+  /** @param guard undefined if the commit has no guard; `lost` if its guard is not held. */
   async commit(
     client: ZooKeeper,
     commit: Commit,
@@ -50,12 +50,9 @@ export class Values {
     let losses = 0
     for (let attempt = 0; ; attempt++) {
       const isFirst = attempt === 0 && guard !== 'lost'
-      const known = isFirst
-        ? await this.#known.recall(client, keys)
-        : await this.#known.read(client, keys, true)
-      // Under a guard, ids were looked for together with the grant. An id may be recorded since if this commit was
-      // carried out before and its answer was lost. Then a further attempt looks, because the keys differ from what it
-      // expects.
+      const known = isFirst ? await this.#known.get(client, keys) : await this.#known.read(client, keys, true)
+      // With a guard, the IDs were looked up together with the grant. An ID can be recorded since only if this commit
+      // was executed before and its reply was lost. Then a further attempt sees it, because the keys have changed.
       if (attempt > 0 || guard === undefined || guard === 'lost') {
         const repeated = commit.record.find(id => this.#known.isRecorded(known.get(id.key)!, id))
         if (repeated) return { state: 'repeated', ...repeated }
@@ -65,7 +62,7 @@ export class Values {
         ({ key, version }) => versioned(known.get(key)!).version !== version,
       )
       if (conflict) {
-        // What was remembered may be older than a change that the caller knows of.
+        // The cache may be older than a change that the caller knows of.
         if (attempt === 0) continue
         return { state: 'conflict', key: conflict.key, found: versioned(known.get(conflict.key)!) }
       }
@@ -85,14 +82,14 @@ export class Values {
       const { index, error } = outcome
       if (!isOvertaken(error)) throw error
       if (guard && index < guard.paths.length) {
-        // The commit only released its guard, that was carried out, and its answer was lost.
+        // The commit only released its guard. It was executed, and its reply was lost.
         if (losses > 0 && parts.written.length === 0) return { state: 'committed', versions: [] }
         guard = 'lost'
       }
     }
   }
 
-  /** The transaction that applied a commit whose answer was lost; undefined when it certainly was not applied. */
+  /** The transaction that applied a commit whose reply was lost; undefined if it certainly was not applied. */
   async #wasApplied(client: ZooKeeper, parts: CommitParts, stamp: string): Promise<number | undefined> {
     const [first] = parts.written
     if (!first) return undefined
@@ -102,8 +99,8 @@ export class Values {
     try {
       now = (await this.#known.read(client, [key], true)).get(key)!
     } catch (cause) {
-      // What an ended session has sent may still be carried out, so a look by the next session proves nothing.
-      const message = 'a commit lost its answer, and could not be looked for'
+      // Requests of an ended session may still be executed, so finding nothing in the next session proves nothing.
+      const message = 'the reply to a commit was lost, and looking for it failed'
       throw new IndeterminateError(message, { key, engine, cause })
     }
     if (now.node?.record.stamp === stamp) return Number(now.node.stat.mzxid)
@@ -114,7 +111,7 @@ export class Values {
     })
   }
 
-  /** Remembers what a commit has written, and gives the versions. */
+  /** Caches what a commit has written, and returns the versions. */
   async #remember(
     client: ZooKeeper,
     parts: CommitParts,
@@ -125,13 +122,13 @@ export class Values {
       const answer = answers[index] as CreatedTogether | Stat
       const stat = 'path' in answer ? answer.stat : answer
       zxid = stat?.mzxid ?? zxid
-      this.#known.wrote(key, before.path, record, stat)
+      this.#known.remember(key, before.path, record, stat)
     }
     const [first] = parts.written
     return parts.versions(Number(first ? (zxid ?? (await this.#creationOf(client, first.key))) : 0))
   }
 
-  /** The transaction that has just created the node of a key, from a server that did not tell. */
+  /** The transaction that has just created the node of a key, if the server did not return it. */
   async #creationOf(client: ZooKeeper, key: string): Promise<bigint> {
     let cause: unknown
     try {
@@ -140,12 +137,12 @@ export class Values {
     } catch (error) {
       cause = error
     }
-    const message = 'a commit was carried out, and the version that it has written could not be read'
+    const message = 'a commit was applied, but the version that it has written could not be read'
     throw new IndeterminateError(message, { key, engine: this.#box.place.name, cause })
   }
 }
 
-/** What became of a transaction; `unknown` when its answer was lost. */
+/** The outcome of a transaction; `unknown` if its reply was lost. */
 async function outcomeOf(transaction: Transaction): Promise<MultiOutcome | 'unknown'> {
   try {
     return await transaction.outcome()
@@ -155,9 +152,9 @@ async function outcomeOf(transaction: Transaction): Promise<MultiOutcome | 'unkn
   }
 }
 
-/** Whether a part was refused because another client had changed what was read, or had taken a lock node away. */
+/** Whether a part was rejected because another client has changed what was read, or deleted a lock node. */
 function isOvertaken(error: RefusedError): boolean {
   if (error instanceof BadVersionError || error instanceof NodeExistsError) return true
-  // A creation is refused with this error when its parent is not there.
+  // For a creation, this error means that its parent is missing.
   return error instanceof NoNodeError && error.operation !== 'create'
 }

@@ -12,7 +12,7 @@ import { Stores } from './stores.js'
 import { Values } from './values.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
-/** What a box that has joined works with. */
+/** The parts of a box that has joined. */
 interface Parts {
   readonly session: BoxSession
   readonly requests: LockRequests
@@ -21,10 +21,10 @@ interface Parts {
 }
 
 /**
- * Locks and values as nodes of ZooKeeper. No lock table runs here: the servers keep the order, so nothing is reserved
- * and `sweepExpired` does nothing. The engine looks at the queues of its waiters itself and wakes the local queue when
- * a request is free. Then `checkIn` costs no packet, and a request whose `checkIn` does not come within the window
- * gives up its place. Leases are timers of the engine, within what `certainUntil` allows.
+ * Locks and values as nodes of ZooKeeper. There is no lock table: the servers keep the order, so nothing is reserved
+ * and `sweepExpired` does nothing. The engine watches the queues of its waiters itself, and wakes the local queue when
+ * a request is free. Then `checkIn` costs no packet. A request that does not check in within the claim window loses its
+ * place. Leases are timers of the engine, limited by `certainUntil`.
  */
 export class ZooKeeperEngine implements Engine {
   readonly name: string
@@ -42,7 +42,7 @@ export class ZooKeeperEngine implements Engine {
   }
 
   certainUntil(): number {
-    // The client has a clock of its own. Reading this one first makes the result early rather than late.
+    // The client has its own clock. Reading this one first makes the result early rather than late.
     const now = this.#clock.now()
     return now + (this.#parts?.session.now?.certainFor ?? -Infinity)
   }
@@ -60,7 +60,7 @@ export class ZooKeeperEngine implements Engine {
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Awaitable<unknown> {
     if (!this.#parts) return Promise.reject(this.#closed())
-    const outcome = this.#carryOut(this.#parts, operation)
+    const outcome = this.#execute(this.#parts, operation)
     return outcome instanceof Promise
       ? outcome.catch((error: unknown) => {
           throw failureOf(error, this.name, keysOf(operation))
@@ -81,7 +81,7 @@ export class ZooKeeperEngine implements Engine {
     if (!this.#parts) return
     const { session, requests } = this.#parts
     this.#parts = undefined
-    // What was released is answered before the session ends. The server deletes what is left.
+    // Releases get their replies before the session ends. The server deletes the rest.
     await requests.leave()
     await session.close()
   }
@@ -92,9 +92,9 @@ export class ZooKeeperEngine implements Engine {
     const time = new ServerTime()
     const box = { place, paths, member, listener, clock: this.#clock, time }
     const session: BoxSession = new BoxSession(box, {
-      begun: client => stores.begun(client),
-      nodesTaken: client => void requests.verify(client).catch(() => undefined),
-      over: cause => requests.sessionOver(cause),
+      onBegin: client => stores.onSession(client),
+      onNodesDeleted: client => void requests.verify(client).catch(() => undefined),
+      onEnd: cause => requests.onSessionEnd(cause),
     })
     const values = new Values(box)
     const requests = new LockRequests(box, session, values)
@@ -102,7 +102,7 @@ export class ZooKeeperEngine implements Engine {
     return { session, requests, stores, admin: new Admin(session, paths) }
   }
 
-  #carryOut({ requests, stores, admin }: Parts, operation: Operation): Awaitable<unknown> {
+  #execute({ requests, stores, admin }: Parts, operation: Operation): Awaitable<unknown> {
     switch (operation.type) {
       case 'enqueue':
         return requests.enqueue(operation)
@@ -119,7 +119,7 @@ export class ZooKeeperEngine implements Engine {
       case 'downgrade':
         return requests.downgrade(operation)
       case 'sweepExpired':
-        // The server keeps the order, and nothing is ever reserved by one session for another.
+        // The servers keep the order, and no session reserves anything for another.
         return undefined
       case 'inspect':
         return admin.inspect(operation)
@@ -144,7 +144,7 @@ export class ZooKeeperEngine implements Engine {
   }
 }
 
-/** The keys that an operation sends to the server at a size that the caller has chosen; undefined for others. */
+/** The keys of an operation whose size the caller has chosen, for errors; undefined for other operations. */
 function keysOf(operation: Operation): string | undefined {
   switch (operation.type) {
     case 'enqueue':

@@ -12,19 +12,19 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 
-/** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
+/** A parsed URL, such as `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s`. */
 export interface ZooKeeperPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
   /** All servers, as a connect string. */
   readonly ensemble: string
-  /** The node that all is kept below; '' for the whole tree. */
+  /** The node below which everything is kept; '' for the whole tree. */
   readonly root: string
-  /** How a client connects: over TLS or not, and as which user. */
+  /** Options of the client, such as TLS and the user. */
   readonly connect: ConnectOptions & { readonly sessionTimeout: number }
-  /** Who may do what with the nodes that this box creates. */
+  /** The ACL of the nodes that this box creates. */
   readonly acl: readonly Acl[]
-  /** Whether each request also has the nodes that kazoo and Curator's read-write lock heed. */
+  /** Whether each request also has the nodes that kazoo and Curator's read-write lock count. */
   readonly isBridged: boolean
 }
 
@@ -35,7 +35,7 @@ const SESSION_TIMEOUT = { min: 1000, max: 3_600_000 }
 const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
 
 /**
- * Reads a URL of ZooKeeper. User and password are percent-encoded.
+ * Parses a ZooKeeper URL. User and password are percent-encoded.
  * @throws InvalidArgumentError that says what is wrong, and never contains the password
  */
 export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
@@ -85,7 +85,7 @@ function loginOptions(login: string, auth: 'digest' | 'sasl'): Pick<ConnectOptio
   return { sasl: { user: login.slice(0, end), password: login.slice(end + 1) } }
 }
 
-/** What the parameter means: a name, or a list as in the command line client of ZooKeeper. */
+/** Parses the ACL: a name, or a list as in ZooKeeper's command-line client. */
 function aclOf(text: string, login: string | undefined): readonly Acl[] {
   if (text === 'open') return OPEN_ACL
   if (text !== 'creator' && !text.includes(':'))
@@ -98,7 +98,7 @@ function aclOf(text: string, login: string | undefined): readonly Acl[] {
   return acl
 }
 
-/** The result of a check, whose error becomes one of Signalbox. */
+/** Returns the result of a check of the client package, and converts its error. */
 function checkedByClient<T>(check: () => T): T {
   try {
     return check()
@@ -107,7 +107,7 @@ function checkedByClient<T>(check: () => T): T {
   }
 }
 
-/** A number in a query is a text, but means milliseconds. */
+/** A number in a query is text, but means milliseconds. */
 function numeric(text: string | undefined): string | number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : text
 }
@@ -117,7 +117,7 @@ function decoded(credentials: string): string {
     const text = decodeURIComponent(credentials)
     if (/^[^:]+:/.test(text)) return text
   } catch {
-    // Said below, without the password.
+    // Reported below, without the password.
   }
   throw new InvalidArgumentError(
     'a ZooKeeper URL must have its credentials as user:password, percent-encoded',
