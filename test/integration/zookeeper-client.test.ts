@@ -271,7 +271,7 @@ describe.concurrent('connecting', () => {
     rude.listen(ports[2], '127.0.0.1').unref()
     for (const [address, cause] of [
       [`127.0.0.1:${ports[0]}`, /ECONNREFUSED/],
-      [`127.0.0.1:${ports[1]}`, /says nothing/],
+      [`127.0.0.1:${ports[1]}`, /timed out waiting/],
       [`127.0.0.1:${ports[2]}`, /not a ZooKeeper server/],
       ['no-such-host.invalid:2181', /no-such-host/],
     ] as const) {

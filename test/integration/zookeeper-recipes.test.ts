@@ -307,7 +307,7 @@ describe.concurrent('a queue', () => {
     await dying.close()
     await expect(lost.done()).rejects.toThrow(ClosedError)
     const given = await waiting
-    await given.giveBack()
+    await given.release()
     const again = await queue.take()
     expect([lost.id, given.id, again.id]).toEqual([id, id, id])
     await again.done()

@@ -3,10 +3,10 @@ import { InvalidArgumentError, shown } from './errors.js'
 import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
 
-/** What a client may do with a node. Their sum is what an ACL takes. */
+/** Permissions on a node. An ACL has their sum. */
 export const PERMISSIONS = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const
 
-/** Who may do what. */
+/** The permissions of some clients. */
 export interface Acl {
   /** The sum of {@link PERMISSIONS}. */
   readonly permissions: number
@@ -15,12 +15,12 @@ export interface Acl {
   readonly id: string
 }
 
-/** Every client may do everything. */
+/** All permissions for every client. */
 export const OPEN_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'world', id: 'anyone' }]
-/** Clients that have authenticated as this one has may do everything, and other clients nothing. */
+/** All permissions for clients that have authenticated like this one, none for others. */
 export const CREATOR_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'auth', id: '' }]
 
-/** What stands for each permission in the command line client of ZooKeeper. */
+/** The letters of the permissions in ZooKeeper's command-line client. */
 const LETTERS: ReadonlyMap<string, number> = new Map([
   ['c', PERMISSIONS.create],
   ['d', PERMISSIONS.delete],
@@ -30,7 +30,7 @@ const LETTERS: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * An ACL as the command line client of ZooKeeper writes it: `auth::cdrwa,world:anyone:r`.
+ * Parses an ACL in the form of ZooKeeper's command-line client: `auth::cdrwa,world:anyone:r`.
  * @throws InvalidArgumentError
  */
 export function parseAcl(text: string): readonly Acl[] {
@@ -43,12 +43,12 @@ export function parseAcl(text: string): readonly Acl[] {
   })
 }
 
-/** The id of a user in an ACL of the scheme `digest`. */
+/** Returns the ID of a user in an ACL of the scheme `digest`. */
 export function digestId(user: string, password: string): string {
   return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`
 }
 
-/** @throws InvalidArgumentError when that is no ACL */
+/** @throws InvalidArgumentError if it is not a valid ACL */
 export function checkAcl(acl: unknown): asserts acl is readonly Acl[] {
   if (!Array.isArray(acl)) throw new InvalidArgumentError(`acl must be an array, not ${shown(acl)}`)
   for (const entry of acl as unknown[]) {

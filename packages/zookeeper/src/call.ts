@@ -3,15 +3,15 @@ import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
 import type { WatchListener } from './watch-event.js'
 
-/** How an operation is carried out. */
+/** Options of an operation. */
 export interface OperationOptions {
-  /** How long the caller waits for the answer. Default: the session's timeout. */
+  /** Maximum time until the reply. Default: the session's timeout. */
   readonly timeout?: Duration
-  /** What happens to the operation while no server is connected: it waits in order (default), or fails at once. */
+  /** While no server is connected, an operation waits in order (default), or fails at once. */
   readonly suspended?: 'wait' | 'fail'
 }
 
-/** The numbers of operations in the protocol. */
+/** The codes of operations in the protocol. */
 export const OPCODE = {
   create: 1,
   delete: 2,
@@ -39,33 +39,33 @@ export const OPCODE = {
   closeSession: -11,
 } as const
 
-/** What a watch on a node is told of. */
+/** What a watch on a node reports. */
 export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
 
-/** A watch that an operation leaves when it succeeds. */
+/** A watch that an operation sets when it succeeds. */
 export interface NewWatch {
   readonly kind: WatchKind
   readonly path: string
   readonly listener: WatchListener
 }
 
-/** One operation: how it is written, and how its answer is read. Paths are the client's, without its chroot. */
+/** One operation: how to write its request, and how to read its reply. Paths are relative to the client's chroot. */
 export interface Call<T> {
-  /** For messages, like `create`. */
+  /** For messages, such as `create`. */
   readonly name: string
   readonly opcode: number
   readonly path: string
   /**
-   * Whether it changes nothing, so that it can be sent again after a lost connection. A quorum of the servers has
-   * committed any other operation when it is answered.
+   * Whether it changes nothing, so that it can be sent again after a lost connection. The reply to any other operation
+   * proves that a quorum has committed it.
    */
   readonly repeatable: boolean
   write(writer: JuteWriter): void
   read(reader: JuteReader): T
-  /** Reads the answer of a server before 3.9 to a creation in a multi, which is only the path. */
+  /** Reads the reply of a server before 3.9 to a creation in a multi, which is only the path. */
   readPath?(reader: JuteReader): unknown
-  /** Whether the answer is `undefined` where there is no such node, instead of an error. */
+  /** Whether the result is `undefined` if the node does not exist, instead of an error. */
   readonly mayBeMissing?: boolean
-  /** The watch that the answer leaves; of kind `exist` where there is no such node. */
+  /** The watch that the operation sets; of kind `exist` if the node does not exist. */
   readonly watch?: NewWatch | undefined
 }

@@ -8,23 +8,23 @@ import { checkPath } from './paths.js'
 import { readStat, type Stat } from './stat.js'
 import type { WatchListener } from './watch-event.js'
 
-/** What a new node is like. It is persistent, unless an option says otherwise. */
+/** Properties of a new node. It is persistent unless an option says otherwise. */
 export interface CreateOptions {
-  /** The node vanishes with the session. */
+  /** The server deletes the node when the session ends. */
   readonly ephemeral?: boolean
-  /** The server adds ten digits to the node's name, counted by the parent. */
+  /** The server appends ten digits to the node's name, a counter of the parent. */
   readonly sequential?: boolean
-  /** The server deletes the node some time after its last child has gone. */
+  /** The server deletes the node some time after its last child was deleted. */
   readonly container?: boolean
-  /** The server deletes the node when it was not changed for so many milliseconds and has no children. */
+  /** The server deletes the node if it has not changed for this many milliseconds and has no children. */
   readonly ttl?: number
-  /** Who may do what with the node. Default: every client may do everything. */
+  /** The ACL of the node. Default: all permissions for every client. */
   readonly acl?: readonly Acl[]
 }
 
 /** A node that was created. */
 export interface Created {
-  /** With the number, if the node is sequential. */
+  /** Includes the number if the node is sequential. */
   readonly path: string
   readonly stat: Stat
 }
@@ -32,7 +32,7 @@ export interface Created {
 /** A node that was created in a transaction. */
 export interface CreatedTogether {
   readonly path: string
-  /** Undefined from servers before 3.9, which do not send it there. */
+  /** Undefined with servers before 3.9, which do not return it in a transaction. */
   readonly stat: Stat | undefined
 }
 
@@ -42,7 +42,7 @@ export interface DataAndStat {
   readonly stat: Stat
 }
 
-/** The names of a node's children, in no order, and the node's stat. */
+/** The names of a node's children, in no particular order, and the node's stat. */
 export interface ChildrenAndStat {
   readonly children: string[]
   readonly stat: Stat
@@ -50,7 +50,7 @@ export interface ChildrenAndStat {
 
 const MAX_TTL = 2 ** 40 - 1
 
-/** The operations. Each function throws an InvalidArgumentError for arguments that no server takes. */
+/** The operations. Each function throws an InvalidArgumentError for arguments that servers would reject. */
 export const calls = {
   create(path: string, data: string | Uint8Array, options: CreateOptions): Call<Created> {
     checkPath(path, options.sequential)
@@ -103,7 +103,7 @@ export const calls = {
     return watchingRead('getChildren', OPCODE.getChildren2, path, 'children', listener, answer)
   },
 
-  /** Reads the children of several nodes. A node that can't be read gives an error of its own. */
+  /** Reads the children of several nodes. Returns an error in the place of a node that can't be read. */
   childrenOf(paths: readonly string[]): Call<(string[] | RefusedError)[]> {
     for (const path of paths) checkPath(path)
     return {
@@ -147,7 +147,7 @@ export const calls = {
     read('removeWatches', OPCODE.removeWatches, path, writer => writer.int(3), nothing),
 }
 
-/** Bytes to send. @throws InvalidArgumentError */
+/** Returns the bytes to send. @throws InvalidArgumentError */
 export function toBytes(option: string, data: unknown): Uint8Array {
   if (typeof data === 'string') return Buffer.from(data)
   if (data instanceof Uint8Array) return data
@@ -197,7 +197,7 @@ function readNames(reader: JuteReader): string[] {
   return reader.list(4, () => reader.text())
 }
 
-/** How the protocol says what a node is like. @throws InvalidArgumentError when the options contradict each other */
+/** Encodes the properties of a node. @throws InvalidArgumentError if the options contradict each other */
 function nodeKind({ ephemeral = false, sequential = false, container = false, ttl }: CreateOptions) {
   if (container && (ephemeral || sequential || ttl !== undefined))
     throw new InvalidArgumentError('a container must not be ephemeral or sequential, or have a ttl')

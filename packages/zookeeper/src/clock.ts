@@ -2,32 +2,32 @@ import { existsSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { hrtime } from 'node:process'
 
-/** A timer that was set and can be cancelled. */
+/** A timer that can be cancelled. */
 export interface Timer {
-  /** Cancels the timer. Doing so twice, or after it ran, is harmless. */
+  /** Cancels the timer. Has no effect if it was cancelled or has run. */
   cancel(): void
 }
 
-/** The clocks of a system: milliseconds, each counted from a moment of its own. */
+/** The clocks of a system, in milliseconds, each from its own starting point. */
 export interface TimeSources {
-  /** Stands still while the machine sleeps. */
+  /** Stops while the machine sleeps. */
   readonly monotonic: () => number
-  /** Counts sleep, and can be set. */
+  /** Includes sleep, and can be set. */
   readonly wall: () => number
-  /** Counts sleep and can't be set. Its steps are coarse and reading it is slow. */
+  /** Includes sleep, and can't be set. Its steps are coarse, and reading it is slow. */
   readonly uptime: () => number
 }
 
-/** If the wall clock has moved by more than this against the monotonic one, it was set or the machine has slept. */
+/** If the wall and the monotonic clock have drifted apart by more, the wall clock was set or the machine has slept. */
 const APART = 10
-/** The uptime advances in steps of this: milliseconds. */
+/** The steps of the uptime, in milliseconds. */
 const UPTIME_STEP = 10
-/** The runtime's timers do not count sleep, so the clock is read again after this time: milliseconds. */
+/** The runtime's timers do not include sleep, so the clock is read again after this time, in milliseconds. */
 const MAX_DELAY = 1000
 
 /**
- * A monotonic clock that also counts sleep, because servers do not wait for a client that sleeps. A sleep that is shorter
- * than two steps of the uptime may be missed; of a longer one, up to two steps too much are counted.
+ * Returns a monotonic clock that includes sleep, because servers do not wait for a client that sleeps. It can miss a
+ * sleep shorter than two steps of the uptime, and count up to two steps too many of a longer one.
  */
 export function countingSleep({ monotonic, wall, uptime }: TimeSources): () => number {
   const uptimeAhead = (): number => {
@@ -58,20 +58,20 @@ function monotonic(): number {
   return seconds * 1e3 + nanoseconds * 1e-6
 }
 
-/** Elsewhere the monotonic clock counts sleep, or there is no precise uptime. */
+/** On other systems the monotonic clock includes sleep, or there is no precise uptime. */
 const isSleepCounted =
   process.platform === 'linux' &&
   !('bun' in process.versions || 'deno' in process.versions) &&
   existsSync('/proc/uptime')
 
-/** The time: milliseconds, fractions included, on a clock that never goes back. */
+/** The time in milliseconds, with fractions, on a clock that never goes back. */
 export const now: () => number = isSleepCounted
   ? countingSleep({ monotonic, wall: () => Date.now(), uptime: () => uptime() * 1e3 })
   : monotonic
 
 /**
  * Runs `task` once, not before `delay` milliseconds have passed.
- * @param keepAlive whether the process stays alive for it: true where a caller waits for it
+ * @param keepAlive whether the process stays alive for it: true if a caller waits for it
  */
 export function after(delay: number, task: () => void, keepAlive: boolean): Timer {
   const due = now() + delay

@@ -4,29 +4,32 @@ import { Connection, type ConnectionOptions } from './connection.js'
 import type { Hello } from './handshake.js'
 import { addressesOf, type Host } from './hosts.js'
 
-/** What a session wants of its next connection. */
+/** What a session provides for its next connection. */
 export interface Attempt {
   hello(): Hello
-  /** Until when a connection is of use: clock time. */
+  /** Until when a connection is useful, as clock time. */
   until(): number
-  /** Is told of each server that could not be connected to. */
-  failed(error: unknown): void
+  /** Called for each server that could not be connected to. */
+  onFailure(error: unknown): void
   /** Ends the attempt. */
   readonly signal: AbortSignal
 }
 
-/** The pauses between rounds: milliseconds. */
+/** The pauses between rounds, in milliseconds. */
 const FIRST_PAUSE = 20
 const MAX_PAUSE = 1000
-/** One server has so long to welcome a client, until one was silent for as long, and at the least: milliseconds. */
-const FIRST_PATIENCE = 1000
-const MIN_PATIENCE = 100
-/** One server gets this part of the time that is left, so that there is time to report what was wrong. */
-const PATIENT_FOR = 0.9
+/**
+ * Maximum time until a server welcomes the client, and its minimum, in milliseconds. Doubles after a round in which a
+ * server used it up.
+ */
+const FIRST_TIMEOUT = 1000
+const MIN_TIMEOUT = 100
+/** The fraction of the remaining time that one server may use, so that there is time to report what failed. */
+const TIMEOUT_FRACTION = 0.9
 
 /**
- * Tries one server after the other, in rounds with longer and longer pauses, until one welcomes the client.
- * Gives undefined when the attempt was ended.
+ * Tries one server after another, in rounds with increasing pauses, until one welcomes the client. Returns undefined if
+ * the attempt was ended.
  */
 export async function connectToAny(
   hosts: readonly Host[],
@@ -34,29 +37,29 @@ export async function connectToAny(
   attempt: Attempt,
 ): Promise<Connection | undefined> {
   const { signal } = attempt
-  let longest = FIRST_PATIENCE
+  let max = FIRST_TIMEOUT
   for (let round = 1; ; round *= 2) {
     let isTooShort = false
     const addresses = await addressesOf(hosts).catch((error: unknown) => {
-      attempt.failed(error)
+      attempt.onFailure(error)
       return []
     })
     for (const address of addresses) {
       if (signal.aborted) return undefined
-      // A server without a leader accepts connections and says nothing, while another one may have found its leader.
+      // A server without a leader accepts connections and stays silent, while another one may have found its leader.
       const left = attempt.until() - now()
-      const patience = Math.max(Math.min(left * PATIENT_FOR, longest), MIN_PATIENCE)
+      const timeout = Math.max(Math.min(left * TIMEOUT_FRACTION, max), MIN_TIMEOUT)
       const begun = now()
       try {
-        return await Connection.open(address, attempt.hello(), patience, options)
+        return await Connection.open(address, attempt.hello(), timeout, options)
       } catch (error) {
-        attempt.failed(error)
-        // A server that refuses at once, as before it is up, is no reason to wait longer for one that is silent.
-        isTooShort ||= now() - begun >= patience
+        attempt.onFailure(error)
+        // If a server refuses at once, as while it starts, that is no reason to wait longer for a silent one.
+        isTooShort ||= now() - begun >= timeout
       }
     }
-    if (isTooShort) longest *= 2
-    // The random part keeps clients apart that come back together after an outage.
+    if (isTooShort) max *= 2
+    // The random part spreads clients that reconnect after an outage.
     const duration = Math.min(round * FIRST_PAUSE, MAX_PAUSE) * (0.5 + Math.random())
     await pause(duration, undefined, { ref: false, signal }).catch(() => undefined)
     if (signal.aborted) return undefined

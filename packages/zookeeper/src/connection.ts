@@ -6,27 +6,27 @@ import { Frames } from './frames.js'
 import { Handshake, type Hello, type Welcome } from './handshake.js'
 import type { Address } from './hosts.js'
 
-/** How a connection is made. */
+/** Options of a connection. */
 export interface ConnectionOptions {
   readonly tls: TlsOptions | undefined
   readonly sasl: SaslUser | undefined
 }
 
-/** Is told of what comes over a connection. */
+/** Receives the events of a connection. */
 export interface ConnectionListener {
-  /** A frame has come. What this throws ends the connection. */
-  received(frame: Buffer): void
-  /** The connection has ended. It is told once. */
-  closed(cause: Error): void
+  /** Called with each frame. An exception ends the connection. */
+  onFrame(frame: Buffer): void
+  /** Called once, when the connection has ended. */
+  onClose(cause: Error): void
 }
 
-/** A connection to a server that has welcomed the client. It does not keep the process alive. */
+/** A connection to a server that has welcomed the client. It lets the process end. */
 export class Connection {
   readonly welcome: Welcome
-  /** When the client asked for the connection: clock time. */
+  /** When the client asked for the connection, as clock time. */
   readonly askedAt: number
   readonly #socket: Socket
-  /** Frames that came before there was a listener. */
+  /** Frames that arrived before there was a listener. */
   readonly #early: Buffer[]
   #listener: ConnectionListener | undefined
   #ended: Error | undefined
@@ -45,13 +45,13 @@ export class Connection {
 
   /**
    * Connects and completes the handshake.
-   * @param patience how long that may take in all: milliseconds.
-   * @throws Error that says why there is no connection, with its cause
+   * @param timeout maximum time for all of it, in milliseconds.
+   * @throws Error that says why it failed, with its cause
    */
   static open(
     { host, port, name }: Address,
     hello: Hello,
-    patience: number,
+    timeout: number,
     { tls, sasl }: ConnectionOptions,
   ): Promise<Connection> {
     return new Promise((resolve, reject) => {
@@ -68,8 +68,8 @@ export class Connection {
         socket.destroy()
         reject(new Error(`${host}:${port}: ${error.message}`, { cause: error }))
       }
-      const late = (): void => fail(new Error(`${handshake.stage} (${Math.round(patience)} ms)`))
-      const timer = after(patience, late, false)
+      const late = (): void => fail(new Error(`${handshake.stage} (${Math.round(timeout)} ms)`))
+      const timer = after(timeout, late, false)
       socket.unref()
       socket.setNoDelay()
       socket.once('error', fail)
@@ -95,14 +95,14 @@ export class Connection {
     })
   }
 
-  /** Tells `listener` what comes from now on, and what has come since the welcome. */
+  /** Passes events to `listener`, including frames that have arrived since the welcome. */
   attach(listener: ConnectionListener): void {
     this.#listener = listener
     this.#take(() => this.#early)
-    if (this.#ended) listener.closed(this.#ended)
+    if (this.#ended) listener.onClose(this.#ended)
   }
 
-  /** Sends a frame. Those of one tick travel together. */
+  /** Sends a frame. The frames of one tick are sent together. */
   send(frame: Buffer): void {
     if (!this.#isCorked) {
       this.#isCorked = true
@@ -120,14 +120,14 @@ export class Connection {
     if (this.#ended) return
     this.#ended = cause
     this.#socket.destroy()
-    this.#listener?.closed(cause)
+    this.#listener?.onClose(cause)
   }
 
   #take(framesOf: () => readonly Buffer[]): void {
     try {
       for (const frame of framesOf()) {
         if (this.#ended) return
-        this.#listener!.received(frame)
+        this.#listener!.onFrame(frame)
       }
     } catch (error) {
       this.end(error as Error)

@@ -6,11 +6,11 @@ import { ifExists, retryUnsent, settled } from './settled.js'
 import type { ZooKeeper } from './zookeeper.js'
 
 /**
- * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as that of Curator's protected nodes,
- * by which it is found again. Containers above it are made where they are missing. If the node is deleted before it
- * could be looked for, it is created once more.
+ * Creates a node exactly once, even if replies get lost. Its name begins with `_c_GUID-`, like Curator's protected
+ * nodes, to find it again. Creates missing parents as containers. If the node is deleted before it could be looked for,
+ * it is created once more.
  * @returns its path
- * @throws as {@link settled}; of an ephemeral node, which goes with the session, what ended that
+ * @throws like {@link settled}; for an ephemeral node, which ends with the session, the error that ended the session
  */
 export async function createSettled(
   zk: ZooKeeper,
@@ -25,9 +25,9 @@ export async function createSettled(
 }
 
 /**
- * Creates a child exactly once, although answers get lost.
- * @param folder '' for the root of all.
- * @param name a name that is used once, so that the child is found again.
+ * Creates a child exactly once, even if replies get lost.
+ * @param folder '' for the root.
+ * @param name a unique name, so that the child is found again.
  * @returns the child's name, with the number if it is sequential
  */
 export async function createChild(
@@ -52,13 +52,13 @@ export async function createChild(
   try {
     return await settled(create, look)
   } catch (error) {
-    // The client could not look because the session has ended, and an ephemeral node has ended with it. Any other node
-    // may be there.
+    // The client could not look because the session has ended. An ephemeral node has ended with it; any other node may
+    // exist.
     throw options.ephemeral && unseen ? unseen : error
   }
 }
 
-/** Creates a node, with containers above it where they are missing, unless it is there. */
+/** Creates a node unless it exists, with missing parents as containers. */
 export async function ensureNode(zk: ZooKeeper, path: string, options: CreateOptions): Promise<void> {
   for (;;) {
     try {
@@ -71,13 +71,13 @@ export async function ensureNode(zk: ZooKeeper, path: string, options: CreateOpt
   }
 }
 
-/** The names of the children as they are by now; none when there is no such node. */
+/** The current names of the children; none if the node does not exist. */
 export async function currentChildren(zk: ZooKeeper, path: string): Promise<string[]> {
   const found = await ifExists(retryUnsent(() => zk.getChildren(path, { linearizable: true })))
   return found?.children ?? []
 }
 
-/** Containers vanish when they have had children and have none, so they are made whenever they are missed. */
+/** Servers delete containers without children, so they are created whenever they are missing. */
 async function createBelow(
   zk: ZooKeeper,
   path: string,

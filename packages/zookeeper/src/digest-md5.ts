@@ -7,25 +7,25 @@ export interface SaslUser {
   readonly password: string
 }
 
-/** The name of ZooKeeper's servers in this exchange, unless they are configured otherwise. */
+/** The name of ZooKeeper's servers in this exchange, unless configured otherwise. */
 const SERVICE = 'zookeeper/zk-sasl-md5'
 const FIRST_TIME = '00000001'
 
-/** One exchange of SASL's mechanism DIGEST-MD5 (RFC 2831): each side shows that it knows the password. */
+/** One exchange of SASL's mechanism DIGEST-MD5 (RFC 2831): each side proves that it knows the password. */
 export class DigestMd5 {
   readonly #login: SaslUser
   readonly #cnonce: string
   readonly #service: string
   #proof: string | undefined
 
-  /** @param cnonce a random word. */
+  /** @param cnonce a random string. */
   constructor(login: SaslUser, cnonce: string, service = SERVICE) {
     this.#login = login
     this.#cnonce = cnonce
     this.#service = service
   }
 
-  /** What answers the server's challenge. @throws ProtocolError when it is none */
+  /** Returns the reply to the server's challenge. @throws ProtocolError if the challenge is invalid */
   answer(challenge: Buffer): Buffer {
     const said = directives(challenge)
     const nonce = said.get('nonce')
@@ -56,7 +56,7 @@ export class DigestMd5 {
     return Buffer.from(answer.join())
   }
 
-  /** Checks that the server knows the password, too. @throws ProtocolError when it does not */
+  /** Checks that the server knows the password, too. @throws ProtocolError if it does not */
   verify(last: Buffer): void {
     const proof = Buffer.from(directives(last).get('rspauth') ?? '')
     const wanted = Buffer.from(this.#proof ?? '')
@@ -71,7 +71,7 @@ function hex(...parts: (string | Uint8Array)[]): string {
   return hash.digest('hex')
 }
 
-/** What the standard wants hashed: Latin-1 where that can say it. */
+/** The bytes to hash: Latin-1 if that has all characters, as the standard requires. */
 function octets(text: string): Buffer {
   // eslint-disable-next-line no-control-regex -- the range of Latin-1
   return Buffer.from(text, /^[\u0000-\u00ff]*$/.test(text) ? 'latin1' : 'utf8')

@@ -1,13 +1,13 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** A length of time: milliseconds as a number, or text such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
+/** A length of time: milliseconds as a number, or a string such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const MAX_DURATION = 2 ** 31 - 1
 
 /**
- * Turns a duration into milliseconds.
+ * Converts a duration to milliseconds.
  * @throws InvalidArgumentError that names the option, if the value is not a duration of 1 ms to 24 days
  */
 export function milliseconds(option: string, value: unknown): number {

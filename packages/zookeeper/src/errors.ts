@@ -1,4 +1,4 @@
-/** What a caller can switch on: one code for each reason. */
+/** The code of an error, for a `switch`: one for each reason. */
 export type ErrorCode =
   | RefusalCode
   | 'INVALID_ARGUMENT'
@@ -12,20 +12,20 @@ export type ErrorCode =
   | 'UNEXPECTED_DATA'
   | 'PROTOCOL'
 
-/** What an error is about, and the error beneath. */
+/** Details of an error, and its cause. */
 export interface ErrorContext {
-  /** The path of the node, as the client of a chroot knows it. */
+  /** The path of the node, relative to the chroot. */
   readonly path?: string | undefined
-  /** The servers and the chroot, as `connect` got them. */
+  /** The servers and the chroot, as passed to `connect`. */
   readonly ensemble?: string | undefined
   readonly cause?: unknown
 }
 
-/** The base of every error that the client throws on purpose. */
+/** The base class of all errors of the client. */
 export abstract class ZooKeeperError extends Error {
   abstract readonly code: ErrorCode
   readonly path: string | undefined
-  /** Undefined for a refusal, and for an error about an argument or a recipe. */
+  /** Undefined if a server refused an operation, and for errors of arguments and recipes. */
   readonly ensemble: string | undefined
 
   constructor(message: string, context: ErrorContext = {}) {
@@ -53,13 +53,13 @@ export type RefusalCode =
   | 'READ_ONLY'
   | 'OTHER'
 
-/** A server understood an operation and refused it: it was certainly not applied. */
+/** A server refused an operation, which was certainly not applied. */
 export class RefusedError extends ZooKeeperError {
   readonly code: RefusalCode
-  /** What was refused, like `create`. */
+  /** The operation, such as `create`. */
   readonly operation: string
   declare readonly path: string
-  /** The number by which the server says why. */
+  /** The error code of the protocol. */
   readonly number: number
 
   constructor(operation: string, path: string, number: number, code: RefusalCode, why: string) {
@@ -70,66 +70,73 @@ export class RefusedError extends ZooKeeperError {
   }
 }
 
-/** There is no node at the path, or no parent for what was to be created. */
+/** The node does not exist, or the parent of a node to create. */
 export class NoNodeError extends RefusedError {}
-/** There is a node at the path already. */
+/** A node with this path exists already. */
 export class NodeExistsError extends RefusedError {}
-/** The node has another version than the one that was named. */
+/** The node has a different version than the given one. */
 export class BadVersionError extends RefusedError {}
 /** A node with children can't be deleted. */
 export class NotEmptyError extends RefusedError {}
-/** An ephemeral node has no children, and none can be created under it. */
+/** An ephemeral node can't have children. */
 export class NoChildrenForEphemeralsError extends RefusedError {}
-/** The node's ACL does not allow it to whom this client is. */
+/** The node's ACL does not permit the operation to this client. */
 export class NoAuthError extends RefusedError {}
-/** The server does not accept the ACL. */
+/** The server rejects the ACL. */
 export class InvalidAclError extends RefusedError {}
-/** The server does not accept the client's credentials. */
+/** The server rejects the client's credentials. */
 export class AuthFailedError extends RefusedError {}
 
-/** Numbers of replies that mean something beyond the error that they stand for. */
+/** Error codes of the protocol that the client handles itself. */
 export const NUMBERS = { noNode: -101, badVersion: -103, sessionExpired: -112, authFailed: -115 } as const
 
 type RefusalClass = typeof RefusedError
 
 const REFUSALS: ReadonlyMap<number, readonly [RefusalClass, RefusalCode, string]> = new Map([
-  [NUMBERS.noNode, [NoNodeError, 'NO_NODE', 'there is no such node']],
+  [NUMBERS.noNode, [NoNodeError, 'NO_NODE', 'the node does not exist']],
   [-110, [NodeExistsError, 'NODE_EXISTS', 'the node exists already']],
   [NUMBERS.badVersion, [BadVersionError, 'BAD_VERSION', 'the node has another version']],
   [-111, [NotEmptyError, 'NOT_EMPTY', 'the node has children']],
   [
     -108,
-    [NoChildrenForEphemeralsError, 'NO_CHILDREN_FOR_EPHEMERALS', 'an ephemeral node can have no children'],
+    [NoChildrenForEphemeralsError, 'NO_CHILDREN_FOR_EPHEMERALS', "an ephemeral node can't have children"],
   ],
-  [-102, [NoAuthError, 'NO_AUTH', 'its ACL does not allow it']],
-  [-114, [InvalidAclError, 'INVALID_ACL', 'the server does not accept the ACL']],
-  [NUMBERS.authFailed, [AuthFailedError, 'AUTH_FAILED', 'the server does not accept who this is']],
-  [-8, [RefusedError, 'BAD_ARGUMENTS', 'the server does not accept the arguments']],
-  [-6, [RefusedError, 'UNIMPLEMENTED', 'the server can not do that (TTL nodes want extendedTypesEnabled)']],
-  [-121, [RefusedError, 'NO_WATCHER', 'nothing is watched there']],
-  [-125, [RefusedError, 'QUOTA_EXCEEDED', 'the quota is reached']],
-  [-119, [RefusedError, 'READ_ONLY', 'the server only reads for now']],
+  [-102, [NoAuthError, 'NO_AUTH', "the node's ACL does not permit it"]],
+  [-114, [InvalidAclError, 'INVALID_ACL', 'the server rejected the ACL']],
+  [NUMBERS.authFailed, [AuthFailedError, 'AUTH_FAILED', "the server rejected the client's credentials"]],
+  [-8, [RefusedError, 'BAD_ARGUMENTS', 'the server rejected the arguments']],
+  [
+    -6,
+    [
+      RefusedError,
+      'UNIMPLEMENTED',
+      'the server does not support it (TTL nodes require extendedTypesEnabled)',
+    ],
+  ],
+  [-121, [RefusedError, 'NO_WATCHER', 'there is no watch at the path']],
+  [-125, [RefusedError, 'QUOTA_EXCEEDED', 'the quota is exceeded']],
+  [-119, [RefusedError, 'READ_ONLY', 'the server is read-only']],
 ])
 
-/** The error that a number in a reply stands for. */
+/** Returns the error for an error code of the protocol. */
 export function refusal(operation: string, path: string, number: number): RefusedError {
   const [Class, code, why] = REFUSALS.get(number) ?? [
     RefusedError,
     'OTHER' as const,
-    `refused by number ${number}`,
+    `refused with error code ${number}`,
   ]
   return new Class(operation, path, number, code, why)
 }
 
-/** The server does not speak ZooKeeper's protocol, or breaks it. */
+/** The server does not speak ZooKeeper's protocol, or violates it. */
 export class ProtocolError extends ZooKeeperError {
   readonly code = 'PROTOCOL'
 }
 
-/** The connection was lost, or the deadline passed, after an operation was sent: it may have been applied. */
+/** The connection was lost, or the operation timed out, after it was sent: it may have been applied. */
 export class ConnectionLossError extends ZooKeeperError {
   readonly code = 'CONNECTION_LOSS'
-  /** The operation, like `create`. */
+  /** The operation, such as `create`. */
   readonly operation: string
   declare readonly path: string
 
@@ -139,24 +146,24 @@ export class ConnectionLossError extends ZooKeeperError {
   }
 }
 
-/** An operation was not sent before its deadline, or changes nothing: it was certainly not applied. */
+/** An operation was not sent in time, or changes nothing: it was certainly not applied. */
 export class NotSentError extends ZooKeeperError {
   readonly code = 'NOT_SENT'
   readonly operation: string
   declare readonly path: string
 
   constructor(operation: string, path: string, ensemble: string, why: string, cause?: unknown) {
-    super(`${operation} ${path} was not carried out: ${why}`, { path, ensemble, cause })
+    super(`${operation} ${path} was not applied: ${why}`, { path, ensemble, cause })
     this.operation = operation
   }
 }
 
-/** No server welcomed the client in time, or one rejected its credentials; `cause` is the last reason. */
+/** No server welcomed the client in time, or one rejected its credentials. `cause` is the last failure. */
 export class UnreachableError extends ZooKeeperError {
   readonly code = 'UNREACHABLE'
 }
 
-/** The session is over: its ephemeral nodes are deleted, its watches have ended, and it never comes back. */
+/** The session has ended: its ephemeral nodes are deleted, its watches are removed, and it can't be restored. */
 export class SessionExpiredError extends ZooKeeperError {
   readonly code = 'SESSION_EXPIRED'
 }
@@ -176,17 +183,17 @@ export class NodeDeletedError extends ZooKeeperError {
   readonly code = 'NODE_DELETED'
 }
 
-/** A node of a recipe has data that no such recipe wrote. */
+/** A node of a recipe has data that the recipe did not write. */
 export class UnexpectedDataError extends ZooKeeperError {
   readonly code = 'UNEXPECTED_DATA'
 }
 
-/** An argument was refused before anything was sent; the message names it, what it got and what it takes. */
+/** An argument is invalid, and nothing was sent. The message names it, its value, and what is valid. */
 export class InvalidArgumentError extends ZooKeeperError {
   readonly code = 'INVALID_ARGUMENT'
 }
 
-/** Renders a refused value for a message: short, quoted if it is text. */
+/** Formats an invalid value for a message: short, and quoted if it is a string. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'function') return 'a function'

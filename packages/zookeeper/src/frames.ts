@@ -1,19 +1,22 @@
 import { ProtocolError } from './errors.js'
 
-/** A request of more bytes is refused by servers, which close the connection then. */
+/** Maximum size of a request, in bytes. Servers close the connection at a longer one. */
 export const MAX_REQUEST_SIZE = 1_048_575
 
-/** Replies may be longer than requests (children of one node); beyond this it is no ZooKeeper that speaks. */
+/**
+ * Maximum size of a reply, in bytes. Replies can be longer than requests, but a longer one than this is not from
+ * ZooKeeper.
+ */
 export const MAX_REPLY_SIZE = 64 * 1024 * 1024
 
-/** Cuts what arrives on one connection into frames, however it was split or joined on its way. */
+/** Splits the data of one connection into frames, no matter how it was fragmented in transit. */
 export class Frames {
   #chunks: Buffer[] = []
   #size = 0
 
   /**
-   * The frames that are complete with this chunk, without their lengths.
-   * @throws ProtocolError when a length can't be one; before anything is kept for it
+   * Returns the frames that are complete with this chunk, without their lengths.
+   * @throws ProtocolError if a length is invalid; before memory is allocated for it
    */
   push(chunk: Buffer): Buffer[] {
     this.#chunks.push(chunk)
@@ -47,7 +50,7 @@ export class Frames {
     return first!.subarray(0, length)
   }
 
-  /** Once a frame, when it is complete: joining at each chunk would cost the square of their number. */
+  /** Called once for each frame, when it is complete: joining at each chunk would take quadratic time. */
   #join(): void {
     this.#chunks = [Buffer.concat(this.#chunks)]
   }

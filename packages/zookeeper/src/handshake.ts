@@ -5,31 +5,31 @@ import { NUMBERS, ProtocolError, refusal } from './errors.js'
 import { JuteReader } from './jute-reader.js'
 import { JuteWriter } from './jute-writer.js'
 
-/** The session that a client wants. */
+/** The session that a client requests. */
 export interface Hello {
-  /** The last change that the client has seen. A server that is behind it refuses the client. */
+  /** The last change that the client has seen. A server that is behind it rejects the client. */
   readonly zxid: bigint
-  /** Milliseconds. The server brings it within its own bounds. */
+  /** In milliseconds. The server adjusts it to its own bounds. */
   readonly timeout: number
   /** 0 for a new session. */
   readonly session: bigint
   readonly password: Uint8Array
 }
 
-/** The session that a server gives. */
+/** The session that a server grants. */
 export interface Welcome {
-  /** Milliseconds; 0 when the session is gone. */
+  /** In milliseconds; 0 if the session has expired. */
   readonly timeout: number
   readonly session: bigint
   readonly password: Buffer
 }
 
-/** The first exchange on a connection: the session, then the login by SASL. */
+/** The first exchange on a connection: the session, then authentication by SASL. */
 export class Handshake {
-  /** The server's answer to the hello. */
+  /** The server's reply to the hello. */
   welcome: Welcome | undefined
-  /** Why the handshake has not come to an end. */
-  stage = 'connecting took too long'
+  /** Why the handshake has not completed. */
+  stage = 'timed out connecting'
   readonly #hello: Hello
   readonly #exchange: DigestMd5 | undefined
   #hasAnsweredChallenge = false
@@ -39,22 +39,22 @@ export class Handshake {
     this.#exchange = sasl && new DigestMd5(sasl, randomBytes(16).toString('hex'))
   }
 
-  /** What is sent first. */
+  /** Returns the first frame to send. */
   begin(): Buffer {
-    this.stage = 'the server accepts connections, but says nothing'
+    this.stage = 'timed out waiting for the server to welcome the client'
     const { zxid, timeout, session, password } = this.#hello
     return new JuteWriter().int(0).long(zxid).int(timeout).long(session).bytes(password).bool(false).frame()
   }
 
   /**
-   * What answers a frame of the server; undefined at the end of the handshake.
-   * @throws AuthFailedError when the server does not accept who the client is; ProtocolError
+   * Returns the reply to a frame of the server; undefined at the end of the handshake.
+   * @throws AuthFailedError if the server rejects the client's credentials; ProtocolError
    */
   next(frame: Buffer): Buffer | undefined {
     if (this.welcome) return this.#nextOfLogin(frame)
     this.welcome = readWelcome(frame)
     if (!this.#exchange || this.welcome.timeout <= 0) return undefined
-    this.stage = 'the server says nothing about who the client is'
+    this.stage = 'timed out waiting for the server to check the credentials'
     return saslFrame(new Uint8Array(0))
   }
 
@@ -77,7 +77,7 @@ function saslFrame(token: Uint8Array): Buffer {
   return new JuteWriter().int(1).int(OPCODE.sasl).bytes(token).frame()
 }
 
-/** Old servers leave the last field out, which says whether the server is read-only. */
+/** Old servers omit the last field, which says whether the server is read-only. */
 function readWelcome(frame: Buffer): Welcome {
   const reader = new JuteReader(frame)
   const version = reader.int()

@@ -5,27 +5,27 @@ import { multi } from './multi.js'
 import type { Request } from './requests.js'
 import type { SessionProof } from './session-proof.js'
 
-/** Carries out what a heartbeat finds necessary. */
+/** Does what a heartbeat finds necessary. */
 export interface HeartbeatListener {
-  /** Sends a ping, which the connected server answers by itself. */
+  /** Sends a ping, which the connected server answers itself. */
   ping(): void
-  /** Sends a request. @param answered is called when it is answered, or lost with its connection. */
+  /** Sends a request. @param answered is called when it has a reply, or is lost with its connection. */
   ask(call: Call<unknown>, answered: () => void): void
-  /** The connected server has not answered in time. */
-  silent(): void
-  /** No leader has been heard of for as long as the session lasts. */
-  expired(): void
+  /** Called when the connected server has not replied in time. */
+  onSilent(): void
+  /** Called when no leader has replied for as long as the session lasts. */
+  onExpired(): void
 }
 
 /**
- * A server that leaves out the leader's answer for this part of the timeout is given up. Then there is time to find
- * another server while what the session holds is still certain.
+ * A server that has not relayed a reply of the leader for this fraction of the timeout is dropped. Then there is time
+ * to find another server while the session is still certain to live.
  */
-const SILENT_FOR = 1 / 4
+const SILENCE_FRACTION = 1 / 4
 
 /**
- * Keeps a session alive: lets the server and its leader hear of it, and notices when the server falls silent, when the
- * session must have ended, and until when it certainly has not.
+ * Keeps a session alive: sends beats to the server and its leader. Detects when the server is silent, when the session
+ * must have ended, and until when it certainly has not.
  */
 export class Heartbeat {
   readonly #proof: SessionProof
@@ -33,10 +33,10 @@ export class Heartbeat {
   #isKeptCertain = false
   #timeout = 0
   #isConnected = false
-  /** When the last request was sent that the leader has answered, and when the last packet came: clock time. */
+  /** When the last request was sent that the leader has answered, and when the last packet arrived, as clock time. */
   #ledAt = 0
   #seenAt = 0
-  /** When the beat was sent that is not over, and when the next one is due: clock time. */
+  /** When the current beat was sent, and when the next one is due, as clock time. */
   #beatSentAt: number | undefined
   #beatAt = 0
   #pingedAt: number | undefined
@@ -48,23 +48,26 @@ export class Heartbeat {
     this.#listener = listener
   }
 
-  /** When the session is given up: clock time. */
+  /** When the session is given up, as clock time. */
   get livesUntil(): number {
     return this.#ledAt + this.#timeout
   }
 
-  /** Whether a check is sent with each beat, so that the session stays certain. */
+  /** Whether each beat also sends a check, so that the session stays certain to live. */
   set isKeptCertain(isKept: boolean) {
     this.#isKeptCertain = isKept
   }
 
-  /** Settles when the session lives for certain. Rejects with what ended it. */
+  /** Resolves when the session certainly lives. Rejects with the error that ended it. */
   async certain(): Promise<void> {
     if (now() < this.#proof.certainUntil) return
     await new Promise<void>((resolve, reject) => this.#uncertain.push({ resolve, reject }))
   }
 
-  /** A server has welcomed the session, which asked it at `askedAt`: clock time. @param timeout milliseconds */
+  /**
+   * Call when a server has welcomed the session, which asked it at `askedAt`, as clock time. @param timeout in
+   * milliseconds
+   */
   welcomed(askedAt: number, timeout: number, isNew: boolean): void {
     this.#proof.welcomed(askedAt, timeout, isNew)
     this.#timeout = timeout
@@ -75,48 +78,48 @@ export class Heartbeat {
     this.#beatAt = askedAt + this.#proof.reportTime
   }
 
-  /** Begins to beat on a connection that has welcomed the session. */
+  /** Starts to beat on a connection that has welcomed the session. */
   begin(): void {
-    // The welcome is a proof as soon as a quorum has committed something.
+    // The welcome proves that the session lives once a quorum has committed something.
     if (this.#isKeptCertain) this.#ask(CHECK)
-    this.look()
+    this.check()
   }
 
-  /** Ignores what becomes of a beat that is under way. */
+  /** Call when the connection is lost. The current beat is ignored. */
   disconnected(): void {
     this.#isConnected = false
   }
 
-  /** The session has ended. */
+  /** Call when the session has ended. */
   end(why: Error): void {
     this.#isConnected = false
     this.#timer?.cancel()
     for (const { reject } of this.#uncertain.splice(0)) reject(why)
   }
 
-  /** Does what is due, and looks again when the next thing is. */
-  look(): void {
+  /** Does what is due, and schedules the next check. */
+  check(): void {
     this.#timer?.cancel()
     const time = now()
-    if (time >= this.livesUntil) return this.#listener.expired()
+    if (time >= this.livesUntil) return this.#listener.onExpired()
     let next = this.livesUntil
     if (this.#isConnected) {
       if (this.#beatSentAt === undefined && time >= this.#beatAt) this.#beat()
-      const silentAt = Math.max(this.#seenAt, this.#beatSentAt ?? Infinity) + this.#timeout * SILENT_FOR
-      if (time >= silentAt) return this.#listener.silent()
+      const silentAt = Math.max(this.#seenAt, this.#beatSentAt ?? Infinity) + this.#timeout * SILENCE_FRACTION
+      if (time >= silentAt) return this.#listener.onSilent()
       next = Math.min(next, this.#beatSentAt === undefined ? this.#beatAt : silentAt)
     }
-    this.#timer = after(next - time, () => this.look(), false)
+    this.#timer = after(next - time, () => this.check(), false)
   }
 
-  /** A packet has come. */
-  heard(): void {
+  /** Call for each packet. */
+  received(): void {
     this.#seenAt = now()
   }
 
   /**
-   * The ping was answered. The next beat is due when the one before it, of which the server knows now, will have been
-   * reported.
+   * Call when the ping was answered. The next beat is due when the server will have reported the session, of which it
+   * knows now, to its leader.
    */
   pinged(): void {
     if (this.#pingedAt === undefined) return
@@ -125,15 +128,15 @@ export class Heartbeat {
     this.#beatAt = this.#seenAt + this.#proof.reportTime
   }
 
-  /** A request was answered. A server may refuse by itself what only the leader can carry out. */
-  answered({ call, sentAt, heardBefore, reported }: Request, isCarriedOut: boolean): void {
+  /** Call when a request was answered. A server may refuse a request without asking the leader. */
+  answered({ call, sentAt, answeredBefore, reported }: Request, isApplied: boolean): void {
     this.#proof.answered(sentAt, this.#seenAt)
     const isSync = call.opcode === OPCODE.sync
     const isChange = !call.repeatable && !isSync
-    // The leader takes part in the answers of these alone.
-    if (!isCarriedOut || !(isSync || isChange)) return
+    // Only these replies come through the leader.
+    if (!isApplied || !(isSync || isChange)) return
     this.#ledAt = Math.max(this.#ledAt, sentAt)
-    this.#proof.ledAnswer(heardBefore)
+    this.#proof.ledAnswer(answeredBefore)
     if (!isChange) return
     this.#proof.quorumAnswer(reported)
     if (this.#seenAt < this.#proof.certainUntil)
@@ -149,17 +152,17 @@ export class Heartbeat {
   #ask(call: Call<unknown>): void {
     this.#beatSentAt = now()
     this.#listener.ask(call, () => {
-      // With another connection the beat begins anew.
+      // On another connection, a new beat begins.
       if (!this.#isConnected) return
       this.#beatSentAt = undefined
       if (call === SYNC && this.#isKeptCertain) this.#ask(CHECK)
-      this.look()
+      this.check()
     })
   }
 }
 
-/** Is answered when the leader has been asked. On another connection the beat begins anew instead. */
+/** Is answered after the leader was asked. On another connection, a new beat begins instead. */
 const SYNC: Call<undefined> = { ...calls.sync('/'), repeatable: false }
 
-/** Is committed by a quorum and changes nothing, also where the node is not there or the client must not read it. */
+/** Is committed by a quorum and changes nothing, even if the node does not exist or the client may not read it. */
 const CHECK = multi([calls.check('/', -1)])

@@ -3,19 +3,19 @@ import { isIP } from 'node:net'
 import { InvalidArgumentError, shown } from './errors.js'
 import { checkPath } from './paths.js'
 
-/** One server as it was named. */
+/** A server as the caller named it. */
 export interface Host {
   readonly host: string
   readonly port: number
 }
 
-/** Where one server can be reached. */
+/** An address of a server. */
 export interface Address extends Host {
-  /** What the host was called, which is the name that its certificate has to be for. */
+  /** The name of the host, for which its certificate must be valid. */
   readonly name: string
 }
 
-/** Where an ensemble is, and below which node a client works there. */
+/** The servers of an ensemble, and the node below which a client works there. */
 export interface Ensemble {
   readonly hosts: readonly Host[]
   /** '' for the whole tree. */
@@ -25,19 +25,19 @@ export interface Ensemble {
 const DEFAULT_PORT = 2181
 
 /**
- * Reads what ZooKeeper calls a connect string: `host:port,host:port/chroot`; the port is 2181 if none is given, and an
- * IPv6 address stands in brackets.
+ * Parses a connect string of ZooKeeper: `host:port,host:port/chroot`. The default port is 2181, and an IPv6 address is
+ * in brackets.
  * @throws InvalidArgumentError
  */
 export function parseEnsemble(text: unknown): Ensemble {
-  if (typeof text !== 'string') throw unfit(text)
+  if (typeof text !== 'string') throw invalid(text)
   const slash = text.indexOf('/')
   const chroot = slash < 0 ? '' : text.slice(slash)
   try {
     if (chroot !== '' && chroot !== '/') checkPath(chroot)
   } catch {
-    // The path of a URL with a password would be shown.
-    throw unfit(text)
+    // `checkPath` would show the path of a URL with a password.
+    throw invalid(text)
   }
   const hosts = (slash < 0 ? text : text.slice(0, slash)).split(',').map(part => parseHost(part.trim(), text))
   return { hosts, chroot: chroot === '/' ? '' : chroot }
@@ -47,11 +47,11 @@ function parseHost(part: string, text: string): Host {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/[\]\s@]+))(?::(\d{1,5}))?$/.exec(part)
   const host = match?.[1] ?? match?.[2]
   const port = match?.[3] === undefined ? DEFAULT_PORT : Number(match[3])
-  if (host === undefined || port < 1 || port > 65_535) throw unfit(text)
+  if (host === undefined || port < 1 || port > 65_535) throw invalid(text)
   return { host, port }
 }
 
-function unfit(value: unknown): InvalidArgumentError {
+function invalid(value: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     `an ensemble must look like 'host:2181,other:2181/path', not ${shown(withoutLogin(value))}`,
   )
@@ -63,8 +63,8 @@ function withoutLogin(value: unknown): unknown {
 }
 
 /**
- * All addresses of the hosts as they are now, in an order of chance, so that clients spread and none is tried for ever.
- * @throws what the last failed look-up threw, when none succeeds
+ * Returns all current addresses of the hosts in random order, so that clients spread over them.
+ * @throws the error of the last failed lookup if all fail
  */
 export async function addressesOf(hosts: readonly Host[]): Promise<Address[]> {
   const found: Address[] = []

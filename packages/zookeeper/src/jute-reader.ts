@@ -1,24 +1,24 @@
 import { ProtocolError } from './errors.js'
 import { without } from './paths.js'
 
-/** Reads what a server sent. It never reads beyond the end, and makes no list longer than the bytes that are left. */
+/** Reads what a server sent. Never reads beyond the end, and creates no list longer than the remaining bytes. */
 export class JuteReader {
   readonly #bytes: Buffer
   readonly #chroot: string
   #at = 0
 
-  /** @param chroot what `path` takes away from the beginning of a path. */
+  /** @param chroot is removed from the beginning of paths. */
   constructor(bytes: Buffer, chroot = '') {
     this.#bytes = bytes
     this.#chroot = chroot
   }
 
-  /** How many bytes have not been read. */
+  /** Number of unread bytes. */
   get left(): number {
     return this.#bytes.length - this.#at
   }
 
-  /** @throws ProtocolError, as all of them do, when the reply ends before the value does. */
+  /** @throws ProtocolError, like the other methods, if the reply ends within the value. */
   int(): number {
     return this.#bytes.readInt32BE(this.#take(4, 'a number'))
   }
@@ -33,7 +33,7 @@ export class JuteReader {
     return value === 1
   }
 
-  /** A copy of the bytes; none for null. */
+  /** Returns a copy of the bytes; empty for null. */
   bytes(): Buffer {
     const size = this.#size('bytes')
     const at = this.#take(size, 'bytes')
@@ -46,15 +46,15 @@ export class JuteReader {
     return this.#bytes.toString('utf8', at, at + size)
   }
 
-  /** A path as the client names it. */
+  /** A path, relative to the chroot. */
   path(): string {
     return without(this.#chroot, this.text())
   }
 
-  /** @param least how many bytes an element has at the least. */
-  list<T>(least: number, read: () => T): T[] {
+  /** @param min minimum size of an element, in bytes. */
+  list<T>(min: number, read: () => T): T[] {
     const count = this.#size('a list')
-    if (count * least > this.left)
+    if (count * min > this.left)
       throw new ProtocolError(`the reply has a list of ${count}, but only ${this.left} bytes are left`)
     const values: T[] = []
     for (let index = 0; index < count; index++) values.push(read())

@@ -1,14 +1,14 @@
 import { below } from './paths.js'
 
-/** Writes a request in Jute, ZooKeeper's serialization: big-endian numbers, texts and bytes after their length. */
+/** Writes a request in Jute, ZooKeeper's serialization: big-endian numbers, strings and bytes with their length. */
 export class JuteWriter {
   readonly #chroot: string
   #bytes: Buffer
   #length = 4
 
   /**
-   * @param size how many bytes are expected. The buffer grows where that is too few.
-   * @param chroot the path below which the paths are that a client names; '' for none.
+   * @param size expected number of bytes. The buffer grows if necessary.
+   * @param chroot the path to which the client's paths are relative; '' for none.
    */
   constructor(size = 256, chroot = '') {
     this.#bytes = Buffer.allocUnsafe(size + 4)
@@ -49,7 +49,7 @@ export class JuteWriter {
     return this
   }
 
-  /** A path as the client names it. */
+  /** A path, relative to the chroot. */
   path(value: string): this {
     return this.text(below(this.#chroot, value))
   }
@@ -60,12 +60,12 @@ export class JuteWriter {
     return this
   }
 
-  /** How many bytes were written. */
+  /** Number of written bytes. */
   get size(): number {
     return this.#length - 4
   }
 
-  /** All that was written, behind its length, as it goes over the wire. */
+  /** Returns everything that was written, with its length, as it is sent. */
   frame(): Buffer {
     this.#bytes.writeInt32BE(this.size, 0)
     return this.#bytes.subarray(0, this.#length)

@@ -5,13 +5,13 @@ const FOREVER = 2 ** 31 - 1
 let waiting = 0
 let timer: Timer | undefined
 
-/** Keeps the process alive until `letProcessEnd` was called as often as this: sockets and other timers do not. */
+/** Keeps the process alive until as many calls of `letProcessEnd`; sockets and other timers do not. */
 export function keepProcessAlive(): void {
   waiting++
   timer ??= after(FOREVER, () => undefined, true)
 }
 
-/** Takes back one call of `keepProcessAlive`. */
+/** Reverts one call of `keepProcessAlive`. */
 export function letProcessEnd(): void {
   waiting--
   if (waiting > 0) return

@@ -2,21 +2,21 @@ import { OPCODE, type Call } from './call.js'
 import { refusal, type RefusedError } from './errors.js'
 import type { JuteReader } from './jute-reader.js'
 
-/** What became of all parts of a multi. */
+/** The outcome of a multi. */
 export type MultiOutcome =
-  /** All were carried out; their answers in their order. */
+  /** All parts were applied; their results in order. */
   | { readonly done: true; readonly answers: readonly unknown[] }
-  /** None was carried out, because of one. */
+  /** None was applied, because of one part. */
   | { readonly done: false; readonly index: number; readonly error: RefusedError }
 
-/** The type that stands before the error of a part, and after the last part. */
+/** The type before the error of a part, and after the last part. */
 export const NO_PART = -1
-/** A multi with more parts does not name them in messages. */
+/** Maximum number of parts that a message names. */
 const MAX_NAMED = 8
-/** The numbers of parts that were all right, and of parts after the one at fault. */
+/** The error codes of parts that succeeded, and of parts after the one that failed. */
 const NOT_AT_FAULT = new Set([0, -2])
 
-/** Several changes and checks that are carried out together or not at all. */
+/** Several changes and checks that are applied together or not at all. */
 export function multi(parts: readonly Call<unknown>[]): Call<MultiOutcome> {
   return {
     name: `multi of ${parts.length > MAX_NAMED ? `${parts.length} parts` : parts.map(({ name }) => name).join(', ')}`,
@@ -42,7 +42,7 @@ function readOutcome(reader: JuteReader, parts: readonly Call<unknown>[]): Multi
     reader.bool()
     reader.int()
     if (type !== NO_PART) {
-      // Servers before 3.9 answer as if the older creation had been asked for.
+      // Servers before 3.9 answer as if the older kind of creation had been requested.
       if (type === OPCODE.create && part.readPath) answers.push(part.readPath(reader))
       else answers.push(part.read(reader))
       continue

@@ -1,49 +1,49 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** What ZooKeeper refuses in paths: control characters, halves of surrogate pairs and the ranges behind them. */
+/** What ZooKeeper rejects in paths: control characters, halves of surrogate pairs, and the ranges behind them. */
 // eslint-disable-next-line no-control-regex -- those are the ones that are refused
-const UNFIT = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
+const INVALID = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
 
 /**
- * Checks a path: absolute, without empty, `.` and `..` parts, without a slash at its end, of characters that servers
- * take.
- * @param sequential the server adds a number to it, so that it may end with a slash.
+ * Checks a path: absolute, without empty, `.` or `..` parts, without a slash at its end, and without characters that
+ * servers reject.
+ * @param sequential the server appends a number, so that it may end with a slash.
  * @throws InvalidArgumentError
  */
 export function checkPath(path: unknown, sequential = false): asserts path is string {
-  if (typeof path !== 'string' || !path.startsWith('/')) throw unfit(path, "which does not begin with '/'")
+  if (typeof path !== 'string' || !path.startsWith('/')) throw invalid(path, "which does not begin with '/'")
   if (path === '/') return
-  if (UNFIT.test(path)) throw unfit(path, 'with a character that ZooKeeper refuses')
+  if (INVALID.test(path)) throw invalid(path, 'with a character that ZooKeeper refuses')
   const parts = (sequential ? `${path}0` : path).slice(1).split('/')
   for (const part of parts) {
-    if (part === '') throw unfit(path, 'with an empty part')
-    if (part === '.' || part === '..') throw unfit(path, "with a part '.' or '..'")
+    if (part === '') throw invalid(path, 'with an empty part')
+    if (part === '.' || part === '..') throw invalid(path, "with a part '.' or '..'")
   }
 }
 
-/** Checks a path below which children are to be. @throws InvalidArgumentError */
+/** Checks a path that will have children. @throws InvalidArgumentError */
 export function checkFolder(path: unknown): void {
   checkPath(path)
-  if (path === '/') throw unfit(path, 'which is the root of all')
+  if (path === '/') throw invalid(path, 'which is the root of all')
 }
 
-/** The path with what a client's chroot puts before it. */
+/** Prepends a chroot to a path. */
 export function below(chroot: string, path: string): string {
   if (chroot === '') return path
   return path === '/' ? chroot : chroot + path
 }
 
-/** The path as the client of a chroot knows it. */
+/** Removes a chroot from a path. */
 export function without(chroot: string, path: string): string {
   if (chroot === '' || !path.startsWith(chroot)) return path
   return path.length === chroot.length ? '/' : path.slice(chroot.length)
 }
 
-function unfit(path: unknown, why: string): InvalidArgumentError {
+function invalid(path: unknown, why: string): InvalidArgumentError {
   return new InvalidArgumentError(`path must be a path like '/a/b', not ${shown(path)}, ${why}`)
 }
 
-/** The order of creation of sequential nodes whose names end with `-` and the number. The numbers run in a circle. */
+/** Compares sequential nodes by creation; their names end with `-` and the number, which wraps around. */
 export function bySequence(one: string, other: string): number {
   return (sequenceOf(one) - sequenceOf(other)) | 0
 }

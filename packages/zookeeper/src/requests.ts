@@ -7,17 +7,17 @@ import { JuteWriter } from './jute-writer.js'
 import type { SessionProof } from './session-proof.js'
 import type { WatchEvent } from './watch-event.js'
 
-/** An operation that has no answer yet. */
+/** An operation without a reply. */
 export class Request {
   xid = 0
-  /** Clock time; 0 before the request is sent. */
+  /** As clock time; 0 before the request is sent. */
   sentAt = 0
-  /** What the answer proves: see SessionProof. */
-  heardBefore = 0
+  /** What its reply proves, see SessionProof. */
+  answeredBefore = 0
   reported = 0
-  /** An event that came before the answer, for the watch that comes with the answer. */
+  /** An event that arrived before the reply, for the watch that the reply sets. */
   early: WatchEvent | undefined
-  /** Whether the caller has taken back the watch that comes with the answer. */
+  /** Whether the caller has removed the watch that the reply sets. */
   isUnwatched = false
   isSettled = false
   /** Ends the caller's wait, during which the process stays alive. The session's own requests have none. */
@@ -27,7 +27,7 @@ export class Request {
 
   constructor(
     readonly call: Call<unknown>,
-    /** With room for the xid, which is another one on each connection. */
+    /** With room for the xid, which differs on each connection. */
     readonly frame: Buffer,
     resolve: (answer: unknown) => void,
     reject: (error: Error) => void,
@@ -44,7 +44,7 @@ export class Request {
     if (this.#settle()) this.#reject(error)
   }
 
-  /** False when it was settled before. */
+  /** Returns false if it was settled before. */
   #settle(): boolean {
     if (this.isSettled) return false
     this.isSettled = true
@@ -55,9 +55,9 @@ export class Request {
 
 const LAST_XID = 2 ** 31 - 1
 
-/** The operations of a session that wait for a connection or for an answer, in the order in which they came. */
+/** The operations of a session that wait for a connection or a reply, in the order of their calls. */
 export class Requests {
-  /** Why the last connection failed. Errors name it as their cause. */
+  /** Why the last connection failed: the cause of errors. */
   lastFailure: unknown
   readonly #ensemble: string
   readonly #chroot: string
@@ -65,7 +65,7 @@ export class Requests {
   #connection: Connection | undefined
   #xid = 0
   #waiting: Request[] = []
-  /** Those from `#firstSent` on have no answer yet. */
+  /** Those from `#firstSent` on have no reply. */
   #sent: Request[] = []
   #firstSent = 0
 
@@ -76,7 +76,9 @@ export class Requests {
     this.#proof = proof
   }
 
-  /** Sends an operation as soon as there is a connection. @param timeout how long the caller waits: milliseconds. */
+  /**
+   * Sends an operation as soon as there is a connection. @param timeout maximum time until the reply, in milliseconds.
+   */
   submit<T>(call: Call<T>, timeout: number): Promise<T> {
     const writer = this.#written(call)
     if (writer.size > MAX_REQUEST_SIZE)
@@ -94,26 +96,26 @@ export class Requests {
     })
   }
 
-  /** Sends a request of the session's own. @param settled is called when it is answered or lost. */
+  /** Sends a request of the session itself. @param settled is called when it has a reply or is lost. */
   sendOwn(call: Call<unknown>, settled: () => void): void {
     this.#send(new Request(call, this.#written(call).frame(), settled, settled), this.#connection!)
   }
 
-  /** Sends what waits, and from now on everything, over this connection. */
+  /** Sends all waiting and further requests over this connection. */
   connected(connection: Connection): void {
     this.#connection = connection
     this.#xid = 0
     for (const request of this.#waiting.splice(0)) this.#send(request, connection)
   }
 
-  /** Repeatable requests wait for the next connection; the others may have been carried out, and are rejected. */
+  /** Repeatable requests wait for the next connection. The others may have been applied, and are rejected. */
   disconnected(cause: Error): void {
     this.lastFailure = cause
     const again: Request[] = []
     for (const request of this.#detach()) {
       request.early = undefined
       if (request.call.repeatable && !request.isSettled) again.push(request)
-      else request.reject(this.#lost(request.call, 'the connection was lost before its answer came', cause))
+      else request.reject(this.#lost(request.call, 'the connection was lost before the reply', cause))
     }
     this.#waiting = [...again, ...this.#waiting]
   }
@@ -126,8 +128,8 @@ export class Requests {
   }
 
   /**
-   * The request that the next answer is for. It stays there.
-   * @throws ProtocolError when the answer is for another one
+   * Returns the request that the next reply belongs to, without removing it.
+   * @throws ProtocolError if the reply is for another one
    */
   next(xid: number): Request {
     const request = this.#sent[this.#firstSent]
@@ -136,21 +138,21 @@ export class Requests {
     return request
   }
 
-  /** Takes out the request that {@link next} gave. */
+  /** Removes the request that {@link next} returned. */
   shift(): void {
-    // Cutting the array at each answer would cost more than keeping up to 1024 that are done.
+    // Cutting the array at each reply would cost more than keeping up to 1024 finished requests.
     if (++this.#firstSent < 1024 && this.#firstSent < this.#sent.length) return
     this.#sent.splice(0, this.#firstSent)
     this.#firstSent = 0
   }
 
-  /** Those that will leave a watch at a path. */
+  /** Requests that will set a watch at a path. */
   watchingAt(path: string): Request[] {
     const all = [...this.#unanswered, ...this.#waiting]
     return all.filter(({ call, isUnwatched }) => call.watch?.path === path && !isUnwatched)
   }
 
-  /** The error of an operation that was certainly not carried out. */
+  /** Returns the error of an operation that was certainly not applied. */
   notSent(call: Call<unknown>, why: string): NotSentError {
     return new NotSentError(call.name, call.path, this.#ensemble, why, this.lastFailure)
   }
@@ -166,14 +168,14 @@ export class Requests {
   #send(request: Request, connection: Connection): void {
     request.xid = this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
     request.sentAt = now()
-    request.heardBefore = this.#proof.reportedBy(request.sentAt)
+    request.answeredBefore = this.#proof.reportedBy(request.sentAt)
     request.reported = this.#proof.reported
     request.frame.writeInt32BE(request.xid, 4)
     this.#sent.push(request)
     connection.send(request.frame)
   }
 
-  /** There is no connection any more. Gives what was sent and not answered. */
+  /** Removes the connection. Returns the requests that were sent and have no reply. */
   #detach(): Request[] {
     const sent = this.#unanswered
     this.#sent = []
@@ -185,8 +187,8 @@ export class Requests {
   #overdue(request: Request): void {
     const index = this.#waiting.indexOf(request)
     if (index >= 0) this.#waiting.splice(index, 1)
-    const why = 'its time was over'
-    // A request that was sent stays in its place, because its answer may still come.
+    const why = 'it timed out'
+    // A request that was sent stays in its place, because its reply may still come.
     if (request.sentAt > 0 && !request.call.repeatable)
       request.reject(this.#lost(request.call, why, this.lastFailure))
     else request.reject(this.notSent(request.call, why))

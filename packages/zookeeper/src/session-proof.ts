@@ -1,88 +1,95 @@
 /**
- * What the answers of servers prove about the end of a session.
+ * What the replies of servers prove about the end of a session.
  *
- * The leader alone ends sessions: `timeout` after it has heard of one last, rounded up to its next tick
- * (`SessionTrackerImpl.touchSession`, `ExpiryQueue.roundToNextInterval`). It does not hear of a session by what the
- * session asks for. A follower notes in a table which sessions have sent it anything (`ZooKeeperServer.touch`,
- * `LearnerSessionTracker.touchSession`), and sends that table with its reply to the leader's next ping
- * (`Learner.ping`, `LearnerHandler.run`). A write that comes by a follower only finds out that the session has not
- * ended yet (`PrepRequestProcessor`, `checkSession`), and may be the last one before the end. So no answer by itself
- * says how long the session lasts. Three in a row do:
+ * Only the leader ends sessions: `timeout` after it last learned that one is alive, rounded up to its next tick
+ * (`SessionTrackerImpl.touchSession`, `ExpiryQueue.roundToNextInterval`). It does not learn that from the requests of a
+ * session. A follower records which sessions have sent it anything (`ZooKeeperServer.touch`,
+ * `LearnerSessionTracker.touchSession`), and sends this table with its reply to the leader's next ping (`Learner.ping`,
+ * `LearnerHandler.run`). A write that comes through a follower only checks that the session has not ended yet
+ * (`PrepRequestProcessor`, `checkSession`), and may be the last one before the end. So no reply by itself proves how
+ * long the session lasts. Three in a row do:
  *
- * 1. A packet `q` was answered: the follower has noted the session by then.
- * 2. A request `y` was sent {@link reportTime} later or more, and answered by way of the leader. What the leader
- *    sends a follower stays in order, and it pings every half tick (`Leader.lead`), so a ping came before that answer
- *    which was sent after `q` was answered. The reply to it told of the session, unless an earlier one did.
- * 3. A write `w` was sent when `y` had been answered, and was put through a quorum. What a follower sends the leader
- *    stays in order, too, so the leader had that reply before it took up `w`, and has heard of the session after `q`
- *    was sent.
+ * 1. A packet `q` was answered: the follower has recorded the session by then.
+ * 2. A request `y` was sent at least {@link reportTime} later, and answered through the leader. What the leader sends
+ *    to a follower stays in order, and it pings every half tick (`Leader.lead`). So before that reply, the follower
+ *    received a ping that was sent after `q` was answered. The reply to it reported the session, unless an earlier one
+ *    did.
+ * 3. A write `w` was sent after `y` was answered, and a quorum committed it. What a follower sends to the leader stays
+ *    in order, too, so the leader received that report before it processed `w`, and learned that the session was alive
+ *    after `q` was sent.
  *
- * The quorum says that no other leader had begun when `w` was sent; one that begins later gives each session its
- * whole time anew (`LeaderZooKeeperServer.createSessionTracker`, called behind the quorum for its epoch). So the
- * session lives until `timeout` after `q` was sent. A failed multi counts as a write, because its failure goes
- * through the quorum.
+ * The quorum proves that no other leader had begun when `w` was sent. One that begins later gives each session its
+ * whole timeout again (`LeaderZooKeeperServer.createSessionTracker`, called after the quorum for its epoch). So the
+ * session lives until `timeout` after `q` was sent. A failed multi counts as a write, because a quorum commits its
+ * failure.
  *
- * A welcome stands for 1 and 2: the leader has heard of the session before it lets it have another connection
+ * A welcome stands for 1 and 2: the leader learns of the session before it lets it have another connection
  * (`Leader.revalidateSession`), and the connection ends when the server leaves that leader. A session's first welcome
  * stands for all three, because its creation is a write.
  */
 export class SessionProof {
-  /** The packets that were answered within the last {@link reportTime}, the oldest first. */
-  #heard: { readonly sentAt: number; readonly answeredAt: number }[] = []
-  /** When the newest one was sent of those that were answered before: clock time. */
-  #heardBefore = 0
+  /** The packets that were answered within the last {@link reportTime}, oldest first. */
+  #answered: { readonly sentAt: number; readonly answeredAt: number }[] = []
+  /** When the newest of those was sent that were answered before that, as clock time. */
+  #answeredBefore = 0
   #reported = 0
   #certainUntil = 0
   #timeout = 0
 
-  /** Until when the session lives for certain: clock time. */
+  /** Until when the session certainly lives, as clock time. */
   get certainUntil(): number {
     return this.#certainUntil
   }
 
-  /** When the newest packet was sent that the server has told the leader of, or is about to: clock time. */
+  /** When the newest packet was sent that the server has reported to the leader, or is about to, as clock time. */
   get reported(): number {
     return this.#reported
   }
 
   /**
-   * A ping of the leader may come so late: milliseconds. It is half a tick, which is a quarter of the shortest session
-   * that servers allow unless they are configured otherwise, and a third of that for a leader whose threads are slow.
+   * Maximum delay of a ping of the leader, in milliseconds. It is half a tick, which is a quarter of the shortest
+   * session that servers allow by default, and a third of that for a leader whose threads are slow.
    */
   get reportTime(): number {
     return this.#timeout / 3
   }
 
-  /** A server has welcomed the session, which asked it at `askedAt`: clock time. @param timeout milliseconds */
+  /**
+   * Call when a server has welcomed the session, which asked it at `askedAt`, as clock time. @param timeout in
+   * milliseconds
+   */
   welcomed(askedAt: number, timeout: number, isNew: boolean): void {
-    this.#heard = []
-    this.#heardBefore = this.#reported = askedAt
+    this.#answered = []
+    this.#answeredBefore = this.#reported = askedAt
     this.#timeout = timeout
     const until = askedAt + timeout
     this.#certainUntil = isNew ? until : Math.min(this.#certainUntil, until)
   }
 
-  /** A packet was answered: step 1. */
+  /** Call when a packet was answered: step 1. */
   answered(sentAt: number, now: number): void {
-    const last = this.#heard.at(-1)
-    // So close together they prove about the same.
+    const last = this.#answered.at(-1)
+    // If they are this close together, they prove about the same.
     if (last && now - last.answeredAt < this.reportTime / 16) return
-    this.#heard.push({ sentAt, answeredAt: now })
+    this.#answered.push({ sentAt, answeredAt: now })
   }
 
-  /** What a request that is sent now makes known as reported by its answer: when that packet was sent. */
+  /** Returns when the packet was sent that the reply to a request sent now will prove to be reported. */
   reportedBy(now: number): number {
-    while (this.#heard.length > 0 && this.#heard[0]!.answeredAt <= now - this.reportTime)
-      this.#heardBefore = Math.max(this.#heardBefore, this.#heard.shift()!.sentAt)
-    return this.#heardBefore
+    while (this.#answered.length > 0 && this.#answered[0]!.answeredAt <= now - this.reportTime)
+      this.#answeredBefore = Math.max(this.#answeredBefore, this.#answered.shift()!.sentAt)
+    return this.#answeredBefore
   }
 
-  /** The leader has answered a request: step 2. @param heardBefore what `reportedBy` gave when it was sent. */
-  ledAnswer(heardBefore: number): void {
-    this.#reported = Math.max(this.#reported, heardBefore)
+  /**
+   * Call when the leader has answered a request: step 2. @param answeredBefore what `reportedBy` returned when it was
+   * sent.
+   */
+  ledAnswer(answeredBefore: number): void {
+    this.#reported = Math.max(this.#reported, answeredBefore)
   }
 
-  /** A quorum has put a request through: step 3. @param reported what that was when it was sent. */
+  /** Call when a quorum has committed a request: step 3. @param reported what that was when it was sent. */
   quorumAnswer(reported: number): void {
     this.#certainUntil = Math.max(this.#certainUntil, reported + this.#timeout)
   }

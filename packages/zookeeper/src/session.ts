@@ -21,21 +21,22 @@ import { keepProcessAlive, letProcessEnd } from './keep-alive.js'
 import { Requests } from './requests.js'
 import { SessionProof } from './session-proof.js'
 import type { WatchListener } from './watch-event.js'
-import { Watches, type Told } from './watches.js'
+import { Watches, type ServerEvent } from './watches.js'
 
 /**
- * How a session stands: `suspended` while no server is connected and it may live on; `expired` and `closed` for ever.
+ * The state of a session: `suspended` while no server is connected and it may still live. `expired` and `closed` are
+ * final.
  */
 export type SessionState = 'connecting' | 'connected' | 'suspended' | 'expired' | 'closed'
 
-/** What a session is made of, checked. */
+/** The checked options of a session. */
 export interface SessionOptions extends ConnectionOptions {
-  /** What the caller asked to connect to, for messages. */
+  /** The caller's argument, for messages. */
   readonly ensemble: string
-  /** The path below which the paths are that the client names; '' for none. */
+  /** The path to which the client's paths are relative; '' for none. */
   readonly chroot: string
   readonly hosts: readonly Host[]
-  /** What is asked for: milliseconds. */
+  /** The requested timeout, in milliseconds. */
   readonly sessionTimeout: number
 }
 
@@ -46,14 +47,20 @@ interface Credential {
 }
 
 const XID = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const
-const TOLD: readonly (Told | undefined)[] = [undefined, 'created', 'deleted', 'changed', 'children']
-/** How long a server may take to confirm the end of a session: milliseconds. */
-const CLOSE_PATIENCE = 1000
+const EVENT_TYPES: readonly (ServerEvent | undefined)[] = [
+  undefined,
+  'created',
+  'deleted',
+  'changed',
+  'children',
+]
+/** Maximum time until a server confirms the end of a session, in milliseconds. */
+const CLOSE_TIMEOUT = 1000
 const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
 
 /**
- * One session of an ensemble, over one connection after the other. It never becomes another session: when it has
- * expired, all its ephemeral nodes are gone, and a client that goes on starts a new one.
+ * One session of an ensemble, over one connection after another. It never becomes another session: when it has expired,
+ * all its ephemeral nodes are deleted, and an application that continues creates a new client.
  */
 export class Session implements AsyncDisposable {
   readonly #options: SessionOptions
@@ -73,7 +80,7 @@ export class Session implements AsyncDisposable {
   /** Ends the attempts to connect. */
   readonly #over = new AbortController()
   #ending: Error | undefined
-  /** What is asked for after the end of the session was asked for gets this. */
+  /** The error of operations after `close` was called. */
   #closing: Error | undefined
   #closed: Promise<void> | undefined
 
@@ -84,8 +91,8 @@ export class Session implements AsyncDisposable {
     this.#heartbeat = new Heartbeat(this.#proof, {
       ping: () => this.#connection!.send(PING),
       ask: (call, answered) => this.#requests.sendOwn(call, answered),
-      silent: () => this.#connection!.end(new Error('the server stopped answering')),
-      expired: () => this.#expire('no leader answered within its timeout'),
+      onSilent: () => this.#connection!.end(new Error('the server stopped answering')),
+      onExpired: () => this.#expire('no leader answered within its timeout'),
     })
   }
 
@@ -93,39 +100,39 @@ export class Session implements AsyncDisposable {
     return this.#state
   }
 
-  /** The session's id. */
+  /** The session's ID. */
   get sessionId(): bigint {
     return this.#id
   }
 
-  /** What server and client agreed on: milliseconds. */
+  /** The timeout that server and client agreed on, in milliseconds. */
   get sessionTimeout(): number {
     return this.#timeout
   }
 
-  /** The newest change that this client has seen the effects of. */
+  /** The ID of the newest transaction that this client has seen. */
   get zxid(): bigint {
     return this.#zxid
   }
 
   /**
-   * How long the session is certain to live from now: milliseconds, 0 or less if it may have ended. No server deletes
-   * the session's nodes before that. Changes extend it, including a transaction of checks, and nothing else does: a
-   * server that has lost its leader continues to answer for a while. See {@link keepCertain}.
+   * For how long the session is certain to live from now, in milliseconds; 0 or less if it may have ended. No server
+   * deletes the session's nodes before that. Only changes extend it, including a transaction of checks, because a
+   * server that has lost its leader still answers for a while. See {@link keepCertain}.
    */
   get certainFor(): number {
     return this.#ending ? -Infinity : this.#proof.certainUntil - now()
   }
 
   /**
-   * Keeps {@link certainFor} between one and two thirds of the session's timeout while the servers can be reached, or
-   * stops doing so. That costs them a check each third of the timeout, which changes nothing.
+   * Keeps {@link certainFor} between one and two thirds of the session's timeout while the servers are reachable, or
+   * stops doing so. This costs the servers a check, which changes nothing, every third of the timeout.
    */
   keepCertain(isKept: boolean): void {
     this.#heartbeat.isKeptCertain = isKept
   }
 
-  /** Settles when {@link certainFor} is above 0. Rejects with what ended the session. */
+  /** Resolves when {@link certainFor} is above 0. Rejects with the error that ended the session. */
   async certain(): Promise<void> {
     if (this.#ending) throw this.#ending
     keepProcessAlive()
@@ -136,7 +143,7 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** How many paths are watched, each kind of watch counted. */
+  /** How many paths are watched; a path counts once for each kind of watch. */
   get watched(): number {
     return this.#watches.size
   }
@@ -148,8 +155,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Shows this to every server from now on, beside what was shown before. A refusal ends the session, as ZooKeeper
-   * wants it.
+   * Authenticates with every server from now on, in addition to earlier credentials. If a server rejects them, the
+   * session ends, as ZooKeeper specifies.
    */
   async authenticate(scheme: string, data: string | Uint8Array): Promise<void> {
     const credential = { scheme, data: toBytes('auth data', data) }
@@ -159,7 +166,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws.
+   * Ends the session. Its ephemeral nodes are deleted at once if a server is connected, else after its timeout. Never
+   * throws.
    */
   close(): Promise<void> {
     return (this.#closed ??= this.#close())
@@ -171,13 +179,13 @@ export class Session implements AsyncDisposable {
 
   /**
    * Connects for the first time.
-   * @param patience how long that may take: milliseconds.
-   * @throws UnreachableError with the last cause; the session has ended then
+   * @param timeout maximum time, in milliseconds.
+   * @throws UnreachableError with the last cause; then the session has ended
    */
-  protected async start(patience: number): Promise<void> {
-    const until = now() + patience
+  protected async start(timeout: number): Promise<void> {
+    const until = now() + timeout
     const connected = new Promise<void>((resolve, reject) => {
-      const timer = after(patience, () => this.#end('closed', this.#unreachable(patience)), true)
+      const timer = after(timeout, () => this.#end('closed', this.#unreachable(timeout)), true)
       const forget = this.onState(state => {
         timer.cancel()
         forget()
@@ -190,28 +198,30 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session.
-   * @throws InvalidArgumentError when the timeout is none
+   * Executes an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or the error that ended the
+   * session.
+   * @throws InvalidArgumentError if the timeout is invalid
    */
   protected submit<T>(call: Call<T>, { timeout, suspended = 'wait' }: OperationOptions = {}): Promise<T> {
-    const patience = timeout === undefined ? this.#timeout : milliseconds('timeout', timeout)
+    const limit = timeout === undefined ? this.#timeout : milliseconds('timeout', timeout)
     const over = this.#ending ?? this.#closing
     if (over) return Promise.reject(over)
     if (suspended === 'fail' && this.#state !== 'connected')
       return Promise.reject(this.#requests.notSent(call, 'no server is connected'))
-    return this.#requests.submit(call, patience)
+    return this.#requests.submit(call, limit)
   }
 
   /**
-   * Forgets a listener, whose request may be under way, and has the server forget it, too.
-   * @param removal takes all watches at that path away
+   * Removes a listener, whose request may be running, here and on the server.
+   * @param removal an operation that removes all watches at that path
    */
-  protected forgetWatch(path: string, listener: WatchListener, removal: Call<unknown>): void {
+  protected removeWatch(path: string, listener: WatchListener, removal: Call<unknown>): void {
     this.#watches.remove(path, listener)
     const coming = this.#requests.watchingAt(path)
     const own = coming.filter(({ call }) => call.watch!.listener === listener)
     for (const request of own) request.isUnwatched = true
-    // The server would take away what other listeners need, too. A server that is connected later knows none of it.
+    // Removing it on the server would also remove watches that other listeners need. A server that is connected later
+    // knows none of it.
     const isNeeded = this.#watches.has(path) || own.length < coming.length
     const isKnown = own.length > 0 || this.#state === 'connected'
     if (!isNeeded && isKnown) this.submit(removal).catch(() => undefined)
@@ -221,15 +231,15 @@ export class Session implements AsyncDisposable {
     if (this.#ending) return
     const closed = new ClosedError('the ZooKeeper client was closed', { ensemble: this.#options.ensemble })
     if (this.#connection) {
-      const confirmed = this.submit(CLOSE, { timeout: CLOSE_PATIENCE }).catch(() => undefined)
+      const confirmed = this.submit(CLOSE, { timeout: CLOSE_TIMEOUT }).catch(() => undefined)
       this.#closing = closed
-      // The server answers, and closes the connection.
+      // The server replies, and closes the connection.
       await confirmed
     }
     this.#end('closed', closed)
   }
 
-  /** Connects to one server after the other, as long as the session may live. */
+  /** Connects to one server after another, as long as the session may live. */
   async #connect(until: () => number): Promise<void> {
     const connection = await connectToAny(this.#options.hosts, this.#options, {
       hello: () => ({
@@ -239,10 +249,10 @@ export class Session implements AsyncDisposable {
         password: this.#password,
       }),
       until,
-      failed: error => {
+      onFailure: error => {
         this.#requests.lastFailure = error
         const { cause } = error as Error
-        if (cause instanceof AuthFailedError) this.#unaccepted(cause)
+        if (cause instanceof AuthFailedError) this.#rejectedCredentials(cause)
       },
       signal: this.#over.signal,
     })
@@ -263,11 +273,11 @@ export class Session implements AsyncDisposable {
     this.#connection = connection
     this.#state = 'connected'
     connection.attach({
-      received: frame => this.#received(frame),
-      closed: cause => this.#disconnected(connection, cause),
+      onFrame: frame => this.#received(frame),
+      onClose: cause => this.#disconnected(connection, cause),
     })
     if (this.#connection !== connection) return
-    // Credentials come first, and watches before operations, so that no event in between is lost.
+    // Credentials come first, and watches before operations, so that no event in between is missed.
     for (const credential of this.#credentials)
       void this.#authenticate(connection, credential).catch(() => undefined)
     for (const frame of this.#watches.requests(XID.setWatches, this.#zxid, this.#options.chroot))
@@ -275,8 +285,9 @@ export class Session implements AsyncDisposable {
     this.#requests.connected(connection)
     this.#heartbeat.begin()
     this.#changed()
-    // Persistent watches are not told what they missed.
-    for (const { path, listener } of this.#watches.lasting()) tell(listener, { type: 'changed', path })
+    // Servers do not tell persistent watches what they have missed.
+    for (const { path, listener } of this.#watches.persistent())
+      callListener(listener, { type: 'changed', path })
   }
 
   #disconnected(connection: Connection, cause: Error): void {
@@ -287,7 +298,7 @@ export class Session implements AsyncDisposable {
     this.#state = 'suspended'
     this.#heartbeat.disconnected()
     this.#requests.disconnected(cause)
-    this.#heartbeat.look()
+    this.#heartbeat.check()
     if (this.#ending) return
     this.#changed()
     if (!this.#ending) void this.#connect(() => this.#heartbeat.livesUntil)
@@ -298,7 +309,7 @@ export class Session implements AsyncDisposable {
     const xid = reader.int()
     const zxid = reader.long()
     const number = reader.int()
-    this.#heartbeat.heard()
+    this.#heartbeat.received()
     if (zxid > this.#zxid) this.#zxid = zxid
     switch (xid) {
       case XID.notification:
@@ -319,14 +330,14 @@ export class Session implements AsyncDisposable {
     const request = this.#requests.next(xid)
     const { call, early, isUnwatched } = request
     if (number === NUMBERS.sessionExpired) {
-      // This one was refused like any other. What became of those after it, the server does not tell.
+      // This request was refused like any other. What happened to the ones after it, the server does not say.
       this.#requests.shift()
       this.#expire('the server reported that it has expired')
       request.reject(this.#ending!)
       return
     }
     const isMissing = number === NUMBERS.noNode && call.mayBeMissing === true
-    // Decoded while it still counts as unanswered: a request whose answer can't be read must not wait for ever.
+    // Decoded while it counts as unanswered: a request whose reply can't be read must not wait forever.
     const answer = number === 0 ? call.read(reader) : undefined
     this.#requests.shift()
     this.#heartbeat.answered(request, number === 0)
@@ -338,20 +349,20 @@ export class Session implements AsyncDisposable {
       const { kind, listener } = call.watch
       const isLasting = kind === 'persistent' || kind === 'recursive'
       if (!early || isLasting) this.#watches.add({ ...call.watch, kind: isMissing ? 'exist' : kind })
-      if (early) tell(listener, early)
+      if (early) callListener(listener, early)
     }
     request.resolve(answer)
   }
 
   #notified(reader: JuteReader): void {
-    const type = TOLD[reader.int()]
+    const type = EVENT_TYPES[reader.int()]
     reader.int()
     const path = reader.path()
     if (!type) return
     const event = { type, path }
-    // A server may tell of an event before it has answered the request that set the watch.
+    // A server may send an event before it has answered the request that set the watch.
     for (const request of this.#requests.watchingAt(path)) request.early = event
-    for (const listener of this.#watches.take(type, path)) tell(listener, event)
+    for (const listener of this.#watches.take(type, path)) callListener(listener, event)
   }
 
   async #authenticate(connection: Connection, { scheme, data }: Credential): Promise<void> {
@@ -364,11 +375,11 @@ export class Session implements AsyncDisposable {
     if (number === 0) return waiting?.resolve()
     const error = refusal('auth', '/', NUMBERS.authFailed)
     waiting?.reject(error)
-    this.#unaccepted(error)
+    this.#rejectedCredentials(error)
   }
 
-  /** Another server would not accept the client either. */
-  #unaccepted(cause: Error): void {
+  /** Other servers would reject the credentials, too. */
+  #rejectedCredentials(cause: Error): void {
     const { ensemble } = this.#options
     this.#end(
       'closed',
@@ -392,20 +403,20 @@ export class Session implements AsyncDisposable {
     this.#requests.end(why)
     for (const { reject } of this.#authenticating.splice(0)) reject(why)
     for (const { path, listener } of this.#watches.takeAll())
-      tell(listener, { type: 'ended', path, cause: why })
+      callListener(listener, { type: 'ended', path, cause: why })
     this.#changed()
   }
 
   #changed(): void {
-    for (const listener of [...this.#stateListeners]) tell(listener, this.#state)
+    for (const listener of [...this.#stateListeners]) callListener(listener, this.#state)
   }
 
-  #unreachable(patience: number): UnreachableError {
+  #unreachable(timeout: number): UnreachableError {
     const { ensemble } = this.#options
     const { lastFailure: cause } = this.#requests
     const last = cause instanceof Error ? `: ${cause.message}` : ''
     return new UnreachableError(
-      `timed out after ${patience} ms connecting to a ZooKeeper server of ${ensemble}${last}`,
+      `timed out after ${timeout} ms connecting to a ZooKeeper server of ${ensemble}${last}`,
       { ensemble, cause },
     )
   }
@@ -420,8 +431,8 @@ const CLOSE: Call<undefined> = {
   read: () => undefined,
 }
 
-/** Calls a listener. What it throws is thrown on its own, so that it delays no other listener. */
-function tell<T>(listener: (told: T) => void, what: T): void {
+/** Calls a listener. An exception is thrown separately, so that it does not affect other listeners. */
+function callListener<T>(listener: (argument: T) => void, what: T): void {
   try {
     listener(what)
   } catch (error) {

@@ -10,10 +10,10 @@ import {
 import type { Stat } from './stat.js'
 import type { ZooKeeper } from './zookeeper.js'
 
-/** Which node it was, and in which version, as a reading told. */
+/** Identifies a node and its version, as read before. */
 export type Seen = Pick<Stat, 'czxid' | 'version'>
 
-/** Repeats a step while it was certainly not carried out, so that it waits for the next connection. */
+/** Repeats a step while it was certainly not applied, so that it waits for the next connection. */
 export async function retryUnsent<T>(step: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -24,7 +24,7 @@ export async function retryUnsent<T>(step: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The result of a read; undefined if there is no such node. */
+/** Returns the result of a read; undefined if the node does not exist. */
 export async function ifExists<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading
@@ -35,13 +35,13 @@ export async function ifExists<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Carries out a step until it is known what became of it: where the answer was lost, `look` finds out. While no server
- * is connected it waits, as long as the session lives.
- * @param look gives what stands for the answer when the step was carried out, and undefined when it was not: then it is
- * carried out again. It reads with `linearizable`, behind which what the lost connection had sent is applied, or never
- * will be.
- * @throws what the step throws; ConnectionLossError when it may have been carried out and looking fails, too, as it
- * does when the session has ended
+ * Executes a step until its outcome is known: if the reply was lost, `look` finds out. While no server is connected,
+ * waits as long as the session lives.
+ * @param look returns the equivalent of the reply if the step was applied, and undefined if it was not; then the step
+ * is executed again. It must read with `linearizable`: requests of the lost connection are applied before that, or
+ * never.
+ * @throws what the step throws; ConnectionLossError if it may have been applied and `look` fails, too, for example
+ * because the session has ended
  */
 export async function settled<T>(
   step: () => Promise<T>,
@@ -61,10 +61,11 @@ export async function settled<T>(
 }
 
 /**
- * Writes data over what was read, once although answers get lost. After a lost answer the next version with the same
- * data counts as written. Where other clients may write the same, put the writer's name into it.
- * @throws BadVersionError when another client wrote or made the node anew before; ConnectionLossError when so much was
- * written after a lost answer that it can't be told; else as {@link settled}
+ * Overwrites the data that was read, exactly once even if replies get lost. After a lost reply, the next version with
+ * the same data counts as written by this call. If other clients may write the same data, put the writer's name into
+ * it.
+ * @throws BadVersionError if another client has written or recreated the node before; ConnectionLossError if so much
+ * was written after a lost reply that the outcome is unknown; else like {@link settled}
  */
 export async function setDataSettled(
   zk: ZooKeeper,
@@ -79,7 +80,7 @@ export async function setDataSettled(
       const isNext = now.stat.czxid === czxid && now.stat.version === version + 1
       if (isNext) return { answer: now.data.equals(Buffer.from(data)) ? now.stat : 'refused' }
       if (now.stat.czxid === czxid && now.stat.version === version) return undefined
-      throw new Error('it was overwritten meanwhile')
+      throw new Error('it was overwritten in the meantime')
     },
   )
   if (outcome === 'refused') throw refusal('setData', path, NUMBERS.badVersion)
@@ -87,9 +88,9 @@ export async function setDataSettled(
 }
 
 /**
- * Deletes the node that was read, once although answers get lost: a node that another client has made anew since stays.
- * After a lost answer it is fine when another client has deleted it.
- * @throws BadVersionError when another client has written to it; as {@link settled}
+ * Deletes the node that was read, exactly once even if replies get lost: a node that another client has recreated since
+ * stays. After a lost reply, a deletion by another client counts, too.
+ * @throws BadVersionError if another client has written to it; else like {@link settled}
  */
 export async function deleteSettled(zk: ZooKeeper, path: string, { czxid, version }: Seen): Promise<void> {
   await settled(
@@ -101,10 +102,7 @@ export async function deleteSettled(zk: ZooKeeper, path: string, { czxid, versio
   )
 }
 
-/**
- * Deletes a node of this session. Does nothing if the node is deleted already, or is deleted with the session that has
- * ended.
- */
+/** Deletes a node of this session. Does nothing if the node was deleted already, also because the session has ended. */
 export async function deleteOwn(zk: ZooKeeper, path: string): Promise<void> {
   for (;;) {
     try {

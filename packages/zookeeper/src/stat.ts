@@ -1,22 +1,24 @@
 import type { JuteReader } from './jute-reader.js'
 
-/** What ZooKeeper knows of a node. Times are milliseconds since 1970 by the server's clock. */
+/** The metadata of a node. Times are milliseconds since 1970 by the server's clock. */
 export interface Stat {
   /** The transaction that created it. */
   readonly czxid: bigint
-  /** The transaction that changed its data last. */
+  /** The transaction that last changed its data. */
   readonly mzxid: bigint
-  /** The transaction that changed its children last. */
+  /** The transaction that last changed its children. */
   readonly pzxid: bigint
   readonly ctime: number
   readonly mtime: number
-  /** How often its data was changed: what `setData` and `delete` can be made to depend on. */
+  /** How many times its data was changed. `setData` and `delete` can require it. */
   readonly version: number
-  /** How often its children changed. */
+  /** How many times its children changed. */
   readonly cversion: number
-  /** How often its ACL changed. */
+  /** How many times its ACL changed. */
   readonly aversion: number
-  /** The session it ends with; 0 for others. Containers and TTL nodes, too, show 0 or what is no session. */
+  /**
+   * The session that it ends with; 0 for other nodes. For containers and TTL nodes, 0 or a value that is not a session.
+   */
   readonly ephemeralOwner: bigint
   readonly dataLength: number
   readonly numChildren: number

@@ -3,18 +3,18 @@ import { calls, type CreatedTogether, type CreateOptions } from './calls.js'
 import type { MultiOutcome } from './multi.js'
 import type { Stat } from './stat.js'
 
-/** The answers of a transaction, in the order of its parts: of a creation, of a change, of a deletion or a check. */
+/** The result of each part of a transaction, in order: of a creation, of a change, or of a deletion or check. */
 export type TransactionAnswer = CreatedTogether | Stat | undefined
 
-type CarryOut = (parts: readonly Call<unknown>[], options: OperationOptions) => Promise<MultiOutcome>
+type Execute = (parts: readonly Call<unknown>[], options: OperationOptions) => Promise<MultiOutcome>
 
-/** Gathers changes and checks, and carries them out together. */
+/** Collects changes and checks, and applies them together. */
 export class Transaction {
-  readonly #carryOut: CarryOut
+  readonly #execute: Execute
   readonly #parts: Call<unknown>[] = []
 
-  constructor(carryOut: CarryOut) {
-    this.#carryOut = carryOut
+  constructor(execute: Execute) {
+    this.#execute = execute
   }
 
   create(path: string, data: string | Uint8Array = '', options: CreateOptions = {}): this {
@@ -29,15 +29,15 @@ export class Transaction {
     return this.#add(calls.setData(path, data, version))
   }
 
-  /** Nothing is carried out unless the node is there, in this version. */
+  /** Requires that the node exists, in this version. */
   check(path: string, version = -1): this {
     return this.#add(calls.check(path, version))
   }
 
   /**
-   * Carries all out.
-   * @throws RefusedError of the part at fault, and what every operation throws. Nothing was applied then, unless it is
-   * a ConnectionLossError
+   * Applies all parts.
+   * @throws RefusedError of the part that failed, or an error of any operation. Nothing was applied, unless it is a
+   * ConnectionLossError
    */
   async commit(options: OperationOptions = {}): Promise<readonly TransactionAnswer[]> {
     const outcome = await this.outcome(options)
@@ -45,12 +45,12 @@ export class Transaction {
     return outcome.answers as TransactionAnswer[]
   }
 
-  /** As {@link commit}, but a refusal is an answer, with the place of the part at fault. */
+  /** Like {@link commit}, but returns a refusal, with the index of the part that failed. */
   outcome(options: OperationOptions = {}): Promise<MultiOutcome> {
-    return this.#carryOut(this.#parts, options)
+    return this.#execute(this.#parts, options)
   }
 
-  /** How many parts were gathered. */
+  /** Number of parts. */
   get size(): number {
     return this.#parts.length
   }

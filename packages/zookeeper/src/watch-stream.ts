@@ -3,7 +3,7 @@ import type { WatchEvent } from './watch-event.js'
 
 /** The events of a persistent watch, in order. A caller that waits for the next one keeps the process alive. */
 export class WatchStream implements AsyncIterableIterator<WatchEvent> {
-  /** Is called when the caller wants no more events. */
+  /** Called when the caller wants no more events. */
   onReturn: () => void = () => undefined
   readonly #events: WatchEvent[] = []
   readonly #waiting: {
@@ -12,7 +12,7 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
   }[] = []
   #ended: { cause: Error | undefined } | undefined
 
-  /** Tells an event. `ended` makes this and every later wait fail. */
+  /** Adds an event. `ended` makes this and every later wait fail. */
   push(event: WatchEvent): void {
     if (this.#ended) return
     if (event.type === 'ended') return this.#end(event.cause)
@@ -22,7 +22,7 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
     waiting.resolve({ done: false, value: event })
   }
 
-  /** The next event; rejects with what ended the session. */
+  /** Returns the next event. Rejects with the error that ended the session. */
   async next(): Promise<IteratorResult<WatchEvent>> {
     const event = this.#events.shift()
     if (event) return { done: false, value: event }

@@ -2,20 +2,20 @@ import { OPCODE, type NewWatch, type WatchKind } from './call.js'
 import { JuteWriter } from './jute-writer.js'
 import type { WatchEvent, WatchListener } from './watch-event.js'
 
-/** What a server tells of a node. */
-export type Told = Exclude<WatchEvent['type'], 'ended'>
+/** A type of event that a server sends. */
+export type ServerEvent = Exclude<WatchEvent['type'], 'ended'>
 
 const KINDS: readonly WatchKind[] = ['data', 'exist', 'children', 'persistent', 'recursive']
 
-/** Which one-shot watches an event uses up. */
-const USED_UP: Readonly<Record<Told, readonly WatchKind[]>> = {
+/** Which one-shot watches an event removes. */
+const ONE_SHOT: Readonly<Record<ServerEvent, readonly WatchKind[]>> = {
   created: ['data', 'exist'],
   changed: ['data', 'exist'],
   deleted: ['data', 'exist', 'children'],
   children: ['children'],
 }
 
-/** A request that sets watches anew has about so many bytes at the most, because servers refuse long ones. */
+/** Approximate maximum size of a request that sets watches again, in bytes, because servers reject long ones. */
 const CHUNK = 128 * 1024
 
 /** The watches of a session, as the server should have them. */
@@ -35,7 +35,7 @@ export class Watches {
     else byPath.set(path, new Set([listener]))
   }
 
-  /** Forgets a listener at a path, in watches of all kinds. */
+  /** Removes a listener at a path from watches of all kinds. */
   remove(path: string, listener: WatchListener): void {
     for (const kind of KINDS) {
       const listeners = this.#listeners[kind].get(path)
@@ -48,25 +48,25 @@ export class Watches {
     return KINDS.some(kind => this.#listeners[kind].has(path))
   }
 
-  /** The listeners that an event is for. It uses up one-shot watches. */
-  take(type: Told, path: string): Set<WatchListener> {
-    const told = new Set<WatchListener>()
-    for (const kind of USED_UP[type]) {
-      for (const listener of this.#listeners[kind].get(path) ?? []) told.add(listener)
+  /** Returns the listeners of an event, and removes one-shot watches. */
+  take(type: ServerEvent, path: string): Set<WatchListener> {
+    const listeners = new Set<WatchListener>()
+    for (const kind of ONE_SHOT[type]) {
+      for (const listener of this.#listeners[kind].get(path) ?? []) listeners.add(listener)
       this.#listeners[kind].delete(path)
     }
-    for (const listener of this.#listeners.persistent.get(path) ?? []) told.add(listener)
-    // Recursive watches are told of the children themselves.
+    for (const listener of this.#listeners.persistent.get(path) ?? []) listeners.add(listener)
+    // Recursive watches get events of the children themselves.
     if (type !== 'children' && this.#listeners.recursive.size > 0) {
       for (let each = path; ; each = each.slice(0, Math.max(each.lastIndexOf('/'), 1))) {
-        for (const listener of this.#listeners.recursive.get(each) ?? []) told.add(listener)
+        for (const listener of this.#listeners.recursive.get(each) ?? []) listeners.add(listener)
         if (each === '/') break
       }
     }
-    return told
+    return listeners
   }
 
-  /** Forgets all listeners, and returns each of them once for each path at which it listened. */
+  /** Removes all listeners, and returns each of them once for each of its paths. */
   takeAll(): { readonly path: string; readonly listener: WatchListener }[] {
     const all: { path: string; listener: WatchListener }[] = []
     for (const kind of KINDS) {
@@ -77,14 +77,16 @@ export class Watches {
     return all
   }
 
-  /** The persistent listeners. Servers do not tell them what happened while there was no connection. */
-  lasting(): { readonly path: string; readonly listener: WatchListener }[] {
+  /** The listeners of persistent watches. Servers do not tell them what happened while there was no connection. */
+  persistent(): { readonly path: string; readonly listener: WatchListener }[] {
     return (['persistent', 'recursive'] as const).flatMap(kind =>
       [...this.#listeners[kind]].flatMap(([path, all]) => [...all].map(listener => ({ path, listener }))),
     )
   }
 
-  /** The requests that give a server all watches. The server then tells what they have missed since `zxid`. */
+  /**
+   * Returns the requests that set all watches on a server. The server then reports what they have missed since `zxid`.
+   */
   requests(xid: number, zxid: bigint, chroot: string): Buffer[] {
     const requests: Buffer[] = []
     let lists = emptyLists()
@@ -109,7 +111,7 @@ export class Watches {
     return requests
   }
 
-  /** How many paths are watched, each kind counted. */
+  /** How many paths are watched; a path counts once for each kind of watch. */
   get size(): number {
     return KINDS.reduce((sum, kind) => sum + this.#listeners[kind].size, 0)
   }

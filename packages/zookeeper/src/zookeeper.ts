@@ -13,40 +13,40 @@ import { Transaction } from './transaction.js'
 import type { WatchListener } from './watch-event.js'
 import { WatchStream } from './watch-stream.js'
 
-/** How a client connects. */
+/** Options of a client. */
 export interface ConnectOptions {
-  /** How long the session outlives silence; servers bring it within their own bounds. Default 10 s. */
+  /** How long the session survives without contact; servers adjust it to their own bounds. Default 10 s. */
   readonly sessionTimeout?: Duration
-  /** How long connecting for the first time may take. Default 10 s. */
+  /** Maximum time to connect for the first time. Default 10 s. */
   readonly timeout?: Duration
   /** The client's identities, for ACLs: `{ scheme: 'digest', data: 'user:password' }`. */
   readonly auth?: readonly { readonly scheme: string; readonly data: string | Uint8Array }[]
   /**
-   * The client's user, by SASL's DIGEST-MD5. It is shown to each server before anything else, as servers want it that
-   * are configured with `java.security.auth.login.config`.
+   * The client's user, for SASL's DIGEST-MD5. The client authenticates with each server before anything else, as
+   * servers with `java.security.auth.login.config` require.
    */
   readonly sasl?: SaslUser
-  /** Speaks TLS, with these options of `node:tls`. */
+  /** Uses TLS, with these options of `node:tls`. */
   readonly tls?: ConnectionOptions
 }
 
-/** How a node is read. */
+/** Options of a read. */
 export interface ReadOptions extends OperationOptions {
   /**
-   * Is told of the next change, once, unless {@link ZooKeeper.unwatch} comes before. A listener that is given again
-   * before that is one and the same.
+   * Called once, with the next change, unless {@link ZooKeeper.unwatch} is called before. Passing the same listener
+   * again before that has no effect.
    */
   readonly watch?: WatchListener
   /**
-   * Asks the leader first for all that is committed by now. Without it, a server that is behind tells what was. Costs a
-   * `sync`, which travels in the same packet.
+   * Asks the leader first for everything that is committed by now. Without it, a server that is behind returns an older
+   * state. Costs a `sync`, which is sent in the same packet.
    */
   readonly linearizable?: boolean
 }
 
-/** What is watched for long. */
+/** Options of a persistent watch. */
 export interface WatchOptions extends OperationOptions {
-  /** All below the node, too. */
+  /** Also watches everything below the node. */
   readonly recursive?: boolean
 }
 
@@ -55,16 +55,16 @@ const ANY_VERSION = -1
 /**
  * A client of a ZooKeeper ensemble with a session of its own.
  *
- * Every operation rejects with a RefusedError (of a class for each reason) when a server refused it; with NotSentError
- * when it was certainly not applied, because no server was connected in its time; with ConnectionLossError when it may
- * have been applied; with SessionExpiredError or ClosedError when the session has ended. Operations that change nothing
- * are sent again after a lost connection; of the others, only the caller knows how to find out what became of them.
+ * Every operation rejects with a RefusedError (a class for each reason) if a server refused it; with NotSentError if it
+ * was certainly not applied, because no server was connected in time; with ConnectionLossError if it may have been
+ * applied; with SessionExpiredError or ClosedError if the session has ended. Operations that change nothing are sent
+ * again after a lost connection. For the others, only the caller knows how to find out whether they were applied.
  */
 export class ZooKeeper extends Session {
   /**
-   * Connects to `host:port,host:port/chroot`. The chroot need not be there.
-   * @throws InvalidArgumentError; UnreachableError with the last cause if no server welcomes the client in time, or
-   * at once with an AuthFailedError as its cause if one rejects the client's credentials
+   * Connects to `host:port,host:port/chroot`. The chroot need not exist.
+   * @throws InvalidArgumentError; UnreachableError with the last cause if no server welcomes the client in time, or at
+   * once with an AuthFailedError as its cause if one rejects the client's credentials
    */
   static async connect(ensemble: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
     const { auth = [], sessionTimeout = 10_000, timeout = 10_000, tls, sasl } = options
@@ -82,7 +82,7 @@ export class ZooKeeper extends Session {
     return client
   }
 
-  /** Creates a node; its parent has to be there. */
+  /** Creates a node. Its parent must exist. */
   async create(
     path: string,
     data: string | Uint8Array = '',
@@ -91,22 +91,22 @@ export class ZooKeeper extends Session {
     return this.submit(calls.create(path, data, options), options)
   }
 
-  /** Deletes a node without children; of this version only, if one is named. */
+  /** Deletes a node without children; only in this version, if given. */
   async delete(path: string, version = ANY_VERSION, options?: OperationOptions): Promise<void> {
     return this.submit(calls.delete(path, version), options)
   }
 
-  /** What is known of a node; undefined when there is none. A watch is told of its creation, too. */
+  /** Returns a node's stat; undefined if the node does not exist. A watch also reports its creation. */
   async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
     return this.#read(calls.exists(path, options.watch), options)
   }
 
-  /** A node's data. */
+  /** Returns a node's data. */
   async getData(path: string, options: ReadOptions = {}): Promise<DataAndStat> {
     return this.#read(calls.getData(path, options.watch), options)
   }
 
-  /** Writes a node's data; over this version only, if one is named. */
+  /** Writes a node's data; only over this version, if given. */
   async setData(
     path: string,
     data: string | Uint8Array,
@@ -116,14 +116,14 @@ export class ZooKeeper extends Session {
     return this.submit(calls.setData(path, data, version), options)
   }
 
-  /** The names of a node's children, in no order. */
+  /** Returns the names of a node's children, in no particular order. */
   async getChildren(path: string, options: ReadOptions = {}): Promise<ChildrenAndStat> {
     return this.#read(calls.getChildren(path, options.watch), options)
   }
 
   /**
-   * The names of the children of several nodes, in one request, in the order of the paths; undefined for a node that is
-   * not there.
+   * Returns the names of the children of several nodes, in one request, in the order of the paths; undefined for a node
+   * that does not exist.
    */
   async childrenOf(
     paths: readonly string[],
@@ -141,7 +141,7 @@ export class ZooKeeper extends Session {
     return this.submit(calls.getAcl(path), options)
   }
 
-  /** Sets who may do what; over this version of the ACL only, if one is named. */
+  /** Sets a node's ACL; only over this version of the ACL, if given. */
   async setAcl(
     path: string,
     acl: readonly Acl[],
@@ -151,18 +151,18 @@ export class ZooKeeper extends Session {
     return this.submit(calls.setAcl(path, acl, version), options)
   }
 
-  /** Waits until the connected server has all that was committed when the leader was asked. */
+  /** Waits until the connected server has everything that was committed when the leader was asked. */
   async sync(path = '/', options?: OperationOptions): Promise<void> {
     return this.submit(calls.sync(path), options)
   }
 
-  /** The paths of this session's ephemeral nodes at or below a path. */
+  /** Returns the paths of this session's ephemeral nodes at or below a path. */
   async getEphemerals(path = '/', options?: OperationOptions): Promise<string[]> {
     return this.submit(calls.getEphemerals(path), options)
   }
 
   /**
-   * Several changes and checks that are carried out together or not at all:
+   * Returns a transaction of several changes and checks, which are applied together or not at all:
    * `transaction().check(…).setData(…).commit()`.
    */
   transaction(): Transaction {
@@ -170,9 +170,9 @@ export class ZooKeeper extends Session {
   }
 
   /**
-   * Events of a node, and with `recursive` of all below it, until the loop over them ends or the watch is removed.
-   * After a lost connection it tells `changed` of its path once, because servers don't tell what was missed. It throws
-   * what ended the session.
+   * Returns the events of a node, and with `recursive` of everything below it, until the loop over them ends or the
+   * watch is removed. After a lost connection, it yields `changed` of its path once, because servers do not report what
+   * was missed. It throws the error that ended the session.
    */
   async watch(path: string, options: WatchOptions = {}): Promise<WatchStream> {
     const stream = new WatchStream()
@@ -181,30 +181,30 @@ export class ZooKeeper extends Session {
   }
 
   /**
-   * As {@link watch}, by calls of `listener`, the last of which is `ended`; it keeps no process alive.
-   * Calling the returned function removes it.
+   * Like {@link watch}, by calls of `listener`, the last of which is `ended`. It lets the process end. Calling the
+   * returned function removes it.
    */
   async onChange(path: string, listener: WatchListener, options: WatchOptions = {}): Promise<() => void> {
     const { recursive = false } = options
-    // The same listener may be given again, and each of its watches ends by itself.
+    // The same listener may be passed again, and each of its watches ends by itself.
     const own: WatchListener = event => listener(event)
     await this.submit(calls.addWatch(path, recursive, own), options)
     return () => this.unwatch(path, own)
   }
 
   /**
-   * Takes back a listener that was given as `watch` to a read of a path, whether that was answered or not: nothing more
-   * is told to it, not even the end. Servers are told when this client has no other listener at that path. It is fine
-   * when the listener is not there any more.
-   * @throws InvalidArgumentError when that can't be a path
+   * Removes a listener that was passed as `watch` to a read of a path, even before the read has its reply: it is not
+   * called again, not even for the end. The server is notified if this client has no other listener at that path. Does
+   * nothing if the listener is not there any more.
+   * @throws InvalidArgumentError if the path is invalid
    */
   unwatch(path: string, watch: WatchListener): void {
-    this.forgetWatch(path, watch, calls.removeWatches(path))
+    this.removeWatch(path, watch, calls.removeWatches(path))
   }
 
   async #read<T>(call: Call<T>, options: ReadOptions): Promise<T> {
     if (options.linearizable !== true) return this.submit(call, options)
-    // Both are answered in order by one server; when the connection is lost between, both are sent again in order.
+    // One server answers both in order. If the connection is lost in between, both are sent again in order.
     const synced = this.submit(calls.sync(call.path), options)
     const [answer] = await Promise.all([this.submit(call, options), synced])
     return answer

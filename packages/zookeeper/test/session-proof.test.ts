@@ -14,9 +14,9 @@ describe('what answers prove about a session of 3 s', () => {
   /** A request that is answered after a while, by way of the leader or also of a quorum. */
   function request(sentAt: number, answeredAt: number, isWrite: boolean): void {
     const { reported } = proof
-    const heardBefore = proof.reportedBy(sentAt)
+    const answeredBefore = proof.reportedBy(sentAt)
     proof.answered(sentAt, answeredAt)
-    proof.ledAnswer(heardBefore)
+    proof.ledAnswer(answeredBefore)
     if (isWrite) proof.quorumAnswer(reported)
   }
 

@@ -114,7 +114,7 @@ export class Changes {
     for (const group of groups) {
       const missing = known && group.parents.find(parent => known.get(parent) === undefined)
       if (missing === undefined) void this.#apply([group])
-      else group.reject(new NoNodeError('create', missing, NO_NODE, 'NO_NODE', 'there is no such node'))
+      else group.reject(new NoNodeError('create', missing, NO_NODE, 'NO_NODE', 'the node does not exist'))
     }
   }
 

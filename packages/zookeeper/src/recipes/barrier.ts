@@ -5,7 +5,7 @@ import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import { signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './waiting.js'
 
-/** A node that makes its waiters wait as long as it is there. It outlives the client that created it. */
+/** A node that makes callers wait for as long as it exists. It outlives the client that created it. */
 export class Barrier {
   readonly #zk: ZooKeeper
   readonly #path: string
@@ -18,20 +18,20 @@ export class Barrier {
     this.#options = options
   }
 
-  /** Makes all callers of `wait` wait from now on. It is fine when the barrier is there already. */
+  /** Makes all callers of `wait` wait from now on. Does nothing if the barrier exists already. */
   async create(): Promise<void> {
     await ensureNode(this.#zk, this.#path, this.#options)
   }
 
-  /** Ends all waits. It is fine when the barrier is gone already. @throws SessionExpiredError, ClosedError */
+  /** Ends all waits. Does nothing if the barrier does not exist. @throws SessionExpiredError, ClosedError */
   async remove(): Promise<void> {
     await deleteOwn(this.#zk, this.#path)
-    // What ended the session is no success: this node does not go with it.
+    // If the session has ended, that must not count as success, because this node does not end with it.
     await retryUnsent(() => this.#zk.exists(this.#path))
   }
 
   /**
-   * Waits until the barrier is not there. A barrier that was created before the call is never overlooked.
+   * Waits until the barrier does not exist. Never misses a barrier that was created before the call.
    * @throws AbortedError; SessionExpiredError, ClosedError
    */
   async wait(options: WaitOptions = {}): Promise<void> {

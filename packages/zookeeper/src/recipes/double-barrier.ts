@@ -14,20 +14,20 @@ import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import { abortedAt, signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './waiting.js'
 
-/** The parties that are there, and those that began the last round. */
+/** The parties that are present, and those of the last round. */
 interface Standing {
   readonly present: readonly string[]
-  /** The parties of the last round, as the data of the parent names them. */
+  /** The parties of the last round, as in the data of the parent. */
   readonly round: readonly string[]
   /** The version of that data. */
   readonly version: number
 }
 
 /**
- * Lets a number of parties begin together, and go on together when all have finished. Each is an ephemeral node. The
- * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is
- * slow to look still finds that it takes part, although others have left already. The next round never mixes with this
- * one: it begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
+ * Lets a number of parties begin together, and continue together when all have finished. Each is an ephemeral node. The
+ * first party that sees all of them writes their names into the parent, which begins the round. So a party that is slow
+ * to look still learns that it takes part, even if others have left already. The next round begins when all parties of
+ * this one are gone, so rounds never mix. If there are more parties than needed, those that came first begin.
  */
 export class DoubleBarrier {
   readonly #zk: ZooKeeper
@@ -35,7 +35,7 @@ export class DoubleBarrier {
   readonly #parties: number
   readonly #options: RecipeOptions
 
-  /** @param parties how many begin together, from 1 on. */
+  /** @param parties how many begin together, 1 or more. */
   constructor(zk: ZooKeeper, path: string, parties: number, options: RecipeOptions = {}) {
     checkFolder(path)
     if (!Number.isSafeInteger(parties) || parties < 1)
@@ -47,21 +47,23 @@ export class DoubleBarrier {
   }
 
   /**
-   * Waits until all have come. A party that dies or gives up before that does not count; after that, it has left.
-   * @throws AbortedError, and nothing stays behind: its node goes before the same client enters again;
-   * SessionExpiredError, ClosedError; NodeDeletedError if another client deleted its node; UnexpectedDataError if
-   * the node holds something else
+   * Waits until all parties have come. A party that dies or gives up before that does not count; after that, it has
+   * left.
+   * @throws AbortedError, and leaves nothing behind: its node is deleted before the same client enters again;
+   * SessionExpiredError, ClosedError; NodeDeletedError if another client deleted its node; UnexpectedDataError if the
+   * parent has other data
    */
   async enter(options: WaitOptions = {}): Promise<Round> {
     const signal = signalOf(options)
     return untilAborted(signal, this.#path, () => this.#enterOnce(signal), {
       undo: ({ party }) => deleteOwn(this.#zk, `${this.#path}/${party}`),
-      left: over => leavesUntil(over, this.#zk, this.#path),
+      onDone: done => trackLeaving(done, this.#zk, this.#path),
     })
   }
 
   /**
-   * Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties.
+   * Enters once the nodes that this client gave up before are deleted: two nodes of one party would count as two
+   * parties.
    */
   async #enterOnce(signal: AbortSignal | undefined): Promise<Round> {
     await leavings.get(this.#zk)?.get(this.#path)
@@ -108,13 +110,13 @@ export class DoubleBarrier {
         return
       } catch (error) {
         if (error instanceof BadVersionError) return
-        // If it was carried out, the next attempt finds the version that it has made.
+        // If it was applied, the next attempt finds the version that it has created.
         if (!(error instanceof ConnectionLossError)) throw error
       }
     }
   }
 
-  /** The round is read first, so the list of the parties that are present is at least as new. */
+  /** The round is read first, so the list of present parties is at least as new. */
   async #read(): Promise<Standing> {
     const reading = Promise.all([this.#zk.getData(this.#path), currentChildren(this.#zk, this.#path)])
     const found = await ifExists(reading)
@@ -129,25 +131,25 @@ export class DoubleBarrier {
       const round: unknown = JSON.parse(text || '[]')
       if (Array.isArray(round) && round.every(party => typeof party === 'string')) return round
     } catch {
-      // The error below tells it.
+      // Reported below.
     }
     throw new UnexpectedDataError(`${this.#path} is not the node of a double barrier`, { path: this.#path })
   }
 }
 
-/** Settle when the nodes are gone of parties that have given up at a path. */
+/** Promises that resolve when the nodes of parties that gave up are deleted, by path. */
 const leavings = new WeakMap<ZooKeeper, Map<string, Promise<unknown>>>()
 
-function leavesUntil(over: Promise<unknown>, zk: ZooKeeper, path: string): void {
+function trackLeaving(done: Promise<unknown>, zk: ZooKeeper, path: string): void {
   const byPath = leavings.get(zk) ?? new Map<string, Promise<unknown>>()
   leavings.set(zk, byPath)
-  const all = Promise.all([byPath.get(path), over]).then(() => {
+  const all = Promise.all([byPath.get(path), done]).then(() => {
     if (byPath.get(path) === all) byPath.delete(path)
   })
   byPath.set(path, all)
 }
 
-/** What the parties of a double barrier do between its two sides. */
+/** A round of a double barrier, between its two sides. */
 export class Round {
   /** The names of all parties, in the order in which they came. */
   readonly parties: readonly string[]
@@ -164,13 +166,14 @@ export class Round {
   }
 
   /**
-   * Says that this party has finished, and waits until all have, or have died.
-   * @throws AbortedError; SessionExpiredError, ClosedError; it has left then, or does as soon as a server is there
+   * Reports that this party has finished, and waits until all have, or have died.
+   * @throws AbortedError; SessionExpiredError, ClosedError; this party has left by then, or leaves as soon as a server
+   * is connected
    */
   async leave(options: WaitOptions = {}): Promise<void> {
     const signal = signalOf(options)
     const left = deleteOwn(this.#zk, `${this.#path}/${this.party}`)
-    // A caller that aborts does not hear of an error.
+    // A caller that aborts does not get this error.
     left.catch(() => undefined)
     await untilAborted(signal, this.#path, () => this.#othersLeft(left, signal))
   }

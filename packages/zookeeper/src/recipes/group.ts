@@ -9,14 +9,14 @@ import type { RecipeOptions } from './waiting.js'
 
 /** A member of a group. */
 export interface Member {
-  /** Another one each time that a client joins. */
+  /** Different each time that a client joins. */
   readonly id: string
   readonly name: string
-  /** What it has to say, like its address. */
+  /** Any data, such as its address. */
   readonly data: Buffer
 }
 
-/** What has changed in a group since the last look. */
+/** What has changed in a group since the last reading. */
 export interface GroupChange {
   /** All members, in the order in which they joined. */
   readonly members: readonly Member[]
@@ -24,7 +24,7 @@ export interface GroupChange {
   readonly left: readonly Member[]
 }
 
-/** A member with the change by which it joined. */
+/** A member, and the transaction by which it joined. */
 interface Joined {
   readonly member: Member
   readonly czxid: bigint
@@ -34,15 +34,15 @@ interface Joined {
 type Members = ReadonlyMap<string, Joined>
 
 /**
- * A list of members: each is an ephemeral node below one node, named `ID-NAME` as kazoo's `ShallowParty` names them. A
- * member is in the group until it leaves or its session ends. A suspension changes nothing.
+ * A list of members. Each is an ephemeral node below one node, named `ID-NAME` like those of kazoo's `ShallowParty`. A
+ * member is in the group until it leaves or its session ends. A suspended session changes nothing.
  */
 export class Group {
   readonly #zk: ZooKeeper
   readonly #path: string
   readonly #options: RecipeOptions
 
-  /** @param path the node below which the members are; it is made, as a container, when a member joins. */
+  /** @param path the node below which the members are; it is created as a container when a member joins. */
   constructor(zk: ZooKeeper, path: string, options: RecipeOptions = {}) {
     checkFolder(path)
     this.#zk = zk
@@ -52,7 +52,7 @@ export class Group {
 
   /**
    * Becomes a member.
-   * @param name several members may have the same one.
+   * @param name need not be unique.
    * @throws RefusedError; SessionExpiredError, ClosedError
    */
   async join(name: string, data: string | Uint8Array = ''): Promise<Membership> {
@@ -62,7 +62,7 @@ export class Group {
     return new Membership(this.#zk, `${this.#path}/${node}`, { id, name, data: Buffer.from(data) })
   }
 
-  /** All members by now, in the order in which they joined. */
+  /** Returns all current members, in the order in which they joined. */
   async members(): Promise<readonly Member[]> {
     return membersOf(await this.#read(new Map()))
   }
@@ -90,7 +90,7 @@ export class Group {
     const before = known.get(node)
     if (before) return before
     const found = await ifExists(retryUnsent(() => this.#zk.getData(`${this.#path}/${node}`)))
-    // It has left meanwhile.
+    // It has left in the meantime.
     if (!found) return undefined
     const [, id, name] = /^([^-]*)-(.*)$/s.exec(node) ?? [node, node, '']
     return { member: { id, name: decodedName(name), data: found.data }, czxid: found.stat.czxid }
@@ -109,7 +109,7 @@ export class Membership implements AsyncDisposable {
     this.member = member
   }
 
-  /** Leaves the group. It is fine when the session, and the membership with it, has ended. */
+  /** Leaves the group. Does nothing if the session, and the membership with it, has ended. */
   leave(): Promise<void> {
     return deleteOwn(this.#zk, this.#path)
   }
@@ -119,7 +119,7 @@ export class Membership implements AsyncDisposable {
   }
 }
 
-/** A view of a group. After the end of the session every use throws what ended the session. */
+/** A view of a group. After the end of the session, every use throws the error that ended it. */
 export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
   readonly #observation: Observation<Members>
 
@@ -127,13 +127,14 @@ export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
     this.#observation = observation
   }
 
-  /** The members at the last look, in the order in which they joined. @throws what has ended the view */
+  /** The members at the last reading, in the order in which they joined. @throws the error that ended the view */
   get members(): readonly Member[] {
     return membersOf(this.#observation.value)
   }
 
   /**
-   * First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed.
+   * Yields all members as joined first, then the changes; several at once if they come fast. Ends when the view is
+   * closed.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<GroupChange, undefined> {
     let before: Members = new Map()

@@ -11,17 +11,17 @@ const MESSAGE = 'message-'
 const CLAIM = 'claim-'
 
 /**
- * A queue of messages between nodes. The client that takes a message has it alone as long as its session lives, and
- * says when it is done. Another client takes again what was not done. So each message is done at least once, and
- * messages are taken in the order in which they were put. The queue is meant for hundreds of messages at a time, not
- * for hundreds of thousands, because each waiter reads the list of all.
+ * A queue of messages between processes. A message belongs to the client that takes it for as long as its session
+ * lives, or until it is done. If it is not done, another client takes it again. So each message is processed at least
+ * once, and messages are taken in the order in which they were put. The queue is for hundreds of messages at a time,
+ * not for hundreds of thousands, because each waiter reads the list of all.
  */
 export class NodeQueue {
   readonly #zk: ZooKeeper
   readonly #path: string
   readonly #options: RecipeOptions
 
-  /** @param path the node below which the messages are; it is made, as a container, by the first of them. */
+  /** @param path the node below which the messages are; it is created as a container by the first of them. */
   constructor(zk: ZooKeeper, path: string, options: RecipeOptions = {}) {
     checkFolder(path)
     this.#zk = zk
@@ -31,10 +31,10 @@ export class NodeQueue {
 
   /**
    * Adds a message to the end; it stays when the session ends.
-   * @param data a message takes so much as a node: less than 1 MiB.
-   * @returns its id. Where the connection was lost and the message taken before it could be looked for, it is put once
-   * more with the same id.
-   * @throws ConnectionLossError, when the session ended and it may be there; SessionExpiredError, ClosedError;
+   * @param data less than 1 MiB, like the data of any node.
+   * @returns its ID. If the connection was lost, and the message was taken before it could be looked for, it is put
+   * once more with the same ID.
+   * @throws ConnectionLossError if the session ended and the message may exist; SessionExpiredError, ClosedError;
    * RefusedError
    */
   async put(data: string | Uint8Array): Promise<string> {
@@ -43,18 +43,18 @@ export class NodeQueue {
     return id
   }
 
-  /** Takes the first message that no client has; undefined when there is none. */
+  /** Takes the first free message; undefined if there is none. */
   async tryTake(): Promise<TakenMessage | undefined> {
     return this.#takeOneOf(await currentChildren(this.#zk, this.#path))
   }
 
   /**
-   * Takes the first message that no client has, and waits for one.
+   * Takes the first free message, and waits until there is one.
    * @throws AbortedError; SessionExpiredError, ClosedError
    */
   async take(options: WaitOptions = {}): Promise<TakenMessage> {
     const signal = signalOf(options)
-    return untilAborted(signal, this.#path, () => this.#take(signal), { undo: taken => taken.giveBack() })
+    return untilAborted(signal, this.#path, () => this.#take(signal), { undo: taken => taken.release() })
   }
 
   async #take(signal: AbortSignal | undefined): Promise<TakenMessage> {
@@ -100,7 +100,7 @@ export class NodeQueue {
     }
   }
 
-  /** Undefined when the message was deleted by hand. */
+  /** Undefined if the message was deleted by hand. */
   async #read(message: string, claim: string): Promise<TakenMessage | undefined> {
     let found: { data: Buffer } | undefined
     try {
@@ -117,7 +117,7 @@ export class NodeQueue {
   }
 }
 
-/** A message that no other client has, as long as the session lives. */
+/** A message that belongs to this client as long as the session lives. */
 export class TakenMessage {
   /** The same each time that the message is taken. */
   readonly id: string
@@ -136,15 +136,15 @@ export class TakenMessage {
 
   /**
    * Removes the message for good.
-   * @throws SessionExpiredError, ClosedError, or NodeDeletedError if its claim was deleted: another client may have it then.
-   * ConnectionLossError, when the session ended and it may be removed
+   * @throws SessionExpiredError, ClosedError, or NodeDeletedError if its claim was deleted, so that another client may
+   * have it; ConnectionLossError if the session ended and it may have been removed
    */
   async done(): Promise<void> {
     const removal = this.#zk.transaction().delete(this.#message).delete(this.#claim)
     for (let lost: ConnectionLossError | undefined; ;) {
       try {
         const outcome = await retryUnsent(() => removal.outcome())
-        // The message goes only with the claim: after a lost answer this is the second time.
+        // The message is deleted only together with the claim, so after a lost reply this is the second attempt.
         if (outcome.done || outcome.index === 0) return
         throw new NodeDeletedError(`${this.#claim} was deleted: ${outcome.error.message}`, {
           path: this.#claim,
@@ -156,8 +156,8 @@ export class TakenMessage {
     }
   }
 
-  /** Leaves the message to the next taker. It is fine when the session has ended. */
-  giveBack(): Promise<void> {
+  /** Leaves the message for the next taker. Does nothing if the session has ended. */
+  release(): Promise<void> {
     return deleteOwn(this.#zk, this.#claim)
   }
 }

@@ -5,21 +5,21 @@ import { onAbort } from '../on-abort.js'
 import { retryUnsent } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 
-/** What a reading gave. It is another object each time that this has changed. */
+/** A reading. There is a new object whenever the value has changed. */
 interface Reading<T> {
   readonly value: T
 }
 
-/** What is observed, and how. */
+/** What to observe, and how. */
 export interface Observed<T> {
   readonly path: string
-  /** Reads it. It may ask for more than the node: what is watched is the node, its data and its children. */
+  /** Reads the value. It may read more than the node, but only the node, its data and its children are watched. */
   read(): Promise<T>
-  /** Whether two readings are the same: then the second one is not told. */
+  /** Whether two readings are equal; then the second one is dropped. */
   isSame(one: T, other: T): boolean
 }
 
-/** Reads a node whenever it has changed. Changes that come while it is being read are one. */
+/** Reads a node whenever it has changed. Changes during a reading cause one further reading. */
 export class Observation<T> implements AsyncDisposable {
   readonly #observed: Observed<T>
   readonly #waiting: (() => void)[] = []
@@ -33,20 +33,20 @@ export class Observation<T> implements AsyncDisposable {
     this.#observed = observed
   }
 
-  /** Begins with a reading. @throws what reading throws, and what ended the session */
+  /** Starts with a reading. @throws what reading throws; the error that ended the session */
   static async start<T>(zk: ZooKeeper, observed: Observed<T>): Promise<Observation<T>> {
     const observation = new Observation(observed)
-    const told = (event: WatchEvent): void => observation.#told(event)
-    observation.#unwatch = await retryUnsent(() => zk.onChange(observed.path, told))
+    const listener = (event: WatchEvent): void => observation.#onEvent(event)
+    observation.#unwatch = await retryUnsent(() => zk.onChange(observed.path, listener))
     await observation.#refresh()
     if (observation.#ended) throw observation.#ended
     return observation
   }
 
   /**
-   * Observes a node until `check` gives an outcome for a reading.
+   * Observes a node until `check` returns an outcome for a reading.
    * @param signal ends the observation
-   * @throws ClosedError when the signal has aborted; what reading or checking throws; what ended the session
+   * @throws ClosedError if the signal has aborted; what reading or checking throws; the error that ended the session
    */
   static async until<T, R>(
     zk: ZooKeeper,
@@ -58,7 +58,7 @@ export class Observation<T> implements AsyncDisposable {
     const forget = signal && onAbort(signal, () => void observation.close())
     if (signal?.aborted) await observation.close()
     try {
-      for (let reading = observation.#last; ; reading = await observation.#after(reading)) {
+      for (let reading = observation.#current; ; reading = await observation.#after(reading)) {
         const outcome = await check(reading.value)
         if (outcome !== undefined) return outcome
       }
@@ -67,38 +67,38 @@ export class Observation<T> implements AsyncDisposable {
     }
   }
 
-  /** What the last reading gave. @throws what has ended the observation */
+  /** The value of the last reading. @throws the error that ended the observation */
   get value(): T {
-    return this.#last.value
+    return this.#current.value
   }
 
-  get #last(): Reading<T> {
+  get #current(): Reading<T> {
     if (this.#ended) throw this.#ended
     return this.#reading!
   }
 
-  /** Waits until there is another reading. @throws what has ended the observation */
+  /** Waits for the next reading. @throws the error that ended the observation */
   async #after(reading: Reading<T>): Promise<Reading<T>> {
-    if (this.#last === reading) {
-      // The watch keeps no process alive, and a caller that waits does.
+    if (this.#current === reading) {
+      // The watch lets the process end; a caller that waits keeps it alive.
       keepProcessAlive()
       await new Promise<void>(resolve => this.#waiting.push(resolve))
       letProcessEnd()
     }
-    return this.#last
+    return this.#current
   }
 
-  /** This reading and all others to come, leaving out those that are overtaken, until the observation is closed. */
+  /** Yields this reading and all further ones, except outdated ones, until the observation is closed. */
   async *readings(): AsyncGenerator<T, undefined> {
     try {
-      for (let reading = this.#last; ; reading = await this.#after(reading)) yield reading.value
+      for (let reading = this.#current; ; reading = await this.#after(reading)) yield reading.value
     } catch (error) {
       if (!(error instanceof ClosedError) || error !== this.#ended) throw error
     }
     return undefined
   }
 
-  /** Ends it, and the loops over it. */
+  /** Ends the observation, and the loops over it. */
   async close(): Promise<void> {
     const { path } = this.#observed
     this.#end(new ClosedError(`the observation of ${path} was closed`, { path }))
@@ -108,13 +108,13 @@ export class Observation<T> implements AsyncDisposable {
     return this.close()
   }
 
-  #told(event: WatchEvent): void {
+  #onEvent(event: WatchEvent): void {
     if (event.type === 'ended') return this.#end(event.cause!)
     this.#isStale = true
     void this.#refresh()
   }
 
-  /** Settles when it has been read since the last change, or has ended. Never throws. */
+  /** Resolves when the node was read since the last change, or the observation has ended. Never throws. */
   async #refresh(): Promise<void> {
     if (this.#isStale && !this.#ended) this.#refreshing ??= this.#readAgain()
     await this.#refreshing

@@ -2,13 +2,13 @@ import type { Acl } from '../acl.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { onAbort } from '../on-abort.js'
 
-/** How a recipe makes its nodes. */
+/** Options of the nodes that a recipe creates. */
 export interface RecipeOptions {
-  /** Who may do what with them. Default: every client may do everything. */
+  /** The ACL of these nodes. Default: all permissions for every client. */
   readonly acl?: readonly Acl[]
 }
 
-/** How long a recipe waits. */
+/** Options of a wait. */
 export interface WaitOptions {
   /** Ends the wait, which then leaves nothing behind. */
   readonly signal?: AbortSignal
@@ -27,37 +27,37 @@ export function signalOf(options: WaitOptions): AbortSignal | undefined {
   return signal
 }
 
-/** What happens with work whose caller has given up waiting. */
-interface Behind<T> {
-  /** Takes back the outcome of the work. */
+/** What to do with work whose caller has stopped waiting. */
+interface Cleanup<T> {
+  /** Reverts the outcome of the work. */
   readonly undo?: (late: T) => Promise<unknown>
-  /** Is told when all of that is over. The promise never rejects. */
-  readonly left?: (over: Promise<unknown>) => void
+  /** Called with a promise that resolves when all of that is done. It never rejects. */
+  readonly onDone?: (done: Promise<unknown>) => void
 }
 
 /**
- * Works until a signal aborts: then it settles at once, even while no server is connected.
+ * Works until a signal aborts. Then it rejects at once, even while no server is connected.
  * @throws AbortedError
  */
 export async function untilAborted<T>(
   signal: AbortSignal | undefined,
   path: string,
   work: () => Promise<T>,
-  { undo, left }: Behind<T> = {},
+  { undo, onDone }: Cleanup<T> = {},
 ): Promise<T> {
   if (!signal) return work()
   if (signal.aborted) throw abortedAt(path, signal)
   return new Promise((resolve, reject) => {
     const working = work()
     const forget = onAbort(signal, () => {
-      const over = working.then(undo).catch(() => undefined)
-      left?.(over)
+      const done = working.then(undo).catch(() => undefined)
+      onDone?.(done)
       reject(abortedAt(path, signal))
     })
     const settled =
       <A>(settle: (outcome: A) => void) =>
       (outcome: A): void => {
-        // This comes first: an outcome that was handed out is not taken back any more.
+        // First of all, because an outcome that was returned must not be reverted.
         forget()
         settle(outcome)
       }
@@ -65,7 +65,7 @@ export async function untilAborted<T>(
   })
 }
 
-/** What a wait ends with when its signal aborts. */
+/** Returns the error of a wait whose signal has aborted. */
 export function abortedAt(path: string, signal: AbortSignal): AbortedError {
   return new AbortedError(`waiting at ${path} was aborted`, { path, cause: signal.reason })
 }

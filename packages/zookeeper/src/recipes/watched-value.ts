@@ -4,9 +4,9 @@ import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 
 /**
- * The data of a node, kept up to date: a configuration that all its readers follow. While the client is suspended it is
- * what was read last. After the end of the session every use throws what ended the session, so no reader goes on with
- * data that is not followed any more.
+ * The data of a node, kept up to date: for example a configuration that many processes follow. While the client is
+ * suspended, it is the last data that was read. After the end of the session, every use throws the error that ended it,
+ * so that nobody continues with data that is no longer followed.
  */
 export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat | undefined> {
   readonly #observation: Observation<DataAndStat | undefined>
@@ -15,7 +15,7 @@ export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat 
     this.#observation = observation
   }
 
-  /** Reads the node and watches it. It need not be there. @throws what `getData` throws */
+  /** Reads the node and watches it. It need not exist. @throws what `getData` throws */
   static async open(zk: ZooKeeper, path: string): Promise<WatchedValue> {
     const observation = await Observation.start<DataAndStat | undefined>(zk, {
       path,
@@ -26,14 +26,14 @@ export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat 
   }
 
   /**
-   * The newest that was read; undefined when there is no node.
-   * @throws SessionExpiredError, ClosedError or what else has ended it
+   * The newest data; undefined if the node does not exist.
+   * @throws SessionExpiredError, ClosedError, or another error that ended it
    */
   get current(): DataAndStat | undefined {
     return this.#observation.value
   }
 
-  /** What is there now and each change, leaving out those that are overtaken; ends when it is closed. */
+  /** Yields the current data and each change, except outdated ones; ends when it is closed. */
   [Symbol.asyncIterator](): AsyncGenerator<DataAndStat | undefined, undefined> {
     return this.#observation.readings()
   }
