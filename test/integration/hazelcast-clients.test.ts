@@ -17,7 +17,7 @@ import { makeCertificate } from '../support/servers/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** Its types are others than those of 5.6, as far as they have private members. */
+/** Its types differ from those of 5.6 in their private members. */
 const PACKAGES = { '5.6': client56, '5.7': client57 as unknown as Package } as const
 type Version = keyof typeof PACKAGES
 
@@ -39,7 +39,7 @@ describe.each<[Version, Version]>([
   ['5.6', '5.6'],
   ['5.7', '5.7'],
   ['5.6', '5.7'],
-])('hazelcast-client %s beside %s', (one, other) => {
+])('hazelcast-client %s with %s', (one, other) => {
   const map = `clients-${one}-${other}`
 
   test('tasks of a process and of another client exclude each other', async () => {
@@ -87,16 +87,16 @@ describe.each<[Version, Version]>([
   })
 })
 
-/** How a connection ends that the client takes for open ever after. */
+/** How a connection ends that the client considers open forever. */
 const ends: Record<string, (registry: Registry, connection: Connection) => void> = {
   'a member closed while the client was let in': takeForOpen,
-  // A write that fails destroys the socket, and its connection gets neither an end nor an error.
+  // A failed write destroys the socket, and its connection gets neither `end` nor `error`.
   'a failed write ended': (_registry, { socket }) => void socket.destroy(),
 }
 
 test.each(
   Object.keys(ends).flatMap(end => (['5.6', '5.7'] as const).map(version => [end, version] as const)),
-)('a connection that %s is dropped by client %s, and a new one is made', async (end, version) => {
+)('a connection that %s is dropped by client %s and replaced', async (end, version) => {
   const client = await PACKAGES[version].Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
     network: { clusterMembers: [server.address] },
@@ -120,7 +120,7 @@ test.each(
   })
 })
 
-test('the client in use is checked although an earlier one, abandoned while it started, ends later', async () => {
+test('the current client is checked even if an earlier one, abandoned while it started, ends later', async () => {
   const clients: client56.Client[] = []
   const clientPackage = intercepted(
     ({ send }) => send(),
@@ -139,7 +139,7 @@ test('the client in use is checked although an earlier one, abandoned while it s
   await box.mutex('key').run(() => undefined)
 })
 
-/** The books of a client, as they are inside. */
+/** The internal state of a client. */
 interface Registry {
   getConnections(): readonly Connection[]
   deleteConnection(member: unknown): void
@@ -152,7 +152,7 @@ interface Connection {
   getRemoteUuid(): unknown
 }
 
-/** Closes a connection that the client still lists, as when a member ends one while the client logs in. */
+/** Closes a connection that the client still lists, as if a member ended it during authentication. */
 function takeForOpen(registry: Registry, connection: Connection): void {
   const member = connection.getRemoteUuid()
   registry.deleteConnection(member)
@@ -163,7 +163,7 @@ function takeForOpen(registry: Registry, connection: Connection): void {
 test('TLS and the other options of the client pass through', { timeout: 60_000 }, async () => {
   const { folder, certificate, key } = makeCertificate()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  // A member takes TLS itself only in the Enterprise edition, so it is taken off on the way here.
+  // Only the Enterprise edition has TLS for members, so a proxy removes it here.
   const port = await freePort()
   await using behind = await startHazelcast({ publicPort: port })
   const sockets = new Set<Socket>()

@@ -8,14 +8,14 @@ import { FakeClock } from '../support/servers/fake-clock.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 const HOUR = 3_600_000
-/** Of the process that is killed: milliseconds. */
+/** Lease of the process that is killed, in milliseconds. */
 const LEASE = 3000
-/** By when what it held is free: the lease, what the member adds to it, and as much again for a busy machine. */
+/** When its keys must be free: the lease, what the member adds to it, and as much again for a busy machine. */
 const FREED_WITHIN = 2 * (LEASE + 2000)
 
 afterEach(() => vi.useRealTimers())
 
-/** A member with a wall clock of its own. */
+/** A member with its own wall clock. */
 async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url: string }> {
   const clock = new FakeClock()
   const server = await startHazelcast({ clock })
@@ -35,7 +35,7 @@ describe.each([
   ['ahead', HOUR],
   ['back', -HOUR],
 ])('a member whose wall clock jumps %s by an hour', (_, jump) => {
-  test('frees nothing that a living box holds', async () => {
+  test('frees no lock of a live box', async () => {
     const { server, clock, url } = await start()
     const map = await foreignMap(server)
     await using box = await open(url)
@@ -53,7 +53,7 @@ describe.each([
     await later.mutex('key', 'shared').run(() => undefined)
   })
 
-  test('keeps nothing that a dead process held for longer than its lease', async () => {
+  test('keeps no lock of a dead process for longer than its lease', async () => {
     const { clock, url } = await start()
     await using before = await open(url)
     const child = await holder(url)
@@ -73,7 +73,7 @@ test('a box that is opened long after a process died does not wait for its lease
   const map = await foreignMap(server)
   const child = await holder(url)
   child.kill('SIGKILL')
-  // The member keeps the lock of the key until its lease is over.
+  // The member keeps the lock of the key until its lease ends.
   expect(await map.tryLock('held', FREED_WITHIN)).toBe(true)
   await map.unlock('held')
   const taken = async (): Promise<boolean> => {
@@ -81,7 +81,7 @@ test('a box that is opened long after a process died does not wait for its lease
     return (await later.mutex('held').tryAcquire()) !== undefined
   }
   clock.set(HOUR)
-  // By the member's clock alone: it may have jumped.
+  // By the member's clock alone, which may have jumped.
   expect(await taken()).toBe(false)
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + HOUR })
   expect(await taken()).toBe(true)

@@ -13,12 +13,10 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/**
- * Maximum time until each fault is reported or over, in milliseconds. Far more than it takes, far less than for ever.
- */
+/** Maximum time until each fault is reported or over, in milliseconds. Far more than it takes, and bounded. */
 const BOUND = 20_000
 
-describe.concurrent('a cluster that is not there', () => {
+describe.concurrent('an unreachable cluster', () => {
   let server: HazelcastServer
 
   beforeAll(async () => {
@@ -68,7 +66,7 @@ test(
     await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}`)
     const before = await box.mutex('key').acquire({ lease: '10m' })
     await server.restart()
-    // Long before its lease is over, and while no other box wants it.
+    // Long before its lease ends, and while no other box wants it.
     const end = performance.now() + 2 * BOUND
     while (!before.signal.aborted && performance.now() < end) await pause(20)
     expect(() => before.assertHeld()).toThrow()
@@ -93,7 +91,7 @@ describe('one member', () => {
     await proxy[Symbol.asyncDispose]()
   })
 
-  test('a lock of another program keeps a box waiting, and its unlock wakes it', async () => {
+  test('a box waits for a lock of another program, and its unlock wakes the box', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     expect(await map.tryLock('a', 0)).toBe(true)
@@ -110,7 +108,7 @@ describe('one member', () => {
     await map.unlock('a')
   })
 
-  test('a caller that gives up waiting for another program leaves nothing on the member', async () => {
+  test('a caller that stops waiting for another program leaves nothing on the member', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     const box = await open(url)
     expect(await map.tryLock('left', 0)).toBe(true)
@@ -124,7 +122,7 @@ describe('one member', () => {
     await map.unlock('left')
   })
 
-  test('a lock that is renewed is held against other programs all the time', async () => {
+  test('a renewed lock excludes other programs all the time', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('renewed').acquire({ lease: 900 })
@@ -136,18 +134,18 @@ describe('one member', () => {
     expect(await map.isLocked('renewed')).toBe(false)
   })
 
-  test('a lock that is passed on in a process is held against other programs all the time', async () => {
+  test('a lock that is passed on in a process excludes other programs all the time', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const mutex = box.mutex('passed')
-    // For longer than a member keeps a lock that is not renewed.
+    // For longer than a member keeps a lock without renewal.
     const end = performance.now() + 3500
     const task = async (): Promise<void> => {
       while (performance.now() < end)
         await mutex.run(async () => expect(await map.isLocked('passed')).toBe(true), { lease: 900 })
     }
     await Promise.all([task(), task(), task(), task()])
-    await until('it is given back', async () => !(await map.isLocked('passed')))
+    await until('it is released', async () => !(await map.isLocked('passed')))
   })
 
   test('a key that only one box wants is passed on without a call until another box or program wants it', async () => {
@@ -176,7 +174,7 @@ describe('one member', () => {
     await until('it is passed on', () => turns > 1000)
     const [turnsBefore, changesBefore] = [turns, changes]
     await pause(300)
-    // While others wait it is passed on 16 times.
+    // While others wait, it is passed on 16 times.
     expect((turns - turnsBefore) / (changes - changesBefore)).toBeGreaterThan(16)
     for (let round = 0; round < 10; round++) {
       await other.mutex('key').run(enter)
@@ -188,23 +186,23 @@ describe('one member', () => {
     await tasks
   })
 
-  test('a grant whose lock another program was given is reported lost', async () => {
+  test('a grant whose lock another program has acquired is reported lost', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('taken').acquire({ lease: 900 })
     await map.forceUnlock('taken')
     expect(await map.tryLock('taken', 100)).toBe(true)
-    await until('it is told', () => grant.signal.aborted)
+    await until('the holder is notified', () => grant.signal.aborted)
     expect(await map.isLocked('taken')).toBe(true)
     await map.unlock('taken')
   })
 
-  test('a grant whose lock was lost is reported lost although its key is free, and is not taken again', async () => {
+  test('a grant whose lock was lost is reported lost even if its key is free, and is not acquired again', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('freed').acquire({ lease: 900 })
     await map.forceUnlock('freed')
-    await until('it is told', () => grant.signal.aborted)
+    await until('the holder is notified', () => grant.signal.aborted)
     expect(() => grant.assertHeld()).toThrow(/revoked it|by force/)
     await until('it is free', async () => !(await map.isLocked('freed')))
     await box.mutex('freed').run(() => undefined)
@@ -226,23 +224,27 @@ describe('one member', () => {
     await map.unlock('held')
   })
 
-  test('a client that was cut off for longer than it lives is replaced', { timeout: 120_000 }, async () => {
-    await using box = await open(url)
-    await using other = await open(url)
-    const store = box.store('s')
-    const before = await box.mutex('cut').acquire()
-    proxy.target = undefined
-    proxy.cut()
-    const failing = timed(() => expect(store.put('k', 1)).rejects.toMatchObject({ engine: url }))
-    expect(await failing).toBeLessThan(BOUND)
-    await pause(6000)
-    proxy.target = server.port
-    await eventually(() => store.put('k', 2), 2 * BOUND)
-    expect((await eventually(() => other.store('s').get('k'), 2 * BOUND))!.value).toBe(2)
-    const after = await eventually(() => other.mutex('cut').acquire({ wait: '40s' }), 2 * BOUND)
-    expect(after.token).toBeGreaterThan(before.token)
-    expect(() => before.assertHeld()).toThrow()
-  })
+  test(
+    'a client that was disconnected for longer than its timeout is replaced',
+    { timeout: 120_000 },
+    async () => {
+      await using box = await open(url)
+      await using other = await open(url)
+      const store = box.store('s')
+      const before = await box.mutex('cut').acquire()
+      proxy.target = undefined
+      proxy.cut()
+      const failing = timed(() => expect(store.put('k', 1)).rejects.toMatchObject({ engine: url }))
+      expect(await failing).toBeLessThan(BOUND)
+      await pause(6000)
+      proxy.target = server.port
+      await eventually(() => store.put('k', 2), 2 * BOUND)
+      expect((await eventually(() => other.store('s').get('k'), 2 * BOUND))!.value).toBe(2)
+      const after = await eventually(() => other.mutex('cut').acquire({ wait: '40s' }), 2 * BOUND)
+      expect(after.token).toBeGreaterThan(before.token)
+      expect(() => before.assertHeld()).toThrow()
+    },
+  )
 
   test(
     'a member that stops answering is reported in bounded time, and used again after it',
@@ -261,7 +263,7 @@ describe('one member', () => {
           () => held.release(),
           () => open(url),
         ]
-        // An operation has ten seconds, and opening twelve.
+        // An operation times out after ten seconds, and opening after twelve.
         for (const took of await Promise.all(
           tasks.map(task => timed(() => expect(task()).rejects.toMatchObject(told))),
         ))
@@ -274,7 +276,7 @@ describe('one member', () => {
     },
   )
 
-  test("a table with another program's data is reported and left alone, and used again without it", async () => {
+  test("a table with another program's data is reported and left unchanged, and used again once that data is removed", async () => {
     const place = `${url}?map=foreign`
     const table = await (await foreignClient(server)).getMap<string, string>('foreign.table')
     await using box = await open(place)
@@ -296,14 +298,14 @@ describe('one member', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test("another program's data in place of a value is reported, and keeps no key locked", async () => {
+  test("another program's data in place of a value is reported, and leaves no key locked", async () => {
     const place = `${url}?map=spoiled`
     const values = await (await foreignClient(server)).getMap<string, unknown>('spoiled.values')
     await using one = await open(place)
     await using other = await open(place)
     await one.store('s').put('good', 1)
     const json = (text: string) => new hazelcast.HazelcastJsonValue(text)
-    // Of a class that only the other program has.
+    // An object of a class that only the other program has.
     const object = { factoryId: 1, classId: 1, readData: () => undefined, writeData: () => undefined }
     const spoiled = {
       text: 'hello',
@@ -346,7 +348,7 @@ describe('one member', () => {
     for (const [put, spoiler] of ['hello', 7, new hazelcast.HazelcastJsonValue('null')].entries()) {
       await store.put('k', put)
       const value = async () => ((await values.get('s/k')) as { value?: unknown } | null)?.value
-      await until('it is carried over', async () => (await value()) === put)
+      await until('it is written back', async () => (await value()) === put)
       await values.set('s/k', spoiler)
     }
   })
@@ -357,7 +359,7 @@ describe('one member', () => {
     ).getMap<string, hazelcast.HazelcastJsonValue>('signalbox.values')
     await using box = await open(url)
     const version = await box.store('trains').put('ICE 1', { at: 'Bern' })
-    await until('it is carried over', async () => (await map.get('trains/ICE 1')) !== null)
+    await until('it is written back', async () => (await map.get('trains/ICE 1')) !== null)
     expect(await map.get('trains/ICE 1')).toMatchObject({ version, value: { at: 'Bern' } })
   })
 })

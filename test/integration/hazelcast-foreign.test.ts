@@ -21,7 +21,7 @@ test('a waiter that loses a key while it waits for another one waits for both ag
   await using box = await open(url)
   expect(await map.tryLock('lost b', 0)).toBe(true)
   const waiting = box.mutex('lost a', 'lost b').acquire({ lease: '10m' })
-  // After the attempt to lock both at once.
+  // After the attempt to lock both together.
   await pause(500)
   await until('the first is locked', () => map.isLocked('lost a'))
   await until('another program has it', async () => {
@@ -32,7 +32,7 @@ test('a waiter that loses a key while it waits for another one waits for both ag
   const before = await table.get('table')
   await map.unlock('lost b')
   await pause(500)
-  // A waiter alone changes nothing.
+  // A waiter without the lock changes nothing.
   expect(await table.get('table')).toBe(before)
   await map.unlock('lost a')
   const grant = await waiting
@@ -40,7 +40,7 @@ test('a waiter that loses a key while it waits for another one waits for both ag
   await grant.release()
 })
 
-test('another program gets a key between callers of a box that always want it, and they get it back', async () => {
+test('another program gets a key between callers of a box that always want it, and returns it to them', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   const over = new AbortController()
@@ -64,7 +64,7 @@ test('another program gets a key between callers of a box that always want it, a
     isForeign = false
     const before = turns
     await map.unlock('busy')
-    await until('the box is in again', () => turns > before)
+    await until('the box has it again', () => turns > before)
   }
   over.abort()
   await Promise.all(tasks)

@@ -10,19 +10,19 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** More remote calls than the transaction and its carrying over take, as long as no lease is renewed. */
+/** More remote calls than the transaction and its write-back take, as long as no lease is renewed. */
 const STEPS = 32
-/** Long enough that a transaction on a busy machine is over before its lease is renewed: milliseconds. */
+/** Long enough that a transaction on a busy machine ends before its lease is renewed, in milliseconds. */
 const LEASE = 3000
-/** Another box finishes what was left undone within this: milliseconds. Far more than it takes. */
+/** Maximum time until another box completes the transaction, in milliseconds. Far more than it takes. */
 const BOUND = 20_000
 
-/** Where a client is cut off: that call is the last that goes out, and its answer comes or does not. */
+/** Where a client is cut off: that call is the last one to be sent, and its reply arrives or does not. */
 interface Cut {
-  /** How many calls have gone out since the cut was armed. */
+  /** How many calls were sent since the cut was armed. */
   calls: number
   isArmed: boolean
-  /** Whether anything was kept from going out or coming back. */
+  /** Whether any call or reply was withheld. */
   isCut: boolean
   readonly after: number
   readonly isAnswered: boolean
@@ -58,7 +58,7 @@ const AFTER = { from: 9, to: 1, created: 5, deleted: undefined, read: 5 }
 type State = Record<keyof typeof BEFORE, number | undefined>
 const KEYS = Object.keys(BEFORE) as (keyof State)[]
 
-/** Moves something from one key to another one, and more; the id makes it happen once, however often it is tried. */
+/** Moves a value from one key to another, and more. The ID makes it happen once, no matter how often it is tried. */
 function move(box: Box) {
   return box.store('s').transaction(
     KEYS,
@@ -72,21 +72,21 @@ function move(box: Box) {
   )
 }
 
-/** What a box that knows nothing yet finds. */
+/** What a newly opened box reads. */
 async function readCold(url: string): Promise<State> {
   await using box = await open(url)
   const found = await Promise.all(KEYS.map(key => box.store('s').get<number>(key)))
   return Object.fromEntries(KEYS.map((key, index) => [key, found[index]?.value])) as State
 }
 
-/** What another program finds that reads the map of values and nothing else. */
+/** What another program reads in the map of values. */
 async function readRaw(values: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>): Promise<State> {
   const found = new Map(await values.getAll(KEYS.map(key => `s/${key}`)))
   const valueOf = (key: string) => (found.get(`s/${key}`) as { value?: number } | undefined)?.value
   return Object.fromEntries(KEYS.map(key => [key, valueOf(key)])) as State
 }
 
-/** Cuts a client off at one call of a transaction, and lets another one go on. @returns whether it got so far. */
+/** Cuts a client off at one call of a transaction, and lets another one continue. @returns whether it got that far. */
 async function cutAt(client: hazelcast.Client, after: number, isAnswered: boolean): Promise<boolean> {
   const map = `steps-${after}-${isAnswered}`
   const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`
@@ -105,19 +105,19 @@ async function cutAt(client: hazelcast.Client, after: number, isAnswered: boolea
     () => (outcome = 'confirmed'),
     () => (outcome = 'failed'),
   )
-  // Then long enough for all that still goes out.
+  // Then long enough for everything that is still sent.
   await until('it is cut off or done', () => cut.isCut || outcome !== undefined)
   await Promise.race([moving, pause(500)])
   const { isCut } = cut
   const isConfirmed = outcome === 'confirmed'
-  // All of it or nothing; and all of it where that was said.
+  // All of it or nothing; and all of it if that was reported.
   const left = await readCold(url)
   expect([AFTER, ...(isConfirmed ? [] : [BEFORE])]).toContainEqual(left)
-  // Although no later operation changes anything.
+  // Even if no later operation changes anything.
   await vi.waitFor(async () => expect(await readRaw(values)).toEqual(left), { timeout: BOUND, interval: 50 })
   await move(other)
   expect(await readCold(url)).toEqual(AFTER)
-  // Nothing that comes late changes anything.
+  // Late calls change nothing.
   await box.close()
   expect(await readCold(url)).toEqual(AFTER)
   await vi.waitFor(async () => expect(await readRaw(values)).toEqual(AFTER), { timeout: BOUND, interval: 50 })
@@ -132,13 +132,13 @@ test(
     const steps = Array.from({ length: STEPS }, (_, step) => step)
     for (const isAnswered of [true, false]) {
       const went = await Promise.all(steps.map(step => cutAt(client, step, isAnswered)))
-      // The last ones were not cut off any more, so all that it takes was among the rest.
+      // The last calls were not cut off, so there were fewer than that.
       expect(went.indexOf(false)).toBeGreaterThan(6)
     }
   },
 )
 
-/** A box of which each remote call is made by `call`. */
+/** A box whose remote calls are all made by `call`. */
 async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): Promise<Box> {
   const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`)
   const box = await Box.join(new HazelcastEngine(place, intercepted(call), systemClock), systemClock)
@@ -146,10 +146,10 @@ async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): 
   return box
 }
 
-/** Keeps calls back until it is opened. */
+/** Holds calls back until it is opened. */
 class Gate {
   isShut = false
-  /** How many stand before it. */
+  /** How many calls wait at it. */
   waiting = 0
   #open: () => void = () => undefined
   #opened = Promise.resolve()
@@ -191,11 +191,11 @@ test('a grant that is downgraded while it is renewed stays held', async () => {
   await grant.release()
 })
 
-describe('a box that carries a value over late, after another box has carried it over and deleted it', () => {
+describe('a box that writes a value back late, after another box has written it back and deleted it', () => {
   /** Time after a deletion from which a read removes the rest of the entry, in milliseconds. */
   const REMEMBERED = 3_600_000
 
-  /** Puts a value that only others carry over, has it deleted, and lets the box that put it go on then. */
+  /** Puts a value that only others write back, has it deleted, and then lets the box that put it continue. */
   async function late(
     map: string,
     carry: (call: MapCall) => Promise<unknown>,
@@ -213,18 +213,18 @@ describe('a box that carries a value over late, after another box has carried it
     ).getMap<string, { value?: unknown } | null>(`${map}.values`)
     const valueOf = async () => (await values.get('s/key'))?.value
     await box.store('s').put('key', 'late')
-    await until('another box has carried it over', async () => (await valueOf()) === 'late')
+    await until('another box has written it back', async () => (await valueOf()) === 'late')
     await other.store('s').delete('key')
     await until('it is deleted', async () => (await valueOf()) === undefined)
     await meanwhile('s/key', values)
     goOn()
-    // It settles what it carries over before it ends.
+    // It finishes its write-back before it ends.
     await box.close()
     await using reader = await open(url)
     return await reader.store('s').get('key')
   }
 
-  test('leaves it deleted when its call was on its way', async () => {
+  test('leaves it deleted if its call was being sent', async () => {
     const gate = new Gate()
     gate.shut()
     const carry = async ({ send }: MapCall) => {
@@ -234,7 +234,7 @@ describe('a box that carries a value over late, after another box has carried it
     expect(await late('parked', carry, () => gate.open())).toBeUndefined()
   })
 
-  test('leaves it deleted when it was cut off, although nothing is left of the entry', async () => {
+  test('leaves it deleted if it was disconnected, even if nothing is left of the entry', async () => {
     let isCut = true
     const carry = async ({ send }: MapCall) => {
       if (isCut) throw new hazelcast.TargetDisconnectedError('refused by the test')
@@ -248,7 +248,7 @@ describe('a box that carries a value over late, after another box has carried it
       async (key, values) => {
         vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * REMEMBERED })
         await using reader = await open(`hazelcast://${server.address}/${TEST_CLUSTER}?map=late`)
-        await until('nothing is left', async () => {
+        await until('the entry is removed', async () => {
           expect(await reader.store('s').get('key')).toBeUndefined()
           return !(await values.containsKey(key))
         })
@@ -258,7 +258,7 @@ describe('a box that carries a value over late, after another box has carried it
   })
 })
 
-test('a read for missed changes is tried again until it succeeds', async () => {
+test('a read for missed changes is retried until it succeeds', async () => {
   /** More often than a connection that was lost and replaced is reported. */
   const refusals = 5
   let looks = -Infinity

@@ -48,7 +48,7 @@ async function everything(box: Box): Promise<void> {
 }
 
 describe.concurrent('a transaction of the caller’s', () => {
-  test('that writes a value for the 200th time moves its row', async () => {
+  test('that writes a value for the 200th time gives its row a new number', async () => {
     const { url, schema } = place()
     await using box = await open(url)
     const store = box.store('s')
@@ -59,7 +59,7 @@ describe.concurrent('a transaction of the caller’s', () => {
       await client.query('commit')
     }
     await write(1)
-    // As after years of such transactions, with no other writes between them.
+    // As after years of such transactions, with no other writes in between.
     await pool.query(`update ${schema}.data set changes = 2147483647 where name = 'value/s/a'`)
     await write(2)
     client.release()
@@ -68,7 +68,7 @@ describe.concurrent('a transaction of the caller’s', () => {
     expect(rows).toEqual([{ changes: 1 }])
   })
 
-  test('that holds a key is waited for as long as the wait says', async () => {
+  test('that locks the row of a key makes a caller wait as long as its option says', async () => {
     const { url } = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -86,7 +86,7 @@ describe.concurrent('a transaction of the caller’s', () => {
     expect((await box.store('s').get('a'))?.value).toBe(2)
   })
 
-  test('that holds many values delays only what writes them', async () => {
+  test('that locks many values delays only writers of these', async () => {
     const { url, schema } = place()
     await using box = await open(url)
     const store = box.store('s')
@@ -98,7 +98,7 @@ describe.concurrent('a transaction of the caller’s', () => {
     await client.query(`select from ${schema}.data where name like 'value/%' for update`)
     const puts = keys.map(key => store.put(key, 1))
     for (let round = 0; round < 10; round++) {
-      // Far below the 100 ms for each of these rows.
+      // Far less than 100 ms for each of these rows.
       expect(await timed(() => box.mutex(`other-${round}`).run(() => undefined))).toBeLessThan(1500)
       await store.put(`more-${round}`, 1)
       held.assertHeld()
@@ -111,7 +111,7 @@ describe.concurrent('a transaction of the caller’s', () => {
   })
 })
 
-/** Types, functions and operators that fit a call better than those that are built in. */
+/** Types, functions and operators that match a call better than the built-in ones. */
 function traps(schema: string): string {
   const trap = `returns %s language plpgsql as $$ begin raise exception 'trapped'; end $$`
   const functions: [head: string, result: string][] = [
@@ -159,7 +159,7 @@ function traps(schema: string): string {
   ].join(';')
 }
 
-test('a role that may create objects in public traps no function of the schema', async () => {
+test('a role that may create objects in public cannot trap functions of the schema', async () => {
   const { url, schema } = place()
   await using box = await open(url)
   await pool.query(traps(schema))
@@ -187,7 +187,7 @@ test('a role that may create objects in public traps no function of the schema',
   expect(rows).toEqual([])
 })
 
-test('thousands of keys are held at once, each with a row of its own', async () => {
+test('thousands of keys are held at the same time, each with a row of its own', async () => {
   const { url, schema } = place()
   await using box = await open(url)
   const names = Array.from({ length: 3000 }, (_, index) => `key-${index}`)
@@ -197,12 +197,12 @@ test('thousands of keys are held at once, each with a row of its own', async () 
     `select count(distinct id) as count, min(id) as least from ${schema}.data`,
   )
   expect(rows[0]!.count).toBe(String(2 * names.length))
-  // Numbers rise with the clock, so none is used again after a crash.
+  // Numbers increase with the clock, so none is used again after a crash.
   expect(Number(rows[0]!.least)).toBeGreaterThan((Date.now() - 60_000) * 1024)
   for (const grant of grants) await grant.release()
 })
 
-test('what has expired is deleted by those who add, however short they live', async () => {
+test('boxes that add rows delete expired ones, no matter how short they live', async () => {
   const clock = new FakeClock()
   await using clocked = await startPostgres({ clock })
   const count = async (): Promise<number[]> => {
@@ -223,11 +223,11 @@ test('what has expired is deleted by those who add, however short they live', as
       await box.limiter(`limiter-${minute}-${index}`, { limit: 1, per: '1s' }).acquire()
     }
   }
-  // Those of the last minute and some of the one before.
+  // The rows of the last minute and some of the one before.
   for (const rows of await count()) expect(rows).toBeLessThan(3 * 80)
 })
 
-test('ids and keys of one moment are deleted by a box that adds one at a time', async () => {
+test('a box that adds one row at a time deletes ids and keys that expire at the same moment', async () => {
   const clock = new FakeClock()
   await using clocked = await startPostgres({ clock })
   await using box = await open(clocked.url)
@@ -248,7 +248,7 @@ test('ids and keys of one moment are deleted by a box that adds one at a time', 
   expect(left).toEqual({ ids: '0', keys: '0' })
 })
 
-test('a box whose connection for messages is dead and says nothing is served, and connects again', async () => {
+test('a box whose connection for messages is dead without an error is served, and reconnects', async () => {
   const { url, schema } = place()
   await using box = await open(url)
   const heard = server.pool({ max: 8 })
@@ -281,14 +281,14 @@ test('a box whose connection for messages is dead and says nothing is served, an
     expect(listeners).toBe(1)
     await pause(500)
     isDead = true
-    await until('it connects again', () => listeners === 2, 10_000)
+    await until('it reconnects', () => listeners === 2, 10_000)
     expect(await timed(() => first.release().then(() => asked))).toBeLessThan(1500)
     await (await asked).release()
   }
   await heard.end()
 })
 
-test('waiters behind a pooler write next to nothing', async () => {
+test('waiters behind a pooler write almost nothing', async () => {
   await using pooler = await startPgBouncer(server)
   const { schema } = place()
   const url = `${pooler.url}?signalbox_schema=${schema}`
@@ -306,14 +306,14 @@ test('waiters behind a pooler write next to nothing', async () => {
   }
   const before = await changes()
   await pause(3000)
-  // Each says that it lives every second or two.
+  // Each sends a heartbeat every second or two.
   expect((await changes()) - before).toBeLessThan(4 * names.length)
   for (const grant of held) await grant.release()
   for (const grant of asked) await (await grant).release()
 })
 
-describe.concurrent('what is damaged', () => {
-  test('fails only what names it, and can be overwritten', async () => {
+describe.concurrent('damaged rows', () => {
+  test('make only operations on them fail, and can be overwritten', async () => {
     const { url, schema } = place()
     await using box = await open(url)
     const store = box.store('s')

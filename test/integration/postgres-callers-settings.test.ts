@@ -16,13 +16,13 @@ afterAll(() => server.kill())
 
 type Run = (text: string) => Promise<readonly object[]>
 
-/** The transaction of a caller: the client that has begun it, and how its own statements run. */
+/** A caller's transaction: the client that has begun it, and how to run its statements. */
 interface Caller {
   readonly transaction: object
   readonly run: Run
 }
 
-/** Commits a transaction in which `work` has run. */
+/** Commits a transaction after running `work` in it. */
 type Within = (url: string, work: (caller: Caller) => Promise<void>) => Promise<void>
 
 const overPg: Within = async (url, work) => {
@@ -47,9 +47,9 @@ const overPostgres: Within = async (url, work) => {
   }
 }
 
-/** Every setting as the transaction of the caller has it. */
+/** All settings, as the caller's transaction sees them. */
 async function settings(run: Run): Promise<Record<string, string>> {
-  // The first function in PL/pgSQL adds the settings of that language.
+  // The first PL/pgSQL function adds the settings of that language.
   await run('do $$ begin end $$')
   const rows = (await run('select name, setting from pg_settings order by name')) as {
     name: string
@@ -58,12 +58,12 @@ async function settings(run: Run): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
 }
 
-/** What a caller may have set for its own transaction. */
+/** Settings that a caller may have changed for its own transaction. */
 const OWN = `
   set local synchronous_commit = on; set local lock_timeout = '7s'; set local statement_timeout = '50s';
   set local idle_in_transaction_session_timeout = '55s'; set local search_path = pg_catalog; set local timezone = 'Asia/Tokyo'`
 
-/** Runs `step` in a transaction of a caller, and expects all settings after it to be as they were before. */
+/** Runs `step` in a caller's transaction, and expects all settings to be the same before and after it. */
 async function unchanged(within: Within, url: string, own: string, step: (caller: Caller) => Promise<void>) {
   await within(url, async caller => {
     if (own !== '') await caller.run(own)
@@ -76,7 +76,7 @@ async function unchanged(within: Within, url: string, own: string, step: (caller
 /** The longest sequence of packets of a caller's client in one call. */
 const MAX_PACKETS = 8
 
-/** What one call does within a transaction of a caller. Each takes keys of its own. */
+/** What one call does within a caller's transaction. Each uses keys of its own. */
 const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<void>])[] = [
   [
     'a fence',
@@ -166,8 +166,8 @@ const clients = [
   ['postgres', overPostgres],
 ] as const
 
-describe.concurrent.each(clients)('the settings of a transaction of a caller over %s', (_, within) => {
-  test.each(paths)('are as before: %s', async (_what, step) => {
+describe.concurrent.each(clients)('the settings of a caller’s transaction over %s', (_, within) => {
+  test.each(paths)('are unchanged: %s', async (_what, step) => {
     await using box = await open(server.url)
     for (const own of ['', OWN]) await unchanged(within, server.url, own, caller => step(box, caller))
   })
@@ -188,7 +188,7 @@ describe.concurrent.each(clients)('the settings of a transaction of a caller ove
     },
   )
 
-  test('are as before when packets take 0 to 500 ms, 25 times', { timeout: 60_000 }, async () => {
+  test('are unchanged when packets take 0 to 500 ms, 25 times', { timeout: 60_000 }, async () => {
     await using tap = await Tap.start(server.address.port)
     await using box = await open(server.url)
     tap.decide = () => Math.random() * 500
@@ -205,7 +205,7 @@ describe.concurrent.each(clients)('the settings of a transaction of a caller ove
     for (let round = 0; round < 25; round++) expect((await store.get(`key ${round}`))?.value).toBe(round)
   })
 
-  test('are as before whichever two packets are late', { timeout: 60_000 }, async () => {
+  test('are unchanged if any two packets are late', { timeout: 60_000 }, async () => {
     await using box = await open(server.url)
     const pairs = Array.from({ length: MAX_PACKETS ** 2 }, (_, pair) => [
       pair % MAX_PACKETS,
@@ -229,7 +229,7 @@ describe.concurrent.each(clients)('the settings of a transaction of a caller ove
     }
   })
 
-  test('are as before when another transaction held the keys', async () => {
+  test('are unchanged when another transaction locked the keys', async () => {
     await using box = await open(server.url)
     const keys = [randomUUID(), randomUUID()]
     const put = async (caller: Caller, wait: number): Promise<void> => {
@@ -280,7 +280,7 @@ test(
   },
 )
 
-test('the settings of a PGlite are as before a fence', async () => {
+test('a fence leaves the settings of a PGlite unchanged', async () => {
   const pglite = await PGlite.create()
   await using box = await open({ postgres: pglite })
   const grant = await box.mutex('key').acquire({ lease: '60s' })
@@ -293,7 +293,7 @@ test('the settings of a PGlite are as before a fence', async () => {
   await grant.release()
 })
 
-test('statements of a box leave the settings of a PGlite and of a pool as they were', async () => {
+test('statements of a box leave the settings of a PGlite and of a pool unchanged', async () => {
   const pglite = await PGlite.create()
   const pool = server.pool({ max: 4 })
   const clients = [

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
-test('plpgsql_check finds nothing wrong with the functions of the schema', async () => {
+test('plpgsql_check finds no faults in the functions of the schema', async () => {
   await using server = await startPostgres()
   await (await open(server.url)).close()
   await server.query('create extension plpgsql_check')

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runWithPackages } from '../support/installed-packages.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-/** Says what opening a box has come to, and which client package was loaded for it. */
+/** Prints whether a box could be opened, and which client package was loaded for it. */
 const PROGRAM = `
 import { createRequire } from 'node:module'
 import { open } from './signalbox/index.js'
 const outcome = await open(process.argv[2]).then(
   async box => {
     await box.mutex('key').run(() => undefined)
-    // The box stays open: it does not keep the process alive.
+    // The box stays open, and lets the process end.
     return 'opened'
   },
   error => error.code + ': ' + error.message,
@@ -28,7 +28,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** Runs the program where only these packages are installed. */
+/** Runs the program with only these packages installed. */
 function openWith(...packages: string[]): Promise<string> {
   return runWithPackages(PROGRAM, packages, server.url)
 }

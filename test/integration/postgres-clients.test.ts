@@ -33,7 +33,7 @@ async function openOver(client: object, schema?: string): Promise<Box> {
 
 const invalid = (reason: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) })
 
-test.each(givenClients)('$name stays its owner’s when the box is closed', async ({ connect }) => {
+test.each(givenClients)('$name stays open when the box is closed', async ({ connect }) => {
   const given = await connect(server.url)
   opened.push(given.close)
   const box = await openOver(given.client, 'mine')
@@ -50,7 +50,7 @@ test.each(givenClients)('$name stays its owner’s when the box is closed', asyn
 const READY = Buffer.from('Z\0\0\0\x05I', 'latin1')
 const ENDED = Buffer.from('E\0\0\0\x1aSFATAL\0C57P01\0Mended\0\0', 'latin1')
 
-test('a server that ends a connection in the packet that says it is ready fails the call, not the process', async () => {
+test('if a server ends a connection in the packet of its greeting, the call fails and not the process', async () => {
   const relay = createServer(client => {
     const upstream = connect(server.address.port, '127.0.0.1')
     client.pipe(upstream)
@@ -71,7 +71,7 @@ test('a server that ends a connection in the packet that says it is ready fails 
   expect((error as { code: string }).code).toMatch(/^(UNAVAILABLE|INDETERMINATE)$/)
 })
 
-test('a pool whose connections are all lent to others is named', async () => {
+test('an error names a pool whose connections are all in use', async () => {
   const pool = server.pool({ max: 2 })
   opened.push(() => pool.end())
   const box = await openOver(pool)
@@ -84,7 +84,7 @@ test('a pool whose connections are all lent to others is named', async () => {
   expect(await box.mutex('key').run(() => 'inside')).toBe('inside')
 })
 
-test('a PGlite takes a fence in a transaction, and no transaction of a store', async () => {
+test('a PGlite supports a fence in a transaction, but no store transaction', async () => {
   const pglite = await PGlite.create()
   opened.push(() => pglite.close())
   const box = await openOver(pglite)
@@ -103,7 +103,7 @@ test('a PGlite takes a fence in a transaction, and no transaction of a store', a
 const reconnecting = givenClients.filter(({ isShared }) => isShared)
 const lasting = givenClients.filter(({ isShared }) => !isShared)
 
-test.each(reconnecting)('a box over $name goes on when its server is there again', async ({ connect }) => {
+test.each(reconnecting)('a box over $name continues when its server is back', async ({ connect }) => {
   await using proxy = await Proxy.start(server.address.port)
   const given = await connect(through(proxy))
   opened.push(given.close)
@@ -127,7 +127,7 @@ test.each(lasting)(
     const box = await openOver(given.client)
     await box.store('s').put('key', 1)
     proxy.cut()
-    await until('it is lost', () => works(box).then(isWorking => !isWorking))
+    await until('the connection is lost', () => works(box).then(isWorking => !isWorking))
     await expect(box.store('s').get('key')).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       message: expect.stringContaining('the client that was given is not connected any more'),
@@ -141,7 +141,7 @@ const urls = [
 ]
 
 describe.each(urls)('a URL over $name', ({ openUrl }) => {
-  test('a statement without an answer is unclear, and the box goes on over another connection', async () => {
+  test('a statement without a reply is indeterminate, and the box continues over another connection', async () => {
     await using proxy = await Proxy.start(server.address.port)
     const box = kept(await openUrl(through(proxy)))
     await box.store('s').put('key', 1)
@@ -149,11 +149,11 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
     const put = box.store('s').put('key', 2)
     await expect(put).rejects.toMatchObject({ code: 'INDETERMINATE' })
     proxy.replies = 'pass'
-    // The connections that have lost something stay silent.
+    // The connections that have lost packets stay silent.
     await until('it works', () => works(box))
   })
 
-  test('a server that is not there is unavailable at once', async () => {
+  test('a missing server is unavailable at once', async () => {
     const started = performance.now()
     await expect(openUrl('postgres://tester@127.0.0.1:1/postgres')).rejects.toMatchObject({
       code: 'UNAVAILABLE',
@@ -162,7 +162,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
     expect(performance.now() - started).toBeLessThan(3000)
   })
 
-  test('what the server refuses has its reason', async () => {
+  test('an error has the server’s reason', async () => {
     const url = server.url.replace(/postgres$/, 'nowhere')
     await expect(openUrl(url)).rejects.toMatchObject({
       code: 'UNAVAILABLE',
@@ -171,7 +171,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
   })
 })
 
-test('a value that is not a client is refused', async () => {
+test('a value that is not a client is rejected', async () => {
   for (const value of [undefined, null, 1, server.url, {}, [], () => {}, new Map(), { query: () => {} }])
     await expect(open({ postgres: value as object })).rejects.toMatchObject(
       invalid('postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
@@ -182,7 +182,7 @@ test('a value that is not a client is refused', async () => {
   await expect(open({ postgres: {}, schema: 'A-B' })).rejects.toMatchObject(invalid('schema must be'))
 })
 
-test('a client that can’t be used is refused with the reason', async () => {
+test('a client that can’t be used is rejected with the reason', async () => {
   const client = new pg.Client(server.address)
   await expect(openOver(client)).rejects.toMatchObject(invalid('connect it first'))
   await client.connect()

@@ -6,10 +6,10 @@ import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
 const HOUR = 3_600_000
-/** Of grants that are renewed: milliseconds. */
+/** Lease of grants that are renewed, in milliseconds. */
 const LEASE = 1500
 
-test('a server clock that is set back lowers no token, ends no grant and stops nothing', async () => {
+test('setting a server’s clock back lowers no token, ends no grant and blocks nobody', async () => {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
   await using one = await open(server.url)
@@ -23,7 +23,7 @@ test('a server clock that is set back lowers no token, ends no grant and stops n
   const asked = other.mutex('key').acquire({ lease: LEASE })
   await queued(one, 'key', 1)
   clock.set(-HOUR)
-  // Each is renewed meanwhile.
+  // Each is renewed in the meantime.
   await pause(2 * LEASE)
   for (const grant of [held, pair]) grant.assertHeld()
   expect(await soFar(asked)).toBe('pending')
@@ -45,7 +45,7 @@ test('a server clock that is set back lowers no token, ends no grant and stops n
   expect((await store.get('key'))!.version).toBeGreaterThan(before)
 })
 
-test('a server clock that is set ahead ends what is held, and stops nothing', async () => {
+test('setting a server’s clock ahead ends all grants, and blocks nobody', async () => {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
   await using one = await open(server.url)
@@ -56,7 +56,7 @@ test('a server clock that is set ahead ends what is held, and stops nothing', as
   const asked = other.mutex('key').acquire({ lease: LEASE })
   await queued(one, 'key', 1)
   clock.set(HOUR)
-  await until('it is told', () => held.signal.aborted)
+  await until('the holder is notified', () => held.signal.aborted)
   const next = await asked
   expect(next.token).toBeGreaterThan(held.token)
   await limiter.acquire(5, { wait: '5s' })
@@ -65,7 +65,7 @@ test('a server clock that is set ahead ends what is held, and stops nothing', as
   await one.mutex('key').run(() => undefined, { wait: '5s' })
 })
 
-test('a server clock that is set again and again, by less than leases allow for, disturbs nothing', async () => {
+test('setting a server’s clock again and again, by less than a lease tolerates, has no effect', async () => {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
   await using one = await open(server.url)

@@ -13,20 +13,20 @@ const CRASHES = 5
  */
 const KEPT_AFTER = 2000
 
-/** A caller that held a key, from when to when it was certain of it: times of this process. */
+/** A caller that held a key, and from when to when it was certain of that, in times of this process. */
 interface Visit {
   readonly token: bigint
   readonly from: number
   to: number
 }
 
-/** Callers that hold keys and change a value again and again, and what comes of it. */
+/** Callers that hold keys and change a value repeatedly, and their results. */
 class Load {
   readonly visits = new Map<string, Visit[]>(KEYS.map(key => [key, []]))
   readonly codes = new Set<string>()
   committed = 0
   unclear = 0
-  /** What each box has brought to an end. */
+  /** Number of finished steps of each box. */
   readonly done: number[]
   readonly #callers: Promise<void>[]
   #isOver = false
@@ -40,10 +40,10 @@ class Load {
     })
   }
 
-  /** Settles when every box has brought something more to an end. */
+  /** Resolves when every box has finished further steps. */
   async goesOn(): Promise<void> {
     const before = [...this.done]
-    await until('every box goes on', () => this.done.every((count, place) => count > before[place]! + 25))
+    await until('every box continues', () => this.done.every((count, place) => count > before[place]! + 25))
   }
 
   async end(): Promise<void> {
@@ -96,7 +96,7 @@ describe('a server that is killed and started again', () => {
     await using server = await startPostgres()
     const boxes = await Promise.all(Array.from({ length: BOXES }, () => open(server.url)))
     const held = await boxes[0]!.mutex('held').acquire({ lease: '60s' })
-    // A commit that waits for the disk takes the grant before it along.
+    // A commit that waits for the disk also flushes the grant before it.
     await boxes[0]!.store('s').put('after', 1)
     const load = new Load(boxes)
     const crashes: number[] = []
@@ -127,11 +127,11 @@ describe('a server that is killed and started again', () => {
     await Promise.all(boxes.map(box => box.close()))
   })
 
-  test('does not take a row that is lost for one that was made since', async () => {
+  test('does not confuse a lost row with one that was inserted since', async () => {
     await using server = await startPostgres()
     await using one = await open(server.url)
     await server.stopWriter()
-    // Makes a row for the key, and the box remembers which.
+    // Inserts a row for the key, whose number the box remembers.
     await one.mutex('a').run(() => undefined)
     await server.restart()
     await using other = await open(server.url)

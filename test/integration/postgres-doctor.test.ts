@@ -25,7 +25,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A new database, where the doctor finds nothing when a box was opened there. */
+/** A new database where the doctor finds nothing once a box was opened there. */
 async function database(on = admin, options = ''): Promise<string> {
   const name = `d${randomUUID().slice(0, 8)}`
   await on.query(`create database ${name} ${options}`)
@@ -49,7 +49,7 @@ async function query(name: string, text: string): Promise<void> {
   await pool.query(text).finally(() => pool.end())
 }
 
-/** A connection that stays what it is. */
+/** A connection that stays the same. */
 async function connected({ address }: PostgresServer, name: string) {
   const client = new pg.Client({ ...address, database: name })
   await client.connect()
@@ -85,7 +85,7 @@ async function withSetting(
   await task().finally(() => set(`reset ${name}`))
 }
 
-/** The port of a relay that exchanges a text in the server's answers for another with as many characters. */
+/** The port of a relay that replaces a text in the server's replies with another one of the same length. */
 async function relay(from: string, to: string): Promise<number> {
   const relay = createServer(client => {
     const upstream = connect(server.address.port, '127.0.0.1')
@@ -103,7 +103,7 @@ function through(port: number, name: string): string {
   return urlOf(name).replace(String(server.address.port), String(port))
 }
 
-test('nothing is found where all is well, and facts are reported', async () => {
+test('there are no findings if all is well, and facts are reported', async () => {
   const name = await usedDatabase()
   const { facts, findings } = await diagnose(urlOf(name))
   expect(findings).toEqual([])
@@ -124,7 +124,7 @@ test('nothing is found where all is well, and facts are reported', async () => {
   expect(stdout).not.toMatch(/^no-/m)
 })
 
-test('a database without the schema stays without it', async () => {
+test('a database without the schema is left without it', async () => {
   const name = await database()
   expect(await found(urlOf(name))).toEqual(['no-schema'])
   await using place = new CommandPlace(urlOf(name))
@@ -134,7 +134,7 @@ test('a database without the schema stays without it', async () => {
   expect(await found(urlOf(name))).toEqual(['no-schema'])
 })
 
-test('a schema of a newer version is found', async () => {
+test('a schema of a newer version is reported', async () => {
   const name = await usedDatabase()
   await query(
     name,
@@ -143,7 +143,7 @@ test('a schema of a newer version is found', async () => {
   expect(await found(urlOf(name))).toEqual(['newer-schema'])
 })
 
-test('a server before 13 is found, and no box is opened on it', async () => {
+test('a server before 13 is reported, and no box can be opened on it', async () => {
   const name = await usedDatabase()
   const { rows } = await admin.query<{ server_version: string }>('show server_version')
   const version = rows[0]!.server_version
@@ -154,7 +154,7 @@ test('a server before 13 is found, and no box is opened on it', async () => {
   expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
 })
 
-test('functions that do not set their search path are found', async () => {
+test('functions that do not set their search path are reported', async () => {
   const name = await usedDatabase()
   await query(name, 'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path')
   const { findings } = await diagnose(urlOf(name))
@@ -163,7 +163,7 @@ test('functions that do not set their search path are found', async () => {
   ])
 })
 
-test('missing rights are found', async () => {
+test('missing rights are reported', async () => {
   const name = await usedDatabase()
   const role = name.replace('d', 'r')
   await query(name, `create role ${role} login`)
@@ -179,12 +179,12 @@ test('missing rights are found', async () => {
   expect(stdout).toMatch(/^missing-rights: .*lacks usage on schema[^]*^no-entry: /m)
 })
 
-test('a database of another encoding is found', async () => {
+test('a database with another encoding is reported', async () => {
   const name = await usedDatabase(admin, server, "encoding 'LATIN1' template template0")
   expect(await found(urlOf(name))).toEqual(['encoding'])
 })
 
-test('transactions that may stay open for ever are found, and values that are committed late', async () => {
+test('transactions that may stay open forever are reported, and values that are committed late', async () => {
   const name = await usedDatabase()
   await query(name, `alter database ${name} reset idle_in_transaction_session_timeout`)
   expect(await found(urlOf(name))).toEqual(['endless-transactions'])
@@ -193,7 +193,7 @@ test('transactions that may stay open for ever are found, and values that are co
   expect(await found(urlOf(name))).toEqual(['late-commit'])
 })
 
-test('settings of the server that lose data, or leave dead rows, are found', async () => {
+test('settings of the server that lose data or leave dead rows are reported', async () => {
   const name = await usedDatabase()
   const expected = { full_page_writes: 'torn-pages', autovacuum: 'no-autovacuum' }
   for (const [setting, id] of Object.entries(expected))
@@ -204,7 +204,7 @@ test('settings of the server that lose data, or leave dead rows, are found', asy
   expect(await found(urlOf('postgres', careless))).toContain('no-fsync')
 })
 
-test('autovacuum that is off for one table is found, with every word for it', async () => {
+test('autovacuum that is off for one table is reported, in every spelling', async () => {
   const name = await usedDatabase()
   for (const off of ['false', 'off']) {
     await query(name, `alter table signalbox.data set (autovacuum_enabled = ${off})`)
@@ -215,7 +215,7 @@ test('autovacuum that is off for one table is found, with every word for it', as
   }
 })
 
-test('a transaction that keeps dead rows for more than a minute is found, and an idle one is not', async () => {
+test('a transaction that keeps dead rows for more than a minute is reported, and an idle one is not', async () => {
   const clock = new FakeClock()
   await using late = await startPostgres({ ...SAFE, clock })
   const pool = late.pool()
@@ -238,7 +238,7 @@ test('a transaction that keeps dead rows for more than a minute is found, and an
     await reader.query('commit')
     expect(await found(urlOf(name, late))).toEqual([])
 
-    // A user who may not look at those of others gets a finding.
+    // A user who may not see the transactions of others gets a finding.
     await reader.query('begin isolation level repeatable read')
     await reader.query('select 1')
     await pool.query('create role other login')
@@ -251,7 +251,7 @@ test('a transaction that keeps dead rows for more than a minute is found, and an
   }
 })
 
-test('a pooler that hands out transactions is found', async () => {
+test('a pooler in transaction mode is reported', async () => {
   const name = await usedDatabase()
   await using pooler = await startPgBouncer(server)
   const { facts, findings } = await diagnose(urlOf(name, pooler))
@@ -259,7 +259,7 @@ test('a pooler that hands out transactions is found', async () => {
   expect(facts).toContain('NOTIFY does not arrive')
 })
 
-test('a queue of NOTIFY that a session does not read is found', async () => {
+test('a queue of NOTIFY that a session does not read is reported', async () => {
   const name = await usedDatabase()
   await using stuck = await connected(server, name)
   await stuck.query('listen a')
@@ -270,14 +270,14 @@ test('a queue of NOTIFY that a session does not read is found', async () => {
   expect(await found(urlOf(name))).toEqual([])
 })
 
-test('a clock that is wrong is found', async () => {
+test('a wrong clock is reported', async () => {
   const url = urlOf(await usedDatabase())
   const now = Date.now
   vi.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000)
   expect(await found(url)).toEqual(['clock'])
 })
 
-test('a standby is found, and a primary whose commits wait for none', async () => {
+test('a standby is reported, and a primary whose commits wait for none', async () => {
   await using primary = await startPostgres(SAFE)
   await using standby = await startStandby(primary.address.port, SAFE)
   const pool = primary.pool()
@@ -300,7 +300,7 @@ test('a standby is found, and a primary whose commits wait for none', async () =
   }
 })
 
-test('a subscriber to some tables is no standby', async () => {
+test('a subscriber to some tables does not count as a standby', async () => {
   await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
   const pool = publisher.pool()
   try {

@@ -10,7 +10,7 @@ import { unprivileged } from '../support/servers/unprivileged.js'
 
 /** Nothing waits for a lease to end. */
 const LONG = { lease: '60s' } as const
-/** Sooner than a waiter would look by itself: milliseconds. */
+/** Less than the time after which a waiter checks by itself, in milliseconds. */
 const AT_ONCE = WATCH_READ_INTERVAL / 2
 
 /** Each kind of call that writes. */
@@ -34,7 +34,7 @@ async function listeners(server: PostgresServer): Promise<number[]> {
   return rows.map(({ pid }) => pid)
 }
 
-test('boxes whose connections for messages were ended receive again', async () => {
+test('boxes whose connections for messages were ended receive messages again', async () => {
   await using server = await startPostgres()
   await using one = await open(server.url)
   await using other = await open(server.url)
@@ -51,7 +51,7 @@ test('boxes whose connections for messages were ended receive again', async () =
   expect(await timed(() => held.release().then(() => asked))).toBeLessThan(AT_ONCE)
 })
 
-test('a server that is far away serves like a near one', async () => {
+test('a distant server works like a near one', async () => {
   await using server = await startPostgres()
   await using network = await Proxy.start(server.address.port)
   await using near = await open(server.url)
@@ -66,7 +66,7 @@ test('a server that is far away serves like a near one', async () => {
   network.delay = 0
 })
 
-test('a server that takes no more connections gives a typed error, and boxes that are connected go on', async () => {
+test('a server that accepts no more connections causes a typed error, and connected boxes continue', async () => {
   await using server = await startPostgres({
     settings: { max_connections: '10', superuser_reserved_connections: '0' },
   })
@@ -87,7 +87,7 @@ test('a server that takes no more connections gives a typed error, and boxes tha
   )
 })
 
-describe('a server refuses to open a box', () => {
+describe('opening a box fails', () => {
   test('with a wrong password, which the error does not contain', async () => {
     await using server = await startPostgres()
     const [{ path } = { path: '' }] = await server.query<{ path: string }>(
@@ -100,7 +100,7 @@ describe('a server refuses to open a box', () => {
     )
     const url = (password: string): string => server.url.replace('tester', `locked:${password}`)
     let complaint: string | undefined
-    await until('it asks', async () => {
+    await until('it connects', async () => {
       complaint = await complaintOf(open(url('secret')).then(box => box.close()))
       return complaint !== undefined
     })
@@ -109,7 +109,7 @@ describe('a server refuses to open a box', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('for a user without rights', async () => {
+  test('with a user without rights', async () => {
     await using server = await startPostgres()
     await server.query('create user poor')
     const url = server.url.replace('tester', 'poor')
@@ -133,13 +133,16 @@ describe('a server refuses to open a box', () => {
   })
 })
 
-test('a server that is read-only refuses writes, and gives what it has', async () => {
+test('a read-only server rejects writes, and serves reads', async () => {
   await using server = await startPostgres()
   await using box = await open(server.url)
   await box.store('s').put('key', 'value')
   await server.query(`alter system set default_transaction_read_only = 'on'`)
   await server.query('select pg_reload_conf()')
-  await until('it refuses', async () => (await complaintOf(box.store('s').put('key', 'value'))) !== undefined)
+  await until(
+    'it rejects writes',
+    async () => (await complaintOf(box.store('s').put('key', 'value'))) !== undefined,
+  )
   for (const write of writes(box))
     expect(await complaintOf(write())).toMatch(/^UNAVAILABLE: .*: the server is a standby, or read-only$/)
   expect((await box.store('s').get('key'))!.value).toBe('value')
@@ -179,7 +182,7 @@ test.runIf(process.platform === 'linux' && unprivileged !== undefined)(
   },
 )
 
-test('a queue that names a request of which a person has deleted the rest is an error', async () => {
+test('a queue that refers to a request whose row was deleted by hand is an error', async () => {
   await using server = await startPostgres()
   await using box = await open(server.url)
   await box.mutex('key').run(() => undefined)

@@ -26,12 +26,12 @@ function place(): string {
   return `${server.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
 }
 
-/** Adds a name to the order under the lock of a key, and of another one. */
+/** Appends a name to the order while holding a key, and another one. */
 async function lockInTurn(box: Box, name: string, order: string[]): Promise<void> {
   await box.mutex('b', `only ${name}`).run(() => void order.push(name))
 }
 
-/** Adds a name to the order when it is written and read again. */
+/** Appends a name to the order by reading and writing it. */
 async function writeInTurn(box: Box, name: string, order: string[]): Promise<void> {
   await box.store('s').put('key', name)
   order.push(name)
@@ -60,7 +60,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await local).release()
   })
 
-  test('a local caller waits for the end of the transaction, too', async () => {
+  test('a caller of the same box waits for the end of the transaction, too', async () => {
     const url = place()
     await using box = await open(url)
     const client = await pool.connect()
@@ -76,7 +76,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await local).release()
   })
 
-  test('the holder renews its lease, and waiters queue up, while the transaction goes on', async () => {
+  test('the holder renews its lease, and waiters queue up, while the transaction is open', async () => {
     const url = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -93,7 +93,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await waits).release()
   })
 
-  test('keys of one request are bound together, and others are free', async () => {
+  test('keys of one request are bound together, and others stay free', async () => {
     const url = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -134,7 +134,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await other.lock({ key, mode: 'exclusive' }).acquire({ wait: '5s' })).release()
   })
 
-  test('a grant of an exclusive key and permits that is lost is refused', async () => {
+  test('a lost grant of an exclusive key and permits is rejected', async () => {
     const url = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -144,7 +144,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
   })
 
-  test('a row that moves to another number while it is bound is bound all the same', async () => {
+  test('a row that gets another number while it is being bound is bound nevertheless', async () => {
     const url = place()
     const schema = url.split('=')[1]!
     await using box = await open(url)
@@ -171,7 +171,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await other.mutex('key').acquire({ wait: '5s' })).release()
   })
 
-  test('a client that has begun no transaction is refused', async () => {
+  test('a client that has begun no transaction is rejected', async () => {
     await using box = await open(place())
     const client = await pool.connect()
     const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('has begun none') }
@@ -186,7 +186,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     client.release()
   })
 
-  test('what waits for a row that a transaction holds keeps no other operation waiting', async () => {
+  test('an operation that waits for a row locked by a transaction delays no other operation', async () => {
     const url = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -200,7 +200,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
         await other.store('s').put('more', 1)
         held.assertHeld()
       }
-      // It is given up after two seconds.
+      // It is rejected after two seconds.
       expect(performance.now() - since).toBeGreaterThan(1500)
       await expect(blocked).rejects.toMatchObject({
         code: 'UNAVAILABLE',
@@ -233,7 +233,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
         await client.query(`select from ${schema}.data where name = $1 for update`, [row])
         const calling = call(box, 'first', order)
         await until('it waits for the row', waits)
-        await until('the server has given it up', async () => !(await waits()))
+        await until('the server has stopped waiting', async () => !(await waits()))
         return { calling }
       })
       await Promise.all([first.calling, call(box, 'second', order)])
@@ -241,7 +241,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     },
   )
 
-  test('a grant that is lost is refused', async () => {
+  test('a lost grant is rejected', async () => {
     const url = place()
     await using box = await open(url)
     await using other = await open(url)
@@ -250,7 +250,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
   })
 
-  test('a pool, and a grant that is not exclusive, are refused', async () => {
+  test('a pool, and a grant that is not exclusive, are rejected', async () => {
     const url = place()
     await using box = await open(url)
     const grant = await box.mutex('key').acquire()
@@ -262,7 +262,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await permit.release()
   })
 
-  test('the values of a store transaction are written when the transaction of the caller commits', async () => {
+  test('the values of a store transaction are written when the caller’s transaction commits', async () => {
     const url = place()
     const ledger = await makeLedger(pool)
     await using box = await open(url)

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A client that reads every column in a way of its own, and how to make a transaction with it. */
+/** A client that parses every column differently, and how to make a transaction with it. */
 interface OddClient {
   readonly client: object
   transaction(work: (client: object) => Promise<void>): Promise<void>
@@ -68,8 +68,8 @@ const makers: readonly (readonly [name: string, make: () => OddClient])[] = [
   ],
 ]
 
-describe.each(makers)('%s that reads types in its own way', (_, make) => {
-  test('carries locks, values, a fence and a store transaction of a box', async () => {
+describe.each(makers)('%s that parses types differently', (_, make) => {
+  test('supports locks, values, a fence and a store transaction of a box', async () => {
     const { client, transaction, close } = make()
     {
       await using box = await open({ postgres: client, schema: `s${randomUUID().slice(0, 8)}` })
@@ -78,7 +78,7 @@ describe.each(makers)('%s that reads types in its own way', (_, make) => {
       await box.mutex('a').run(async grant => {
         await transaction(async within => {
           await grant.fence(within)
-          // A PGlite takes no transaction of a store.
+          // A PGlite supports no store transaction.
           if (client instanceof PGlite) return
           await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1), { in: within })
         })

@@ -18,7 +18,7 @@ function pooler(): Promise<PgBouncer> {
   return (shared ??= startPostgres().then(server => startPgBouncer(server)))
 }
 
-/** PostgreSQL behind a pooler that gives each transaction another connection. */
+/** PostgreSQL behind a pooler in transaction mode. */
 const pooled: EngineFixture = {
   name: 'postgres behind PgBouncer',
   guarantees: postgres.guarantees,
@@ -32,7 +32,7 @@ const pooled: EngineFixture = {
 
 contractParts(pooled, exclusion, fencing, wholeness, safeState)
 
-test('boxes that are opened at once make a schema once, each of them', async () => {
+test('boxes that are opened at the same time create the schema once', async () => {
   const { url } = await pooler()
   for (let round = 0; round < 5; round++) {
     const schema = `once${round}`
@@ -45,14 +45,14 @@ test('boxes that are opened at once make a schema once, each of them', async () 
   }
 })
 
-test('what a pooler refuses because its server is down was not carried out', async () => {
+test('a statement that a pooler rejects because its server is down was not executed', async () => {
   await using server = await startPostgres()
   await using before = await startPgBouncer(server)
   await using box = await open(before.url)
   await box.store('s').put('key', 1)
   await server.kill()
   const codes = new Set<string>()
-  // The first statements meet connections that have died under them.
+  // The first statements use connections that have died.
   for (let refused = 0; refused < 5;) {
     const error: unknown = await box
       .store('s')
@@ -67,7 +67,7 @@ test('what a pooler refuses because its server is down was not carried out', asy
   expect([...codes]).toEqual(['UNAVAILABLE'])
 })
 
-test('a pooler that gives each statement another connection is refused', async () => {
+test('a pooler in statement mode is rejected', async () => {
   await using server = await startPostgres()
   await using statements = await startPgBouncer(server, 'statement')
   await expect(open(statements.url)).rejects.toMatchObject({

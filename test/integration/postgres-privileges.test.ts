@@ -25,7 +25,7 @@ const SCALARS = [
 ]
 const MORE = ['timestamptz', 'interval', 'oid', 'regclass', 'bytea', 'record']
 const TYPES = [...SCALARS, ...MORE, ...ARRAYS]
-/** Those of which any two are tried. */
+/** Types of which any two are tried. */
 const PAIRED = [
   'bool',
   'int4',
@@ -42,8 +42,8 @@ const PAIRED = [
 
 /**
  * Creates a trap in a schema for each function and operator of PostgreSQL that a call without a schema could resolve to
- * a function of that schema: a call whose arguments no function of pg_catalog takes exactly as they are. `called` says
- * for which names any two types are tried; polymorphic functions are tried for every name.
+ * a function of that schema: a call whose argument types match no function of pg_catalog exactly. `called` has the
+ * names for which any two types are tried; polymorphic functions are tried for every name.
  */
 const TRAPS = `
 create function pg_temp.trap(place text, name text, args text[], result text, number int) returns void
@@ -286,7 +286,7 @@ async function layTraps(url: string, schema: string, engine: string | undefined)
   }
 }
 
-/** The trap that ran last; undefined when none has. */
+/** The trap that ran last; undefined if none has. */
 async function sprung(url: string): Promise<string | undefined> {
   const client = new pg.Client(url)
   await client.connect()
@@ -300,7 +300,7 @@ async function sprung(url: string): Promise<string | undefined> {
   }
 }
 
-/** Uses everything of a box that reaches the server. */
+/** Uses every feature of a box that reaches the server. */
 async function used(box: Box, client: pg.Client): Promise<void> {
   const store = box.store('s')
   await box.mutex('a', 'b').run(() => undefined)
@@ -328,7 +328,7 @@ async function used(box: Box, client: pg.Client): Promise<void> {
   await client.query('commit')
 }
 
-describe('a role that may create in schemas of the search path of a box runs nothing as that box', () => {
+describe('a role that may create objects in schemas of a box’s search path cannot run code as that box', () => {
   test.each([
     ['before', 'public'],
     ['after', 'public'],
@@ -368,7 +368,7 @@ describe('a role that may create in schemas of the search path of a box runs not
     },
   )
 
-  test('temporary objects of a caller do not change its fence', async () => {
+  test('temporary objects of a caller do not affect its fence', async () => {
     await using box = await open(server.url)
     const client = new pg.Client(server.url)
     await client.connect()
@@ -388,7 +388,7 @@ describe('a role that may create in schemas of the search path of a box runs not
     await client.end()
   })
 
-  test('each function of the schema pins its search path, or qualifies all names', async () => {
+  test('each function of the schema sets its search path, or qualifies all names', async () => {
     await (await open(server.url)).close()
     const free = await server.query<{ name: string }>(`
       select p.oid::regprocedure::text as name from pg_proc p

@@ -22,7 +22,7 @@ let owner: pg.Pool
 beforeAll(async () => {
   server = await startPostgres()
   owner = server.pool()
-  // By default every role may call every function.
+  // By default every role may execute every function.
   await owner.query('alter default privileges revoke execute on functions from public')
 })
 
@@ -31,14 +31,14 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A new role that may do nothing but connect, and the URL of a schema that is not there yet. */
+/** A new role that may only connect, and the URL of a schema that does not exist yet. */
 async function place() {
   const name = `s${randomUUID().slice(0, 8)}`
   await owner.query(`create role ${name} login`)
   return { name, url: `${server.url.replace('tester', name)}?signalbox_schema=${name}` }
 }
 
-/** The grants for a role of boxes that are printed with a schema, each of one right. */
+/** The grants for a role of boxes in the printed schema, one for each right. */
 function printedGrants(schema: string): string[] {
   const grants = [...printedSchema(schema).matchAll(/^-- grant (.*) on (.*) to app;$/gm)]
   return grants.flatMap(([, rights, object]) =>
@@ -46,7 +46,7 @@ function printedGrants(schema: string): string[] {
   )
 }
 
-/** The same with the schema, made by its owner, and with exactly the rights that are printed with it. */
+/** The same with the schema, created by its owner, and with exactly the rights that are printed with it. */
 async function grantedPlace() {
   const { name, url } = await place()
   await owner.query(printedSchema(name))
@@ -82,7 +82,7 @@ test.each(['user', 'order'])('a schema may have the name of the keyword %s', asy
 })
 
 describe('the printed schema', () => {
-  test('is applied by its owner twice, and changes nothing that is there', async () => {
+  test('can be applied twice by its owner, and the second time changes nothing', async () => {
     const { name, url } = await place()
     await using command = new CommandPlace()
     const { status, stdout, stderr } = await command.signalbox('schema', 'postgres', '--schema', name)
@@ -100,7 +100,7 @@ describe('the printed schema', () => {
     expect((await owner.query(`select token from ${name}.locks`)).rows).toEqual([{ token: String(token) }])
   })
 
-  test('is for the usual schema, unless another is named, and refuses an invalid name', async () => {
+  test('has the default name, unless another one is given, and rejects an invalid name', async () => {
     await using command = new CommandPlace()
     expect((await command.signalbox('schema', 'postgres')).stdout).toBe(printedSchema('signalbox'))
     const bad = await command.signalbox('schema', 'postgres', '--schema', 'a; drop table b')
@@ -108,14 +108,14 @@ describe('the printed schema', () => {
     expect(await command.signalbox('schema', 'redis')).toMatchObject({ status: 2, stdout: '' })
   })
 
-  test('is named by the error of a role that may not make a schema', async () => {
+  test('is named by the error for a role that may not create a schema', async () => {
     const { url } = await place()
     const error = await open(url).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(UnavailableError)
     expect((error as Error).message).toContain('`signalbox schema postgres`')
   })
 
-  test('is named by the error of a role that lacks one of its rights', async () => {
+  test('is named by the error for a role that lacks one of its rights', async () => {
     const { name, url } = await grantedPlace()
     const grants = printedGrants(name)
     expect(grants.length).toBeGreaterThan(10)
@@ -134,7 +134,7 @@ describe('the printed schema', () => {
   })
 })
 
-test('a role with exactly these rights may delete what has no effect any more, and no more is deleted', async () => {
+test('a role with exactly these rights deletes everything that has expired, and nothing else', async () => {
   const { name, url } = await grantedPlace()
   {
     await using box = await open(url)
@@ -162,11 +162,11 @@ test('a role with exactly these rights may delete what has no effect any more, a
 })
 
 describe('the views', () => {
-  test('show what is held, waited for and stored', async () => {
+  test('show holders, waiters and values', async () => {
     const { name, url } = await grantedPlace()
     await using box = await open(url, { label: 'billing' })
     const [mutex, permits, shared] = [
-      // No text of PostgreSQL: NUL, and half of a surrogate pair.
+      // Invalid in a PostgreSQL text: NUL, and half of a surrogate pair.
       await box.mutex('a', 'b').acquire({ label: 'a \0 and \ud83d' }),
       await box.semaphore('gpu', { max: 4 }).acquire({ permits: 2, lease: '60s' }),
       await box.readWriteLock('catalogue').read.acquire(),

@@ -60,7 +60,7 @@ const lite = {
 }
 
 describe.each([...served, lite])('over $name', ({ name, connect }) => {
-  test('a statement takes text and gives the first column of the first row', async () => {
+  test('a statement takes text and returns the first column of the first row', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     expect(await sql.query('select $1::text || $2::text', ['a ', '"ü\n'])).toBe('a "ü\n')
@@ -68,7 +68,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     expect(await sql.query('select 1 where false', [])).toBeUndefined()
   })
 
-  test('what the server refuses has its code, and was not carried out', async () => {
+  test('an error of the server has its code, and the statement was not executed', async () => {
     await using opened = await disposable(connect())
     await expect(opened.sql.query('select * from nothing', [])).rejects.toMatchObject({
       code: '42P01',
@@ -77,7 +77,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     await expect(opened.sql.run('select 1; select 1 / 0')).rejects.toMatchObject({ code: '22012' })
   })
 
-  test('a transaction is committed whole, or not at all', async () => {
+  test('a transaction is committed as a whole, or not at all', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const insert = 'insert into written values ($1::text) returning text'
@@ -102,7 +102,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     expect(await count()).toBe('2')
   })
 
-  test('statements do not get into a transaction that is under way', async () => {
+  test('statements do not run in an open transaction of another caller', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const others: Promise<unknown>[] = []
@@ -119,7 +119,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     )
   })
 
-  test('messages are received until they are no longer wanted', async () => {
+  test('messages are received until the caller stops listening', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const heard: string[] = []
@@ -138,7 +138,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
 })
 
 describe.each(served)('over $name', ({ name, connect }) => {
-  test('statements are carried out that were prepared on another connection', async () => {
+  test('statements that were prepared on another connection are executed', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     for (let time = 0; time < 3; time++) {
@@ -147,7 +147,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
     }
   })
 
-  test('a transaction is committed although what was prepared is gone', async () => {
+  test('a transaction is committed although its prepared statements are gone', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const text = `${name} prepared`
@@ -159,7 +159,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
     expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
   })
 
-  test('a connection that is lost within a transaction ends it, and nothing else', async () => {
+  test('losing a connection within a transaction ends that transaction, and nothing else', async () => {
     await using opened = await disposable(connect())
     const lost = opened.sql.transaction(async query => {
       const pid = await query('select pg_backend_pid()::text', [])
@@ -168,11 +168,11 @@ describe.each(served)('over $name', ({ name, connect }) => {
       await slept
     })
     await expect(lost).rejects.toMatchObject({ isUnclear: false })
-    // An error without a listener, or a write to a socket that is gone, would come now.
+    // An error without a listener, or a write to a closed socket, would come now.
     await new Promise(resolve => setTimeout(resolve, 100))
   })
 
-  test('a statement whose connection is lost is unclear', async () => {
+  test('a statement whose connection is lost is indeterminate', async () => {
     await using opened = await disposable(connect())
     const slept = opened.sql.query(`select pg_sleep(10)::text, $1::text`, ['to be lost'])
     setTimeout(() => void terminateSleepers(), 100)
@@ -180,7 +180,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
   })
 })
 
-test('a transaction without an answer is rolled back, and the next ones are carried out', async () => {
+test('a transaction without a reply is rolled back, and the next ones are executed', async () => {
   const done = served.map(async ({ name, connect }) => {
     await using opened = await disposable(connect())
     const { sql } = opened

@@ -29,11 +29,11 @@ async function counted(schema: string) {
   return { box, calls, close: () => box.close().then(() => pool.end()) }
 }
 
-test('a box reads all rows that it needs by one statement', async () => {
+test('a box reads all rows that it needs with one statement', async () => {
   const { box, calls, close } = await counted('looks')
   await using other = await open(`${server.url}?signalbox_schema=looks`)
   const held = await other.mutex('hub').acquire()
-  // What is known of each of these requests is in the row of its first key.
+  // Everything about each of these requests is in the row of its first key.
   const waiters = Array.from({ length: 20 }, (_, index) => other.mutex(`a-${index}`, 'hub').acquire())
   await queued(other, 'hub', waiters.length)
   calls.length = 0
@@ -44,7 +44,7 @@ test('a box reads all rows that it needs by one statement', async () => {
   await close()
 })
 
-test('a waiter that is woken takes its lock by one statement', async () => {
+test('a waiter that is woken acquires its lock with one statement', async () => {
   const { box, calls, close } = await counted('woken')
   await using other = await open(`${server.url}?signalbox_schema=woken`)
   const held = await other.mutex('key').acquire()
@@ -57,7 +57,7 @@ test('a waiter that is woken takes its lock by one statement', async () => {
   await close()
 })
 
-test('tasks of one box hand a lock on without a statement for each 16 turns', async () => {
+test('callers of one box pass a lock on with less than one statement for 16 turns', async () => {
   const { box, calls, close } = await counted('turns')
   const cycle = () => box.mutex('key').run(() => undefined)
   await cycle()
@@ -89,7 +89,7 @@ test('boxes that lock further rows while they decide do not wait for each other'
   expect(found!.deadlocks).toBe('0')
 })
 
-test('a PGlite, whose clock has whole milliseconds, refuses no decision for its time', async () => {
+test('a PGlite, whose clock has whole milliseconds, rejects no decision because of its time', async () => {
   const pglite = await PGlite.create()
   const query = vi.spyOn(pglite, 'query')
   const box = await open({ postgres: pglite })
@@ -98,7 +98,7 @@ test('a PGlite, whose clock has whole milliseconds, refuses no decision for its 
   query.mockClear()
   for (let turn = 0; turn < 200; turn++) await cycle()
   const changes = query.mock.calls.filter(([text]) => text.includes('.decide_one('))
-  // One to take the lock, and one to give it back.
+  // One statement to acquire the lock, and one to release it.
   expect(changes.length).toBeLessThanOrEqual(400)
   await box.close()
   await pglite.close()

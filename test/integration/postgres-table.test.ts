@@ -15,7 +15,7 @@ import { compareHistories } from '../support/table-histories.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
 const WORLDS = 40
-/** The keys of requests. No two share one, so each is decided alike in any order. */
+/** The keys of requests. No two share a key, so each is decided the same way in any order. */
 const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
 let server: PostgresServer
@@ -39,7 +39,7 @@ test(
   },
 )
 
-test('many operations in one call are decided as each by itself', async () => {
+test('many operations in one call are decided like each by itself', async () => {
   const [one, other] = [new Side(), new Side()]
   const [together, alone] = [ports.take(), ports.take()]
   const random = new Random(5)
@@ -112,7 +112,7 @@ class Side {
     return {
       type: 'commit',
       guard: { request, number },
-      // Some expect what is not there.
+      // Some expect a missing value.
       expect: keys.map(key => ({ key, version: kind === 7 ? 1 : (this.#versions.get(key) ?? 0) })),
       writes: keys.map(key => ({ key, value: `by ${id}` })),
       record: [{ key: keys[0]!, id }],

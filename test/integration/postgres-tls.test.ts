@@ -13,7 +13,7 @@ let server: PostgresServer
 beforeAll(async () => {
   trusted = makeCertificate()
   other = makeCertificate()
-  // The server's user has to own its key.
+  // The server's user must own its key.
   if (unprivileged)
     for (const path of [trusted.folder, trusted.certificate, trusted.key])
       chownSync(path, unprivileged.uid, unprivileged.gid)
@@ -40,7 +40,7 @@ const packages = [
 describe.each(packages)('over $name', ({ name, connect }) => {
   const url = (query: string): string => `${server.url}?application_name=box-${name}&${query}`
 
-  /** Works once, and returns which of its connections are encrypted. */
+  /** Uses the box once, and returns which of its connections are encrypted. */
   async function used(query: string): Promise<boolean[]> {
     const box = await connect(url(query))
     try {
@@ -54,14 +54,14 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     }
   }
 
-  test('statements and messages are encrypted where the URL asks for it', async () => {
+  test('statements and messages are encrypted if the URL asks for it', async () => {
     expect(await used('sslmode=disable')).toEqual([false])
     expect(await used('sslmode=require')).toEqual([true])
     expect(await used(`sslmode=verify-ca&sslrootcert=${trusted.certificate}`)).toEqual([true])
     expect(await used(`sslrootcert=${trusted.certificate}`)).toEqual([true])
   })
 
-  test('a certificate of an unknown authority is refused', async () => {
+  test('a certificate of an unknown authority is rejected', async () => {
     for (const query of ['sslmode=verify-full', `sslmode=verify-ca&sslrootcert=${other.certificate}`])
       await expect(connect(url(query))).rejects.toMatchObject({
         code: 'UNAVAILABLE',
@@ -69,7 +69,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
       })
   })
 
-  test('a certificate for another host is refused by verify-full alone', async () => {
+  test('only verify-full rejects a certificate for another host', async () => {
     const byAddress = (mode: string): Promise<Box> =>
       connect(url(`sslmode=${mode}&sslrootcert=${trusted.certificate}`).replace('127.0.0.1', '127.0.0.2'))
     await expect(byAddress('verify-full')).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     await (await byAddress('verify-ca')).close()
   })
 
-  test('a file that is not there is named', async () => {
+  test('an error names a missing file', async () => {
     await expect(connect(url('sslrootcert=/none/ca.pem'))).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
       message: expect.stringContaining('sslrootcert takes the path of a file'),

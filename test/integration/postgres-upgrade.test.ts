@@ -5,7 +5,7 @@ import { startPostgres, type PostgresServer } from '../support/servers/postgres.
 
 const layout1 = readFileSync(new URL('../support/postgres/schema-1.sql', import.meta.url), 'utf8')
 
-/** A server with a schema of layout 1, and what its boxes have left there. */
+/** A server with a schema of layout 1, and the data that its boxes have left there. */
 async function withLayout1(lockedFor: number): Promise<PostgresServer> {
   const server = await startPostgres()
   const queue = JSON.stringify([
@@ -21,7 +21,7 @@ async function withLayout1(lockedFor: number): Promise<PostgresServer> {
   return server
 }
 
-test('a schema of layout 1 becomes one of layout 2 that has its values and ids', async () => {
+test('a schema of layout 1 is upgraded to layout 2 with its values and ids', async () => {
   await using server = await withLayout1(-1)
   await using box = await open(server.url)
   const store = box.store('s')
@@ -35,7 +35,7 @@ test('a schema of layout 1 becomes one of layout 2 that has its values and ids',
   expect((await other.store('s').get('key'))?.value).toEqual({ euros: 3 })
 })
 
-test('a schema of layout 1 is left as it is while one of its boxes holds a lock', async () => {
+test('a schema of layout 1 is unchanged while one of its boxes holds a lock', async () => {
   await using server = await withLayout1(60_000)
   await expect(open(server.url)).rejects.toMatchObject({
     code: 'UNAVAILABLE',

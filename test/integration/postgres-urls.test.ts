@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(certificate.folder, { recursive: true })
 })
 
-/** The text of an error with all that it was caused by. */
+/** The text of an error with the texts of all its causes. */
 function everything(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const more = error instanceof AggregateError ? error.errors : []
@@ -45,7 +45,7 @@ const packages = [
 ]
 
 describe.each(packages)('over $name', ({ name, connect }) => {
-  /** Works once, and returns whether its connections are encrypted. */
+  /** Uses the box once, and returns whether its connections are encrypted. */
   async function isEncrypted(server: PostgresServer, query: string): Promise<boolean[]> {
     const box = await connect(`${server.url}?application_name=url-${name}&${query}`)
     try {
@@ -59,22 +59,22 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     }
   }
 
-  test.each(['prefer', 'allow'])('sslmode=%s encrypts where the server can', async mode => {
+  test.each(['prefer', 'allow'])('sslmode=%s encrypts if the server supports it', async mode => {
     expect(await isEncrypted(secure, `sslmode=${mode}`)).toEqual([true])
     expect(await isEncrypted(plain, `sslmode=${mode}`)).toEqual([false])
   })
 
-  test('sslmode=require fails where the server can not encrypt', async () => {
+  test('sslmode=require fails if the server does not support encryption', async () => {
     await expect(connect(`${plain.url}?sslmode=require`)).rejects.toThrow('open failed on postgres:')
   })
 
-  test('channel_binding=require checks the certificate', async () => {
+  test('channel_binding=require verifies the certificate', async () => {
     const query = 'sslmode=require&channel_binding=require'
     expect(await isEncrypted(secure, `${query}&sslrootcert=${certificate.certificate}`)).toEqual([true])
     await expect(connect(`${secure.url}?${query}`)).rejects.toThrow('self-signed certificate')
   })
 
-  test('the URL of a hosted database and that of Prisma open', async () => {
+  test('URLs of hosted databases and of Prisma work', async () => {
     await plain.query('create table if not exists public.locks (id int)')
     const query = 'schema=public&pgbouncer=true&connection_limit=1&pool_timeout=0&connect_timeout=10'
     await using box = await connect(
@@ -91,14 +91,14 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     await expect(connect(`${plain.url}?options=-c%20nothing=1`)).rejects.toThrow('nothing')
   })
 
-  test('of several servers the first one that can be reached is used', async () => {
+  test('of several servers, the first reachable one is used', async () => {
     const { port } = plain.address
     const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${await silentPort()},127.0.0.1:${port}`
     await using box = await connect(`postgres://tester@${hosts}/postgres?connect_timeout=1`)
     await box.mutex('key').run(() => undefined)
   })
 
-  test('when none of several servers is reached, the error names what failed', async () => {
+  test('if none of several servers is reachable, the error names the failures', async () => {
     const ports = [await freePort(), await freePort()]
     const url = `postgres://me:secret@127.0.0.1:${ports[0]!},127.0.0.1:${ports[1]!}/app`
     const error: unknown = await connect(url).catch((reason: unknown) => reason)
@@ -109,7 +109,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     expect(everything(error)).not.toContain('secret')
   })
 
-  test('connect_timeout bounds how long a server that says nothing is waited for', async () => {
+  test('connect_timeout limits the wait for a silent server', async () => {
     const begun = performance.now()
     const url = `postgres://me:secret@127.0.0.1:${await silentPort()}/app?connect_timeout=1`
     const error: unknown = await connect(url).catch((reason: unknown) => reason)
@@ -118,7 +118,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     expect(everything(error)).not.toContain('secret')
   })
 
-  test('a port that there can not be is refused at once', async () => {
+  test('an invalid port is rejected at once', async () => {
     const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('1 to 65535') as string }
     await expect(async () => connect('postgres://127.0.0.1:99999/app')).rejects.toMatchObject(refused)
     vi.stubEnv('PGPORT', '99999')

@@ -31,7 +31,7 @@ function plain(place: string): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
 }
 
-/** The nodes in the queue of a key in the order of their numbers, without what distinguishes requests. */
+/** The nodes in the queue of a key in the order of their numbers, without the parts that differ between requests. */
 async function queue(place: string, key: string): Promise<string[]> {
   let children: readonly string[]
   try {
@@ -51,7 +51,7 @@ const WRITER = ['_c_GUID-lock-', '_c_GUID__lock__', '_c_GUID__WRIT__']
 const READER = ['_c_GUID-__READ__', '_c_GUID__rlock__']
 
 describe.concurrent('the ZooKeeper engine with a bridge', () => {
-  test('each claim has a node and its twins, which come, change and go together', async () => {
+  test('each claim has a node and its twins, which are created, changed and deleted together', async () => {
     const place = nextPlace()
     await using one = await bridged(place)
     const both = await one.mutex('a', 'b').acquire()
@@ -77,7 +77,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await locks(one)).toEqual([])
   })
 
-  test('excludes boxes without one and is excluded by them, in order, and each request is shown once', async () => {
+  test('boxes with and without a bridge exclude each other, in order, and each request is shown once', async () => {
     const place = nextPlace()
     const boxes = await Promise.all([bridged(place), plain(place), bridged(place), plain(place)])
     const [one, other] = boxes as [Box, Box, ...Box[]]
@@ -125,7 +125,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
   })
 
-  test('lost answers are found by all nodes, and nothing is left behind', async () => {
+  test('lost replies are found by all nodes, and nothing is left behind', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await bridged(place, proxy.port)
@@ -151,7 +151,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     }
   })
 
-  test('a claim that is taken from a box is taken with all its nodes', async () => {
+  test('a claim that is revoked loses all its nodes', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await bridged(place, proxy.port)
@@ -163,7 +163,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
 
     const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
-    // It can not do anything itself.
+    // This box can't do anything itself.
     proxy.requests = proxy.replies = 'hold'
     expect(await other.revoke(one.session)).toBe(2)
     for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])

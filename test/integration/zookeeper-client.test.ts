@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** When a session may end: the time of `performance.now()`. */
+/** When a session may end, as the time of `performance.now()`. */
 function certainUntil(zk: ZooKeeper): number {
   return performance.now() + zk.certainFor
 }
@@ -139,7 +139,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect(stranger.state).toBe('closed')
   })
 
-  test('a multi is applied whole or not at all', async () => {
+  test('a multi is applied as a whole or not at all', async () => {
     await using zk = await client()
     const answers = await zk
       .transaction()
@@ -197,7 +197,7 @@ describe.concurrent('the ZooKeeper client', () => {
     await until(() => zk.watched === 0)
   })
 
-  test('operations after close are not sent, and those before it are done', async () => {
+  test('operations after close are not sent, and those before it are completed', async () => {
     await using other = await ZooKeeper.connect(server.address)
     await other.create('/closing')
     const zk = await ZooKeeper.connect(`${server.address}/closing`)
@@ -224,7 +224,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect(heard).toEqual(['created'])
   })
 
-  test('payloads of 0 bytes to the limit arrive whole, and larger ones are not sent', async () => {
+  test('payloads from 0 bytes to the limit arrive complete, and larger ones are not sent', async () => {
     const connecting = client()
     const place = places
     await using zk = await connecting
@@ -236,7 +236,7 @@ describe.concurrent('the ZooKeeper client', () => {
       const read = await zk.getData(path)
       expect(read.data.equals(data)).toBe(true)
     }
-    // Numbers and lengths of a creation, and its ACL of world and anyone.
+    // The numbers and lengths of a creation, and its ACL of world and anyone.
     const beside = 8 + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4
     const chroot = Buffer.byteLength(`/place-${place}`)
     const most = 1_048_575 - beside - chroot - Buffer.byteLength('/most')
@@ -248,7 +248,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect(await zk.exists('/larger')).toBeUndefined()
   })
 
-  test('a thousand operations at once are answered in order', async () => {
+  test('a thousand concurrent operations are answered in order', async () => {
     await using zk = await client()
     const done: number[] = []
     await Promise.all(
@@ -293,7 +293,7 @@ describe.concurrent('connecting', () => {
     }
   })
 
-  test('an invalid list of servers is refused', async () => {
+  test('an invalid list of servers is rejected', async () => {
     for (const text of ['', 'host:0', 'host:99999', 'a,,b', 'host/a/', 'a b', 7])
       await expect(ZooKeeper.connect(text as string)).rejects.toThrow(InvalidArgumentError)
   })
@@ -335,7 +335,7 @@ describe.concurrent('a connection that fails', () => {
     expect(states).toEqual(['suspended', 'connected'])
   })
 
-  test('a change whose answer was lost is indeterminate, a read is repeated', async () => {
+  test('a change whose reply was lost is indeterminate, and a read is repeated', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({}, `127.0.0.1:${proxy.port}`)
     await zk.create('/a', 'data')
@@ -367,7 +367,7 @@ describe.concurrent('a connection that fails', () => {
     expect(pieces.cuts).toBe(1)
   })
 
-  test('a request in pieces of a kilobyte arrives; a request that is cut off is not carried out', async () => {
+  test('a request in pieces of a kilobyte arrives; a request that is cut off is not executed', async () => {
     await using pieces = await piecemeal(server.port)
     await using zk = await client({}, `127.0.0.1:${pieces.port}`)
     const { sessionId } = zk
@@ -376,7 +376,7 @@ describe.concurrent('a connection that fails', () => {
     await zk.create('/mine', '', { ephemeral: true })
     pieces.requestsLeft = 5000
     const writing = zk.setData('/a', Buffer.alloc(30_000, 'new'))
-    // Behind it in the same stream, of which nothing arrives.
+    // A second request behind it in the same stream; nothing of it arrives.
     const creating = zk.create('/b')
     const reading = zk.getData('/a')
     const lost = { code: 'CONNECTION_LOSS', operation: 'setData', path: '/a' }
@@ -390,7 +390,7 @@ describe.concurrent('a connection that fails', () => {
     expect([zk.sessionId, (await zk.exists('/mine'))?.ephemeralOwner]).toEqual([sessionId, sessionId])
   })
 
-  test('a callback of a watch that never ends delays nothing else', async () => {
+  test('a callback of a watch that never returns delays nothing else', async () => {
     await using zk = await client()
     await zk.create('/a')
     const told: string[] = []
@@ -407,7 +407,7 @@ describe.concurrent('a connection that fails', () => {
     stop()
   })
 
-  test('reads do not make a session certain, and pings do if the caller asks for that', async () => {
+  test('reads do not make a session certain to live, and pings do if the caller asks for it', async () => {
     await using zk = await client({ sessionTimeout: '4s' })
     const end = certainUntil(zk)
     await until(async () => {
@@ -435,7 +435,7 @@ describe.concurrent('a connection that fails', () => {
     expect(stdout).toBe('certain\n')
   })
 
-  test('successive writes keep a session certain, and a failed transaction counts', async () => {
+  test('successive writes keep a session certain to live, and a failed transaction counts', async () => {
     await using zk = await client({ sessionTimeout: '4s' })
     const end = certainUntil(zk) + zk.sessionTimeout
     await until(async () => {
@@ -444,7 +444,7 @@ describe.concurrent('a connection that fails', () => {
     })
   })
 
-  test('a silent network is noticed, and the session is uncertain before the server deletes its nodes', async () => {
+  test('a silent network is detected, and the session is uncertain before the server deletes its nodes', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({ sessionTimeout: '4s' }, `127.0.0.1:${proxy.port}`)
     const { path } = await zk.create('/e', '', { ephemeral: true })
@@ -465,7 +465,7 @@ describe.concurrent('a connection that fails', () => {
         await other.exists(each, { watch })
       }
     }
-    // Right after an answer it is connected for certain, and what it asks for is sent.
+    // Right after a reply the client is certainly connected, so it sends the request.
     await zk.sync()
     const seen: string[] = []
     zk.onState(state => seen.push(state))
@@ -475,7 +475,7 @@ describe.concurrent('a connection that fails', () => {
     await expect(zk.setData('/e', '')).rejects.toThrow(ConnectionLossError)
     await until(() => zk.state === 'expired')
     await gone.event
-    // A process that is slow may find both at once.
+    // A slow process may see both at the same time.
     expect(['suspended,expired', 'expired']).toContain(seen.join())
     expect(end).toBeLessThan(goneAt)
     await expect(watched.event).rejects.toThrow(SessionExpiredError)
@@ -484,7 +484,7 @@ describe.concurrent('a connection that fails', () => {
     expect(zk.certainFor).toBe(-Infinity)
   })
 
-  test('thousands of watches are set again after a cut', async () => {
+  test('thousands of watches are set again after a lost connection', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({}, `127.0.0.1:${proxy.port}`)
     let heard = 0
@@ -509,7 +509,9 @@ describe.concurrent('a connection that fails', () => {
   })
 })
 
-/** A network that passes all on in pieces of a kilobyte, and once cuts the connection after some bytes of one way. */
+/**
+ * A network that forwards data in pieces of a kilobyte, and once cuts the connection after some bytes in one direction.
+ */
 async function piecemeal(target: number) {
   const port = await freePort()
   const state = { port, cuts: 0, requestsLeft: Infinity, repliesLeft: Infinity }

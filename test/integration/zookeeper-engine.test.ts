@@ -28,7 +28,7 @@ function box(place: string, port = server.port, sessionTimeout = '4s'): Promise<
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=${sessionTimeout}`)
 }
 
-/** The nodes below a path, deep. The server takes away empty containers meanwhile. */
+/** All nodes below a path. The server may delete empty containers in the meantime. */
 async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
   const { children } = await zk.getChildren(path).catch((error: unknown) => {
     if (error instanceof NoNodeError) return { children: [] }
@@ -39,7 +39,7 @@ async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
 }
 
 describe.concurrent('the ZooKeeper engine', () => {
-  test('a lost answer is found by its node, and there is only one node', async () => {
+  test('a request whose reply was lost finds its node, and there is only one node', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -63,7 +63,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a release whose answer was lost is repeated and counts as done', async () => {
+  test('a release whose reply was lost is repeated and succeeds', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -77,19 +77,19 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(one)).toEqual([])
   })
 
-  test('the requests of one tick take one transaction, and each settles on its own', async () => {
+  test('the requests of one tick use one transaction, and each settles by itself', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
     const lock = (...keys: string[]) => one.mutex(...keys).acquire()
-    // Parents that the server does not reap.
+    // Parents that the server does not delete.
     for (const key of ['a', 'b', 'c', 'd', 'e']) await zk.create(`${place}/locks/${key}`)
     const [a, b, c, d] = await Promise.all([lock('a'), lock('b'), lock('c'), lock('d', 'e')])
     expect(new Set([a, b, c, d].map(({ token }) => token)).size).toBe(1)
 
     const [node] = (await tree(zk, `${place}/locks/a`)).filter(path => path.includes('_c_'))
     await zk.delete(node!)
-    // A node and a parent that are not there: what is refused for one is refused for all that go with it.
+    // With a missing node and a missing parent, the server rejects the transaction for all.
     const settled = await Promise.allSettled([
       a.release(),
       b.release(),
@@ -100,13 +100,13 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(settled.map(({ status }) => status)).toEqual(['rejected', ...Array<string>(4).fill('fulfilled')])
     expect((settled[0] as PromiseRejectedResult).reason).toBeInstanceOf(LostError)
 
-    // Those that want the same key do not share its number.
+    // Requests for the same key do not share its number.
     const [first, second] = [lock('a', 'b'), lock('a', 'c')]
     await (await first).release()
     expect((await second).token).toBeGreaterThan((await first).token)
   })
 
-  test('when the answer to one tick is lost, each request finds its own outcome', async () => {
+  test('if the reply to one tick is lost, each request finds its own outcome', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -134,7 +134,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a commit whose answer was lost is found by its stamp', async () => {
+  test('a commit whose reply was lost is found by its stamp', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -159,7 +159,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('a commit without an answer is not reported as refused when another box has written its key since', async () => {
+  test('a commit without a reply is not reported as rejected if another box has written its key since', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -176,7 +176,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await add(one, 'first')
     const lost = add(one, 'lost', () => {
       proxy.replies = 'lose'
-      // It gets the lock when the commit is carried out.
+      // The other box gets the lock when the commit is executed.
       void add(other, 'next').then(() => {
         proxy.replies = 'pass'
         proxy.cut()
@@ -189,7 +189,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('breaking connections do not break exclusion or the order of tokens, and leave nothing', async () => {
+  test('lost connections do not break exclusion or the order of tokens, and leave nothing behind', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '20s')
@@ -246,7 +246,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     proxy.replies = 'hold'
     const next = await waiting
     expect(next.token).toBeGreaterThan(held.token)
-    // What was held back arrives, and is refused: the session is over.
+    // The delayed request arrives and is rejected, because the session has ended.
     proxy.requests = 'pass'
     proxy.replies = 'pass'
     await expect(held.release()).rejects.toThrow(LostError)
@@ -265,7 +265,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       const version = await other.store('s').put('k', 'before')
       const held = await one.mutex('held').acquire({ lease: '1h' })
       await using zk = await ZooKeeper.connect(server.address)
-      // Parents that the server does not reap: where one is missing, the first attempt carries out nothing.
+      // Parents that the server does not delete. If one were missing, the first attempt would not be applied.
       for (const key of ['key', 'more', 'other']) await zk.create(`${place}/locks/${key}`)
 
       proxy.target = undefined
@@ -273,7 +273,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       else proxy[way === 'on its way' ? 'requests' : 'replies'] = 'hold'
       const asked = [one.mutex('key').acquire(), one.mutex('key', 'more').acquire()]
       const tried = one.mutex('other').tryAcquire()
-      // It is given up after as long as the session lives, when the next one may not have begun yet.
+      // The client gives up on it after the session timeout, when the next session may not have begun yet.
       const read = one
         .store('s')
         .get('k')
@@ -293,13 +293,13 @@ describe.concurrent('the ZooKeeper engine', () => {
         grant.assertHeld()
         await grant.release()
       }
-      // What was carried out is in the way of an attempt for as long as the server keeps the old session.
+      // Applied requests block further attempts for as long as the server keeps the old session.
       await (await tried)?.release()
       await until(async () => (await locks(other)).length === 0)
       expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
     })
 
-  test('a watcher sees what changed between two sessions', async () => {
+  test('a watcher sees changes between two sessions', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '1s')
@@ -318,7 +318,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await changes.return()
   })
 
-  test('the commit of a holder that has lost its nodes and does not know it is rejected by ZooKeeper', async () => {
+  test('ZooKeeper rejects the commit of a holder that has lost its nodes without knowing it', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using other = await box(place)
@@ -330,11 +330,11 @@ describe.concurrent('the ZooKeeper engine', () => {
         async transaction => {
           transaction.put('key', 'late')
           transaction.put('beside', 'late')
-          // As the end of its session does. Servers close the connection then, so nothing that comes after it gets far.
+          // Like the end of the session. Then servers close the connection, so later requests are lost soon.
           for (const path of await tree(zk, `${place}/locks`)) if (path.includes('_c_')) await zk.delete(path)
           await other.mutex('s/key').run(({ token }) => expect(token).toBeGreaterThan(transaction.token))
           if (isChanged) await other.store('s').put('key', 'of the next holder')
-          // So it commits. What it has read may still be as it was: then the check of its nodes alone is in the way.
+          // So it commits. The data that it has read may be unchanged, so only the check of its nodes fails.
           expect(transaction.signal.aborted).toBe(false)
         },
         { lease: '1h' },
@@ -345,7 +345,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a transaction whose session ended meanwhile writes nothing', async () => {
+  test('a transaction whose session ended in the meantime writes nothing', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '1200ms')
@@ -375,7 +375,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       transaction.put('key', 'late')
       proxy.target = undefined
       proxy.cut()
-      // The client learns of the cut, and keeps from now on what it is asked for.
+      // The client notices the cut, and queues further requests.
       await pause(100)
       isCut = true
     })
@@ -389,7 +389,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await one.store('s').put('key', 'after')
   })
 
-  test('a request that is too large is refused with its keys', async () => {
+  test('the error for a request that is too large names its keys', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const large = 'x'.repeat(1_048_576)
@@ -420,7 +420,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await expect(held.release()).rejects.toThrow(LostError)
   })
 
-  test('a parent that the server has deleted is created again, and tokens rise', async () => {
+  test('a parent that the server has deleted is created again, and tokens increase', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
@@ -432,7 +432,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(tokens[1]).toBeGreaterThan(tokens[0]!)
   })
 
-  test('each of many waiters for permits is granted as soon as there are enough', async () => {
+  test('each of many waiters for permits gets them as soon as there are enough', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
@@ -456,7 +456,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     for (const each of boxes) await each.close()
   })
 
-  test('nodes of another layout count in a queue by their names, and are left alone among values', async () => {
+  test('nodes of another layout count in a queue by their names, and are ignored among values', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
@@ -473,7 +473,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await (await waiting).release()
   })
 
-  test("another program's data in place of a value is reported, and keeps no key locked", async () => {
+  test("another program's data in place of a value is reported, and leaves no key locked", async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using other = await box(place)
@@ -515,7 +515,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a request with hundreds of keys can be found and taken away by any of them', async () => {
+  test('a request with hundreds of keys can be found and revoked by any of them', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using other = await box(place)
@@ -527,7 +527,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     const [report] = await locks(other, last)
     expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
     expect(report!.waiters).toHaveLength(1)
-    // It stands first there, and has not got it all.
+    // It is first in that queue, but not in all of them.
     const [apart] = await locks(other, 'invoice:apart')
     expect([apart!.holders.length, apart!.waiters.length]).toEqual([0, 1])
     expect(await other.forceRelease(last, held.token)).toBe(true)
@@ -536,7 +536,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('the command shows holders and waiters, takes locks away, and runs, waits and leads under them', async () => {
+  test('the command shows holders and waiters, revokes locks, and runs, waits and leads under them', async () => {
     const place = nextPlace()
     const url = `zookeeper://127.0.0.1:${server.port}${place}`
     await using one = await box(place)
@@ -556,7 +556,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     const next = await waiting
     await expect(held.release()).rejects.toThrow(LostError)
 
-    // Runs behind the holder, and `wait` is over when both are.
+    // Queues behind the holder. `wait` ends when both have ended.
     const running = run('run', '--lock', 'key', '--', 'sh', '-c', 'echo $SIGNALBOX_TOKEN')
     await queued(one, 'key', 1)
     const shown = await run('show', 'key', '--json')
@@ -578,7 +578,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await until(async () => (await locks(one)).length === 0)
   })
 
-  test('a client that is not the creator is kept out of private places', async () => {
+  test('a client that is not the creator has no access to private places', async () => {
     const place = nextPlace()
     const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
     await using one = await open(`${url('ann:secret@')}?acl=creator`)
@@ -590,7 +590,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       expect(made.filter(path => path.includes('_c_'))).toHaveLength(1)
       for (const path of made) {
         const answer = await zk.getAcl(path).catch((error: unknown) => {
-          // The server takes away empty containers meanwhile.
+          // The server may delete empty containers in the meantime.
           if (!(error instanceof NoNodeError)) throw error
         })
         const own = [{ permissions: PERMISSIONS.all, scheme: 'digest', id: digestId('ann', 'secret') }]

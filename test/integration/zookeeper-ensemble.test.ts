@@ -7,7 +7,7 @@ import type { ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
 
-// One after the other: each does something to the servers.
+// One after the other, because each stops servers.
 describe('an ensemble of three', () => {
   let ensemble: ZooKeeperEnsemble
 
@@ -16,7 +16,7 @@ describe('an ensemble of three', () => {
   }, 60_000)
   afterAll(() => ensemble.kill())
 
-  test('work goes on when the leader is killed, and grants stay held', async () => {
+  test('work continues when the leader is killed, and grants stay held', async () => {
     const url = `zookeeper://${ensemble.address}/place?sessionTimeout=20s`
     await using one = await open(url)
     await using other = await open(url)
@@ -84,7 +84,7 @@ describe('an ensemble of three', () => {
     expect((await other.exists('/mine'))!.ephemeralOwner).toBe(sessionId)
   })
 
-  test('operations that wait for a server are carried out in order when one is back', async () => {
+  test('operations that wait for a server are executed in order when one is back', async () => {
     await using zk = await ZooKeeper.connect(ensemble.address, { sessionTimeout: '30s' })
     await zk.create('/log', '')
     await ensemble.kill()

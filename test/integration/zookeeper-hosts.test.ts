@@ -4,7 +4,7 @@ import { ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-/** Where the name of the server leads to. */
+/** The address that the name of the server resolves to. */
 const name = vi.hoisted(() => ({ address: '127.0.0.1', asked: 0 }))
 
 vi.mock('node:dns/promises', () => ({
@@ -14,7 +14,7 @@ vi.mock('node:dns/promises', () => ({
   },
 }))
 
-test('a server with a new address is found by its name, and the session goes on there', async () => {
+test('a server with a new address is found by its name, and the session continues there', async () => {
   const server = await startZooKeeper()
   try {
     await using before = await Proxy.start(server.port)
@@ -29,7 +29,7 @@ test('a server with a new address is found by its name, and the session goes on 
         from.pipe(to)
       }
     })
-    // Another address of this machine, at the same port.
+    // Another address of this machine, with the same port.
     await new Promise<void>(resolve => after.listen(before.port, '127.0.0.2', resolve))
     after.unref()
     const zk = await ZooKeeper.connect(`moving.test:${before.port}`)

@@ -7,9 +7,9 @@ import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const LAST = 2 ** 31 - 1
 
-describe.concurrent('a queue past the last number keeps its order and its exclusion', () => {
+describe.concurrent('a queue beyond the last number keeps order and exclusion', () => {
   test('without a bridge', () => useKey([]))
-  test('when some boxes have one', () => useKey([0, 2, 3]))
+  test('if some boxes have one', () => useKey([0, 2, 3]))
 })
 
 /** @param bridged which of the six boxes have a bridge. */
@@ -54,7 +54,7 @@ async function useKey(bridged: readonly number[]): Promise<void> {
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
   expect(new Set(tokens).size).toBe(tokens.length)
 
-  // A writer that became a reader lets no writer in that came after it.
+  // A writer that became a reader does not admit a writer that came after it.
   const [writer, reader, next] = [first, others[0]!, others[1]!].map(box => box.readWriteLock('key'))
   const writing = await writer!.write.acquire()
   const waiting = next!.write.acquire()

@@ -34,7 +34,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A path that no other test uses, two levels below anything that is there. */
+/** A path that no other test uses, two levels below any existing node. */
 function place(): string {
   return `/folder-${++places}/place`
 }
@@ -44,7 +44,7 @@ function names(members: readonly { readonly name: string }[]): string {
 }
 
 describe.concurrent('a group', () => {
-  test('shows its members, and which of them join and leave', async () => {
+  test('shows its members, and reports who joins and leaves', async () => {
     const path = place()
     const group = new Group(one, path)
     expect(await group.members()).toEqual([])
@@ -79,7 +79,7 @@ describe.concurrent('a group', () => {
     await expect(group.join('\ud83d')).rejects.toThrow(InvalidArgumentError)
   })
 
-  test('a view misses no change over a lost connection, and ends with the session', async () => {
+  test('a view misses no change during a lost connection, and ends with the session', async () => {
     await using proxy = await Proxy.start(server.port)
     await using cut = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '4s' })
     const path = place()
@@ -166,7 +166,7 @@ describe.concurrent('barriers', () => {
     await Promise.all(waiting)
   })
 
-  test('a double barrier lets all begin and all end together, round after round', async () => {
+  test('a double barrier lets all parties begin and end together, round after round', async () => {
     const path = place()
     const inside: number[] = []
     await Promise.all(
@@ -185,7 +185,7 @@ describe.concurrent('barriers', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('a party that gives up is not awaited, and of too many parties the first ones begin', async () => {
+  test('the others do not wait for a party that gives up, and of too many parties the first ones begin', async () => {
     const path = place()
     const abort = new AbortController()
     const leaver = new DoubleBarrier(one, path, 2).enter({ signal: abort.signal })
@@ -220,7 +220,7 @@ describe.concurrent('barriers', () => {
 })
 
 describe.concurrent('a double barrier', () => {
-  test('counts a party once, however often it gave up before', async () => {
+  test('counts a party once, no matter how often it gave up before', async () => {
     const path = place()
     const patient = new AbortController()
     const waiting = new DoubleBarrier(other, path, 3).enter({ signal: patient.signal })
@@ -234,7 +234,7 @@ describe.concurrent('a double barrier', () => {
     await until(async () => (await one.exists(path))?.numChildren === 0)
   })
 
-  test('is left by a party that does not wait for the others', async () => {
+  test('can be left by a party that does not wait for the others', async () => {
     const path = place()
     const entering = [one, other].map(zk => new DoubleBarrier(zk, path, 2).enter())
     const [first, second] = (await Promise.all(entering)) as [Round, Round]
@@ -242,7 +242,7 @@ describe.concurrent('a double barrier', () => {
     await second.leave()
   })
 
-  test('reports to a party that it was deleted with its parent', async () => {
+  test('reports to a party that its node was deleted with the parent', async () => {
     const path = place()
     const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(NodeDeletedError)
     await until(async () => (await one.exists(path))?.numChildren === 1)
@@ -251,7 +251,7 @@ describe.concurrent('a double barrier', () => {
     await entering
   })
 
-  test.each([5, 'x', null])('takes no signal %j', async signal => {
+  test.each([5, 'x', null])('rejects the signal %j', async signal => {
     const options = { signal } as never
     const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' }) as unknown
     const barrier = new DoubleBarrier(one, place(), 2)
@@ -292,7 +292,7 @@ describe.concurrent('a queue', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('a message that was not done is taken again after any end of its consumer', async () => {
+  test('a message that was not done is taken again, no matter how its consumer ended', async () => {
     const path = place()
     const queue = new NodeQueue(one, path)
     const id = await queue.put('job')

@@ -7,7 +7,7 @@ import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeep
 
 type Permission = keyof typeof PERMISSIONS
 
-/** Every client may do this with a node, and its creator no more than that. */
+/** Permissions of every client, and of the creator, on a node. */
 const only = (...permissions: Permission[]) => [
   {
     permissions: permissions.reduce((sum, name) => sum | PERMISSIONS[name], 0),
@@ -17,7 +17,7 @@ const only = (...permissions: Permission[]) => [
 ]
 const NOT_ALLOWED = { code: 'UNAVAILABLE', cause: expect.any(NoAuthError) as unknown }
 
-describe('an operation that the ACL of a node does not allow', () => {
+describe('an operation that the ACL of a node does not permit', () => {
   let server: ZooKeeperServer
   let admin: ZooKeeper
   let places = 0
@@ -31,7 +31,7 @@ describe('an operation that the ACL of a node does not allow', () => {
     await server.kill()
   })
 
-  /** A box below a node of its own, in which `path` is a node of others. */
+  /** A box below a node of its own, in which `path` belongs to others. */
   async function boxBeside(path: string, ...permissions: Permission[]): Promise<Box> {
     const place = `/place-${++places}`
     const box = await open(`zookeeper://${server.address}${place}`)
@@ -39,13 +39,13 @@ describe('an operation that the ACL of a node does not allow', () => {
     return box
   }
 
-  test('to begin in its place is reported when the box is opened', async () => {
+  test('is reported when the box is opened, if it is the box’s first one', async () => {
     await admin.create('/closed', '', { acl: only('read') })
     await expect(open(`zookeeper://${server.address}/closed`)).rejects.toMatchObject(NOT_ALLOWED)
     await expect(open(`zookeeper://${server.address}/closed/below`)).rejects.toMatchObject(NOT_ALLOWED)
   })
 
-  test('to enter a queue is reported only to callers that want that key', async () => {
+  test('is reported only to callers for that key, if it joins a queue', async () => {
     await using box = await boxBeside('/locks/key', 'read', 'write', 'delete')
     for (const verb of ['acquire', 'tryAcquire'] as const) {
       const [refused, granted] = await Promise.allSettled([
@@ -60,7 +60,7 @@ describe('an operation that the ACL of a node does not allow', () => {
     expect(await locks(box)).toEqual([])
   })
 
-  test('to leave a queue is reported, and its nodes are deleted with the box', async () => {
+  test('is reported if it leaves a queue, and the nodes are deleted with the box', async () => {
     await using box = await boxBeside('/locks/key', 'read', 'write', 'create')
     const path = `/place-${places}`
     const grant = await box.mutex('key').acquire()
@@ -74,7 +74,7 @@ describe('an operation that the ACL of a node does not allow', () => {
     expect((await admin.getChildren(`${path}/locks/key`, { linearizable: true })).children).toEqual([])
   })
 
-  test('to write a value is reported, and its lock is free', async () => {
+  test('is reported if it writes a value, and the lock is released', async () => {
     const place = `/place-${++places}`
     await using box = await open(`zookeeper://${server.address}${place}`)
     const store = box.store('s')
@@ -93,7 +93,7 @@ describe('an operation that the ACL of a node does not allow', () => {
 })
 
 describe('a request that is too long', () => {
-  test('for a server with a lower limit is reported, and the box goes on', async () => {
+  test('for a server with a lower limit is reported, and the box continues', async () => {
     await using server = await startZooKeeper({ properties: { 'jute.maxbuffer': '20000' } })
     await using box = await open(`zookeeper://${server.address}/place`)
     const store = box.store('s')
@@ -110,7 +110,7 @@ describe('a request that is too long', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('for any server is refused, and the largest one that fits is there after a restart', async () => {
+  test('for any server is rejected, and the data of the longest valid one exists after a restart', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}/place?sessionTimeout=30s`)
     const store = box.store('s')

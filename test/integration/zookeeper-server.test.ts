@@ -7,11 +7,11 @@ import { until } from '../support/servers/until.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 describe.concurrent('a server', () => {
-  test('that is killed under 300 requests has each of them once when it is back', async () => {
+  test('that is killed during 300 requests has each of them once when it is back', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=30s`)
     const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`)
-    // Their parents are there already, so that all are creations of nodes.
+    // Their parents exist already, so that all requests create nodes.
     await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
     const asked = keys.map(key => box.mutex(key).acquire())
     const restarted = Promise.race(asked).then(() => server.restart())
@@ -25,7 +25,7 @@ describe.concurrent('a server', () => {
     expect(await locks(box)).toEqual([])
   })
 
-  test('that loses its data under a living box costs it its grants, and no more', async () => {
+  test('that loses its data costs a live box only its grants', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=2s`)
     for (let round = 0; round < 20; round++) await box.store('s').put('key', round)
@@ -44,7 +44,7 @@ describe.concurrent('a server', () => {
     expect(await box.store('s').get('key')).toBeUndefined()
   })
 
-  test('that is down for longer than a holder lives leaves waiters of longer sessions in their places', async () => {
+  test('that is down for longer than a holder’s session keeps the places of waiters with longer sessions', async () => {
     await using server = await startZooKeeper()
     const opened = (sessionTimeout: string) =>
       open(`zookeeper://${server.address}/place?sessionTimeout=${sessionTimeout}`)
@@ -64,7 +64,7 @@ describe.concurrent('a server', () => {
     const late = short.mutex('key').acquire()
     const grant = await waiting[0]!
     const [after] = await locks(first, 'key')
-    // The same sessions with the same requests: only the holder has gone, and a new request is last.
+    // The same sessions with the same requests: only the holder is gone, and a new request is last.
     expect(after!.holders[0]!.session).toBe(first.session)
     expect(before!.waiters.map(({ session }) => session)).toEqual([first.session, second.session])
     expect(grant.token).toBeGreaterThan(held.token)
@@ -77,7 +77,7 @@ describe.concurrent('a server', () => {
     await last.release()
   })
 
-  test('that takes no more connections is reported as the cause', async () => {
+  test('that accepts no more connections is reported as the cause', async () => {
     await using server = await startZooKeeper({ config: ['maxClientCnxns=1'] })
     await using zk = await ZooKeeper.connect(server.address)
     await expect(ZooKeeper.connect(server.address, { timeout: 3000 })).rejects.toMatchObject({

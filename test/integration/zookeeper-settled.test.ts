@@ -25,10 +25,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A path that no other test uses, two levels below anything that is there. */
+/** A path that no other test uses, two levels below any existing node. */
 const place = (): string => `/folder-${++places}/place`
 
-describe.concurrent('changes whose connection is cut at each single request', () => {
+describe.concurrent('changes whose connection is cut at each request', () => {
   const steps: Record<string, (zk: ZooKeeper, path: string) => Promise<void>> = {
     async 'a creation'(zk, path) {
       const made = [
@@ -93,7 +93,7 @@ describe.concurrent('changes whose connection is cut at each single request', ()
 })
 
 describe.concurrent('a lost change, and changes by other clients before the client could look', () => {
-  /** What became of it, and what the node holds then; undefined when it is gone. */
+  /** The outcome, and the data that the node has then; undefined if it is deleted. */
   async function outcome<T>(
     lost: 'requests' | 'replies',
     change: (zk: ZooKeeper, path: string, stat: Stat) => Promise<T>,
@@ -103,7 +103,7 @@ describe.concurrent('a lost change, and changes by other clients before the clie
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
     await using direct = await ZooKeeper.connect(server.address)
     const wanted = place()
-    // Not a container, which the server would reap when its only node is deleted.
+    // Not a container, which the server would delete with its only child.
     await direct.create(wanted.slice(0, wanted.lastIndexOf('/')))
     const path = await createSettled(direct, wanted, 'old')
     const stat = (await direct.exists(path))!
@@ -127,26 +127,26 @@ describe.concurrent('a lost change, and changes by other clients before the clie
   }
   const rejected = (error: unknown) => ({ status: 'rejected', reason: expect.any(error) as unknown })
 
-  test('a write that did not arrive is refused when another client wrote', async () => {
+  test('a write that did not arrive is rejected if another client wrote', async () => {
     expect(await outcome('requests', write, overwrite)).toMatchObject([
       rejected(BadVersionError),
       'of another',
     ])
   })
 
-  test('a write that another client wrote over may have been applied', async () => {
+  test('a write that another client has overwritten may have been applied', async () => {
     expect(await outcome('replies', write, overwrite)).toMatchObject([
       rejected(ConnectionLossError),
       'of another',
     ])
   })
 
-  test('a write whose node was created again may have been applied', async () => {
+  test('a write whose node was recreated may have been applied', async () => {
     for (const lost of ['requests', 'replies'] as const)
       expect(await outcome(lost, write, renew)).toMatchObject([rejected(ConnectionLossError), 'of another'])
   })
 
-  test('a deletion does not touch a node that was created again or written to', async () => {
+  test('a deletion does not affect a node that was recreated or written to', async () => {
     for (const lost of ['requests', 'replies'] as const)
       expect(await outcome(lost, remove, renew)).toMatchObject([{ status: 'fulfilled' }, 'of another'])
     expect(await outcome('requests', remove, overwrite)).toMatchObject([
@@ -155,7 +155,7 @@ describe.concurrent('a lost change, and changes by other clients before the clie
     ])
   })
 
-  test('an operation that is refused at once stays refused', async () => {
+  test('an operation that is rejected at once stays rejected', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     const path = await createSettled(zk, place())
     const stat = (await zk.exists(path))!
@@ -167,7 +167,7 @@ describe.concurrent('a lost change, and changes by other clients before the clie
     await expect(createSettled(zk, 'no path')).rejects.toThrow(/path must be/)
   })
 
-  test('when the session ends before the client can look, the operation is indeterminate', async () => {
+  test('if the session ends before the client can look, the operation is indeterminate', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: 2000 })
     const path = await createSettled(zk, place())

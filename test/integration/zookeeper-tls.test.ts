@@ -46,7 +46,7 @@ test('the client uses TLS, and trusts only the given certificates', async () => 
     await expect(stranger).rejects.toThrow(UnreachableError)
     await expect(stranger).rejects.toThrow(/certificate/)
     await expect(ZooKeeper.connect(address, { timeout: 500 })).rejects.toThrow(UnreachableError)
-    // Whom a URL believes is said when the process starts.
+    // Which certificates a URL trusts is set when the process starts.
     const trusting = [`NODE_EXTRA_CA_CERTS=${certificate}`, process.execPath, '--input-type=module', '-e']
     const opening = `
       import { open } from 'signalbox'
@@ -72,7 +72,7 @@ test('the client uses TLS, and trusts only the given certificates', async () => 
   }
 })
 
-test('the client logs in by SASL at each server that it connects to', async () => {
+test('the client authenticates by SASL with each server that it connects to', async () => {
   const users = String.raw`user_ann="it's \"secret\"" user_bob="geheim-ä"`
   await using server = await startZooKeeper({
     properties: {
@@ -120,12 +120,12 @@ test('the client logs in by SASL at each server that it connects to', async () =
     code: 'UNAVAILABLE',
     cause: { code: 'UNREACHABLE', cause: expect.any(AuthFailedError) as unknown },
   })
-  // A server that wants it ends the session of a client that asks for something before.
+  // A server that requires SASL ends the session of a client that sends a request before.
   await using stranger = await ZooKeeper.connect(server.address, { sessionTimeout: 2000 })
   await expect(stranger.create('/other')).rejects.toThrow()
 })
 
-test('a server without SASL is left at once', async () => {
+test('a server without SASL is rejected at once', async () => {
   await using server = await startZooKeeper()
   const sasl = { user: 'ann', password: 'secret' }
   const refused = ZooKeeper.connect(server.address, { sasl, timeout: '30s' })

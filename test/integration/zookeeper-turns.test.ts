@@ -18,9 +18,9 @@ function box(place: string, port = server.port): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=60s`)
 }
 
-// One after the other, because tasks that do nothing but take a lock leave others little of their thread.
+// One after the other, because tasks that only lock and unlock leave others little time of their thread.
 describe('turns of a key on ZooKeeper', () => {
-  test('a key that only one process wants stays there, and a request of another process is next', async () => {
+  test('a key that only one process wants stays there, until a request of another process is next', async () => {
     const place = '/told'
     await using one = await box(place)
     await using other = await box(place)
@@ -30,7 +30,7 @@ describe('turns of a key on ZooKeeper', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('a process that gets no hints about other waiters asks after a short time', async () => {
+  test('a process that gets no hints about other waiters checks after a short time', async () => {
     const place = '/untold'
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -56,7 +56,7 @@ describe('turns of a key on ZooKeeper', () => {
       await pause(300)
       return false
     })
-    // Each turn takes at least a millisecond; the number would have room for a thousand.
+    // Each turn takes at least a millisecond; a number has room for a thousand turns.
     expect(last).toBeLessThan(100n)
     proxy.replies = 'pass'
     await until(() => count > before)

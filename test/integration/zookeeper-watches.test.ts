@@ -16,17 +16,17 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** How many paths its data watches are at. */
+/** At how many paths the client has data watches. */
 async function watchedPaths(): Promise<number> {
   return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
 }
 
-/** Without the assertions of Vitest, which keep what they were about. */
+/** Without Vitest's assertions, which retain their arguments. */
 function timedOut(error: unknown): void {
   if (!(error instanceof TimedOutError)) throw error
 }
 
-/** How many watches the server keeps, of all its connections. */
+/** How many watches the server keeps for all its connections. */
 async function watches(): Promise<number> {
   return Number(/^zk_watch_count\t(\d+)$/m.exec(await server.say('mntr'))![1])
 }
@@ -37,7 +37,7 @@ function box(place: string): Promise<Box> {
 
 // One after the other, because the server counts the watches of all.
 describe('watches that no listener needs any more', () => {
-  test('are removed, on the server, too, whether the read was answered or not', async () => {
+  test('are removed on the client and the server, whether the read was answered or not', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/place')
     await using below = await ZooKeeper.connect(`${server.address}/place`)
@@ -69,7 +69,7 @@ describe('watches that no listener needs any more', () => {
     expect(() => below.unwatch('a', watch)).toThrow(/path must be/)
   })
 
-  test('do not remove those of other listeners at the same path', async () => {
+  test('are removed without those of other listeners at the same path', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/shared')
     const told: string[] = []
@@ -113,7 +113,7 @@ describe('watches that no listener needs any more', () => {
   })
 })
 
-describe('a wait that is given up behind a long holder', () => {
+describe('a wait that ends behind a long holder', () => {
   test('removes its watches, and memory does not grow', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)
     await using one = await box('/given-up')
@@ -130,7 +130,7 @@ describe('a wait that is given up behind a long holder', () => {
     const { heapUsed } = await memoryInUse()
     await giveUp(50)
     await until(async () => (await watches()) === before)
-    // A listener that stayed would keep its request: some kilobytes for each of 2500.
+    // A listener that stayed would retain its request: some kilobytes for each of 2500.
     expect((await memoryInUse()).heapUsed - heapUsed).toBeLessThan(1_500_000)
     for (const grant of held) grant.assertHeld()
     await Promise.all(held.map(grant => grant.release()))
@@ -146,7 +146,7 @@ describe('a wait that is given up behind a long holder', () => {
     proxy.delay = 100
     const asked = other.mutex('key').acquire({ signal: end.signal })
     const refused = expect(asked).rejects.toThrow()
-    // The read that sets it is on its way when the server has it.
+    // The read that sets it is running when the server has it.
     await until(async () => (await watches()) > before)
     end.abort()
     await refused
@@ -172,7 +172,7 @@ describe('a wait that is given up behind a long holder', () => {
   })
 })
 
-test('each waiter in a queue watches the one before it, and a release wakes one', async () => {
+test('each waiter in a queue watches the one ahead of it, and a release wakes one', async () => {
   const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
   const [first, ...others] = boxes as [Box, ...Box[]]
   const held = await first.mutex('key').acquire({ lease: '1h' })
@@ -183,7 +183,7 @@ test('each waiter in a queue watches the one before it, and a release wakes one'
     asked.push(other.mutex('key').acquire({ lease: '1h' }))
     await queued(first, 'key', index + 1)
   }
-  // A herd would be as many watches of one path.
+  // A herd would be this many watches of one path.
   await until(async () => (await watches()) === before + others.length)
   expect(await watchedPaths()).toBe(pathsBefore + others.length)
 
@@ -191,7 +191,7 @@ test('each waiter in a queue watches the one before it, and a release wakes one'
   for (const [index, next] of asked.entries()) {
     await grant.release()
     grant = await next
-    // The woken waiter looks, and the others still watch what they watched.
+    // The woken waiter checks the queue, and the others keep their watches.
     expect(await watches()).toBe(before + others.length - index - 1)
   }
   await grant.release()

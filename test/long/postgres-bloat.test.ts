@@ -3,7 +3,7 @@ import { open, type Box } from '../../src/index.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-/** How often one caller takes and releases a lock within a time: milliseconds. */
+/** How often one caller acquires and releases a lock within a time, in milliseconds. */
 async function cycles(box: Box, duration: number): Promise<number> {
   const mutex = box.mutex('hot')
   const begun = performance.now()
@@ -12,9 +12,9 @@ async function cycles(box: Box, duration: number): Promise<number> {
   return count
 }
 
-/** How many entries of indexes the server has read for the engine in a database. */
+/** How many index entries the server has read for the engine in a database. */
 async function entriesRead(server: PostgresServer, database: string): Promise<number> {
-  // A process of the server reports its figures a second after the last time.
+  // A server process reports its statistics a second after the last time.
   await pause(1500)
   const pool = server.pool({ database })
   try {
@@ -41,7 +41,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
   const before = await entriesRead(server, 'postgres')
   let done = 0
   let undisturbed = 0
-  // By turns, so that what else the machine does slows both down.
+  // Alternately, so that other load on the machine slows both down.
   for (let turn = 0; turn < 20; turn++) {
     done += await cycles(box, 500)
     undisturbed += await cycles(quiet, 500)
@@ -63,7 +63,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
     await cycles(box, 500)
     return (await dead()) < 25_000
   })
-  // Bounded from now on, however long the lock is in use.
+  // Bounded from now on, no matter how long the lock is in use.
   await cycles(box, 20_000)
   expect(await dead()).toBeLessThan(100_000)
   await pool.end()

@@ -7,18 +7,18 @@ import { startPostgres } from '../support/servers/postgres.js'
 
 const NEAR = 3
 const FAR = 6
-/** How long they contend: milliseconds. */
+/** How long they contend, in milliseconds. */
 const DURATION = 60_000
 const LEASE = 10_000
 
 interface Turn {
   readonly box: number
-  /** When it was asked for: a time of this process. */
+  /** When it was requested, as a time of this process. */
   readonly asked: number
   readonly token: bigint
 }
 
-/** Takes the key over and over. @returns the turns in the order of their tokens */
+/** Acquires the key repeatedly. @returns the turns in the order of their tokens */
 async function contend(boxes: readonly Box[], duration: number): Promise<readonly Turn[]> {
   const turns: Turn[] = []
   const end = performance.now() + duration
@@ -39,7 +39,7 @@ async function contend(boxes: readonly Box[], duration: number): Promise<readonl
   return turns.sort((one, other) => (one.token < other.token ? -1 : 1))
 }
 
-/** The turns before which another one came that was asked for later by more than `slack`: milliseconds. */
+/** The turns before which another one came that was requested later by more than `slack` milliseconds. */
 function overtaken(turns: readonly Turn[], slack: number): readonly Turn[] {
   let latest = -Infinity
   return turns.filter(({ asked }) => {
@@ -58,7 +58,7 @@ test.each([150, 400])(
     const urls = [...Array<string>(NEAR).fill(server.url), ...Array<string>(FAR).fill(far)]
     const boxes = await Promise.all(urls.map(url => open(url)))
     network.delay = roundTrip / 2
-    // Each has its connections from now on.
+    // By now, each has its connections.
     await Promise.all(boxes.map(box => box.mutex('hot').run(() => undefined)))
     const kept = await boxes.at(-1)!.mutex('kept').acquire({ lease: LEASE })
     const wanting = boxes[0]!.mutex('kept').acquire({ wait: '5m' })
@@ -69,7 +69,7 @@ test.each([150, 400])(
     network.delay = 0
     await Promise.all(boxes.map(box => box.close()))
     const counts = boxes.map((_, index) => turns.filter(({ box }) => box === index).length)
-    // A request arrives half a round trip after it was asked for.
+    // A request arrives half a round trip after it was made.
     const late = overtaken(turns, roundTrip / 2 + 150)
     console.log({ roundTrip, counts, overtaken: late.length })
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(turns.length / boxes.length / 2)
@@ -79,7 +79,7 @@ test.each([150, 400])(
   },
 )
 
-test('a box at a round trip of 400 ms that was idle takes a lock in one round trip', async () => {
+test('a box at a round trip of 400 ms that was idle acquires a lock in one round trip', async () => {
   await using server = await startPostgres()
   await using network = await Proxy.start(server.address.port)
   await using box = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))

@@ -3,14 +3,14 @@ import { pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
-/** How many new keys and ids come in a second. */
+/** How many new keys and IDs are added each second. */
 const RATE = 200
 const TICK = 100
-/** How long ids are kept, and how long a part of the test takes: milliseconds. Keys are kept for a minute. */
+/** How long IDs are kept, and how long a part of the test takes, in milliseconds. Keys are kept for a minute. */
 const RETENTION = 15_000
 const PART = 60_000
 
-test(`${RATE} new keys and ids a second take no more room after the first minutes`, async () => {
+test(`${RATE} new keys and ids a second use no more space after the first minutes`, async () => {
   await using server = await startPostgres({ settings: { autovacuum_naptime: '5s' } })
   await using box = await open(server.url)
   const store = box.store('s')
@@ -50,7 +50,7 @@ test(`${RATE} new keys and ids a second take no more room after the first minute
   const parts = [await part(), await part(), await part(), await part()]
   console.table(parts)
   const [, second, , last] = parts
-  // By the end of the second minute all that lives is there. What goes keeps up with what comes.
+  // By the end of the second minute, the number of live rows is constant, and deletion keeps up with insertion.
   expect(last!.rows).toBeLessThan(1.3 * second!.rows)
   expect(last!.size).toBeLessThan(1.3 * second!.size)
   expect(last!.rate).toBeGreaterThan(0.9 * parts[0]!.rate)

@@ -7,7 +7,7 @@ import { startPostgres } from '../support/servers/postgres.js'
 /** More packets than a commit has in either direction. */
 const MAX_PACKETS = 40
 
-/** One commit: what it writes is one number under two keys. */
+/** One commit: it writes one number to two keys. */
 type Commit = (box: Box, url: string, number: number) => Promise<unknown>
 
 const commits: readonly (readonly [string, Commit])[] = [
@@ -75,7 +75,7 @@ test.each(commits)(
         let killed: Promise<void> | undefined
         tap.decide = packet => {
           if (packet.from === from && ++passed === killedAt) {
-            // What a client says still arrives. What the server says does not.
+            // The client's packets still arrive, the server's do not.
             if (from === 'client') setTimeout(() => void (killed = server.kill()), 1)
             else killed = server.kill()
           }

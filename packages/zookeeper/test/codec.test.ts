@@ -7,7 +7,7 @@ import { JuteWriter } from '../src/jute-writer.js'
 import { multi } from '../src/multi.js'
 import { Random } from 'signalbox-conformance'
 
-/** A stat as servers write it. */
+/** A stat as servers encode it. */
 function stat(writer: JuteWriter): JuteWriter {
   for (const value of [1n, 2n, 3n, 4n]) writer.long(value)
   return writer.int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)
@@ -52,7 +52,7 @@ describe('Jute', () => {
     expect(() => reader.int()).toThrow(ProtocolError)
   })
 
-  test('invalid lengths are refused before anything is allocated', () => {
+  test('invalid lengths are rejected before anything is allocated', () => {
     for (const length of [-2, -(2 ** 31), 2 ** 31 - 1, 5]) {
       const bytes = body(new JuteWriter().int(length).int(0))
       expect(() => new JuteReader(bytes).bytes()).toThrow(ProtocolError)
@@ -75,7 +75,7 @@ describe('frames', () => {
   )
   const stream = Buffer.concat(all)
 
-  test('are read whole for every split of the stream', () => {
+  test('are read completely, no matter how the stream is split', () => {
     for (let round = 0; round < 50; round++) {
       const frames = new Frames()
       const found: Buffer[] = []
@@ -89,7 +89,7 @@ describe('frames', () => {
     }
   })
 
-  test('that announce an invalid length are refused at once', () => {
+  test('that announce an invalid length are rejected at once', () => {
     for (const length of [-1, MAX_REPLY_SIZE + 1, 0x48545450]) {
       const bytes = Buffer.alloc(4)
       bytes.writeInt32BE(length)
@@ -99,7 +99,7 @@ describe('frames', () => {
 })
 
 describe('replies that were garbled', () => {
-  test('are read or refused, and never anything else', () => {
+  test('are decoded or rejected, and nothing else happens', () => {
     const random = new Random(31)
     const names = new JuteWriter()
     names.list(['a', 'another', 'lock-0000000007'], name => names.text(name))

@@ -5,13 +5,13 @@ import { JuteWriter } from '../src/jute-writer.js'
 
 const WELCOME = new JuteWriter().int(0).int(60_000).long(7n).bytes(Buffer.alloc(16)).frame()
 
-test('a client that was refused for a while does not wait long for a server that is silent once', async () => {
+test('a client that was rejected for a while does not wait long for a server that is silent once', async () => {
   let connections = 0
   const server = createServer(socket => {
     socket.on('error', () => undefined)
     connections++
     if (connections <= 6) return void socket.destroy()
-    // The next one gets no answer, those after it a welcome.
+    // The next connection gets no reply, those after it a welcome.
     if (connections > 7) socket.once('data', () => socket.write(WELCOME))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

@@ -10,7 +10,7 @@ function exchange(user = login): DigestMd5 {
   return new DigestMd5(user, 'OA6MHXh6VqTrRk', 'imap/elwood.innosoft.com')
 }
 
-test('the example of RFC 2831 comes out', () => {
+test('the example of RFC 2831 is reproduced', () => {
   const chris = exchange()
   const answer = chris.answer(Buffer.from(challenge)).toString()
   expect(answer).toContain('response=d388dad90d4bbd760a152321f2143af7')
@@ -20,7 +20,7 @@ test('the example of RFC 2831 comes out', () => {
     expect(() => chris.verify(Buffer.from(wrong))).toThrow(ProtocolError)
 })
 
-test('an invalid DIGEST-MD5 challenge is refused', () => {
+test('an invalid DIGEST-MD5 challenge is rejected', () => {
   for (const other of [
     '',
     'realm="a"',
@@ -31,7 +31,7 @@ test('an invalid DIGEST-MD5 challenge is refused', () => {
   expect(() => exchange().verify(Buffer.from('rspauth='))).toThrow(ProtocolError)
 })
 
-test('names may have quotes', () => {
+test('names may contain quotes', () => {
   const answer = exchange({ user: 'a"b\\c', password: 'x' }).answer(Buffer.from(challenge)).toString()
   expect(answer).toContain(String.raw`username="a\"b\\c"`)
 })

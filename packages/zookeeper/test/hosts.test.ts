@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { addressesOf, parseEnsemble } from '../src/hosts.js'
 
-test('hosts have a port and are tried in an order of chance', async () => {
+test('hosts have a port and are tried in random order', async () => {
   expect(parseEnsemble('a,b:2182/root')).toEqual({
     hosts: [
       { host: 'a', port: 2181 },
@@ -15,7 +15,7 @@ test('hosts have a port and are tried in an order of chance', async () => {
   expect(first.size).toBe(3)
 })
 
-test('an error about a list of servers shows no login', () => {
+test('an error about a list of servers shows no credentials', () => {
   for (const text of ['zookeeper://ann:secret@a', 'ann:se/cret@b:2181', 'ann:sec@ret@c,d']) {
     expect(() => parseEnsemble(text), text).toThrow(/^an ensemble must look like/)
     expect(() => parseEnsemble(text), text).not.toThrow(/ann|ret/)

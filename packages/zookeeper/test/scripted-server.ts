@@ -3,13 +3,13 @@ import { Frames } from '../src/frames.js'
 import { JuteReader } from '../src/jute-reader.js'
 import { JuteWriter } from '../src/jute-writer.js'
 
-/** A server that speaks the protocol and answers as it is told to. */
+/** A server that speaks the protocol and replies as the test says. */
 export abstract class ScriptedServer {
   readonly #sessionTimeout: number
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
-  /** @param sessionTimeout of every session: milliseconds. */
+  /** @param sessionTimeout of every session, in milliseconds. */
   constructor(sessionTimeout: number) {
     this.#sessionTimeout = sessionTimeout
     this.#server = createServer(socket => this.#accept(socket))
@@ -28,7 +28,7 @@ export abstract class ScriptedServer {
 
   protected abstract answer(socket: Socket, request: JuteReader): void
 
-  /** Its answer to a client's hello. */
+  /** The reply to a client's hello. */
   protected welcome(): Buffer {
     return new JuteWriter().int(0).int(this.#sessionTimeout).long(7n).bytes(Buffer.alloc(16)).frame()
   }
@@ -48,7 +48,7 @@ export abstract class ScriptedServer {
   }
 }
 
-/** What is known of a node, as a reply has it; everything but `czxid` is of no interest. */
+/** The stat of a node in a reply. Only `czxid` matters. */
 export function writeStat(writer: JuteWriter, czxid = 1n): void {
   writer.long(czxid).long(2n).long(3n).long(4n).int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)
 }

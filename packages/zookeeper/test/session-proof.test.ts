@@ -3,7 +3,7 @@ import { SessionProof } from '../src/session-proof.js'
 
 const TIMEOUT = 3000
 
-describe('what answers prove about a session of 3 s', () => {
+describe('what replies prove about a session of 3 s', () => {
   let proof: SessionProof
 
   beforeEach(() => {
@@ -11,7 +11,7 @@ describe('what answers prove about a session of 3 s', () => {
     proof.welcomed(0, TIMEOUT, true)
   })
 
-  /** A request that is answered after a while, by way of the leader or also of a quorum. */
+  /** A request that is answered after a while, through the leader or also a quorum. */
   function request(sentAt: number, answeredAt: number, isWrite: boolean): void {
     const { reported } = proof
     const answeredBefore = proof.reportedBy(sentAt)
@@ -20,11 +20,11 @@ describe('what answers prove about a session of 3 s', () => {
     if (isWrite) proof.quorumAnswer(reported)
   }
 
-  test('a new one lives for its time from when it was asked for', () => {
+  test('a new session lives for its timeout from when it was requested', () => {
     expect(proof.certainUntil).toBe(TIMEOUT)
   })
 
-  test('packets that the server answers by itself prove nothing', () => {
+  test('packets that the server answers without the leader prove nothing', () => {
     for (let now = 100; now < 9000; now += 100) {
       proof.reportedBy(now)
       proof.answered(now, now + 1)
@@ -32,7 +32,7 @@ describe('what answers prove about a session of 3 s', () => {
     expect(proof.certainUntil).toBe(TIMEOUT)
   })
 
-  test('a write alone proves nothing, however late it is answered', () => {
+  test('a write alone proves nothing, no matter how late it is answered', () => {
     proof.answered(100, 101)
     request(2500, 2900, true)
     expect(proof.certainUntil).toBe(TIMEOUT)
@@ -41,7 +41,7 @@ describe('what answers prove about a session of 3 s', () => {
   test.each([
     [110, 100 + TIMEOUT],
     [111, TIMEOUT],
-  ])('what was answered at %i counts if that is a ping before the leader answers', (answeredAt, until) => {
+  ])('a reply at %i counts if a ping comes before the leader’s reply', (answeredAt, until) => {
     proof.answered(100, answeredAt)
     request(1110, 1120, false)
     expect(proof.certainUntil).toBe(TIMEOUT)
@@ -49,7 +49,7 @@ describe('what answers prove about a session of 3 s', () => {
     expect(proof.certainUntil).toBe(until)
   })
 
-  test('a write that was sent before the leader had answered proves no more than was known then', () => {
+  test('a write that was sent before the leader had answered proves no more than was known by then', () => {
     proof.answered(100, 110)
     const { reported } = proof
     request(1500, 1510, false)
@@ -59,14 +59,14 @@ describe('what answers prove about a session of 3 s', () => {
     expect(proof.certainUntil).toBe(100 + TIMEOUT)
   })
 
-  test('writes one after the other keep it certain', () => {
+  test('successive writes keep it certain', () => {
     for (let now = 10; now < 20_000; now += 10) {
       request(now, now + 5, true)
       if (now > TIMEOUT) expect(proof.certainUntil - now).toBeGreaterThan(TIMEOUT / 2)
     }
   })
 
-  test('another connection is proof from when it was asked for, with the first write', () => {
+  test('another connection is proof from when it was requested, with the first write', () => {
     proof.answered(100, 110)
     proof.welcomed(2000, TIMEOUT, false)
     expect(proof.certainUntil).toBe(TIMEOUT)
@@ -74,7 +74,7 @@ describe('what answers prove about a session of 3 s', () => {
     expect(proof.certainUntil).toBe(2000 + TIMEOUT)
   })
 
-  test('a write over the previous connection is no proof', () => {
+  test('a write over the previous connection proves nothing', () => {
     proof.answered(100, 110)
     request(1500, 1510, false)
     proof.welcomed(1600, TIMEOUT, false)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { closeHalfDead } from '../../../../src/engines/hazelcast/client-internals.js'
 
-/** Until when the package waits for a reply: milliseconds. */
+/** Until when the package waits for a reply, in milliseconds. */
 const TIMEOUT = 120_000
 const SENT = 1_000_000
 
@@ -14,7 +14,7 @@ function clientWith({ lastRead = SENT, isRetryable = true, deadline = SENT + TIM
   return { client: { invocationService } as never, closed, pending: invocationService.pending }
 }
 
-test('a connection that delivers something long after a request, but no reply to it, is closed', () => {
+test('a connection that delivers data long after a request, but no reply to it, is closed', () => {
   const { client, closed } = clientWith({ lastRead: SENT + 3001 })
   closeHalfDead(client)
   expect(closed).toHaveLength(0)
@@ -22,7 +22,7 @@ test('a connection that delivers something long after a request, but no reply to
   expect(closed).toHaveLength(1)
 })
 
-test('a connection stays open if the reply arrives after other things that a slow member has delivered', () => {
+test('a connection stays open if the reply arrives after other data of a slow member', () => {
   const { client, closed, pending } = clientWith({ lastRead: SENT + 5000 })
   closeHalfDead(client)
   pending.clear()

@@ -19,7 +19,7 @@ function found(facts: Partial<HazelcastFacts>): string[] {
 }
 
 describe('what the doctor reports of a Hazelcast cluster', () => {
-  test('nothing, when all is well or hidden from a client', () => {
+  test('nothing, if all is well or hidden from a client', () => {
     expect(found({})).toEqual([])
     const unseen = { ...WELL.maps[0]!, backups: undefined }
     expect(
@@ -32,7 +32,7 @@ describe('what the doctor reports of a Hazelcast cluster', () => {
     expect(found({ members: [member('5.7.0'), member('5.7.0', true)] })).toEqual(['single-member'])
   })
 
-  test('a clock that is wrong by more than the error of its reading', () => {
+  test('a clock that is wrong by more than the uncertainty of its reading', () => {
     expect(found({ ahead: 1600 })).toEqual(['clock'])
     expect(found({ ahead: -1600 })).toEqual(['clock'])
   })

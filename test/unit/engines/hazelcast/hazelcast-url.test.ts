@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { configuredPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
 import { InvalidArgumentError } from '../../../../src/errors.js'
 
-test('a URL of Hazelcast names members, a cluster, a user and a map', () => {
+test('a Hazelcast URL names members, a cluster, a user and a map', () => {
   expect(parseHazelcastUrl('hazelcast://a,b:5702,[::1]:7/prod?map=shop')).toEqual({
     name: 'hazelcast://a,b:5702,[::1]:7/prod',
     config: { clusterName: 'prod', network: { clusterMembers: ['a:5701', 'b:5702', '[::1]:7'] } },
@@ -21,7 +21,7 @@ test('a URL of Hazelcast names members, a cluster, a user and a map', () => {
   })
 })
 
-test('an invalid URL is refused with an error without its password', () => {
+test('an invalid URL is rejected with an error without its password', () => {
   for (const url of [
     'hazelcast:a',
     'hazelcast://',
@@ -38,7 +38,7 @@ test('an invalid URL is refused with an error without its password', () => {
   }
 })
 
-test('a configuration of the client passes through whole', () => {
+test('a configuration of the client is passed on unchanged', () => {
   const hazelcast = { clusterName: 'prod', network: { clusterMembers: ['a'], ssl: { enabled: true } } }
   const place = configuredPlace({ hazelcast })
   expect(place.config).toBe(hazelcast)

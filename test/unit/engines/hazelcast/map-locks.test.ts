@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
 
-/** The lock of one key as a member keeps it. */
+/** The lock of one key, as a member keeps it. */
 class MemberLock {
   owner: 'ours' | 'foreign' | undefined
   count = 0
-  /** How many calls of ours have been carried out, and what another program does between them. */
+  /** How many calls of this client were executed, and what another program does between them. */
   readonly #between: (calls: number, lock: MemberLock) => void
   #calls = 0
 
@@ -38,7 +38,7 @@ class MemberLock {
   }
 }
 
-/** Whether a lock of ours is renewed when another program does these things between the calls of the renewal. */
+/** Whether a lock of this client is renewed if another program does these things between the calls of the renewal. */
 async function renewal(between: (calls: number, lock: MemberLock) => void) {
   const member = new MemberLock((calls, lock) => between(calls - 1, lock))
   const locks = new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock())
@@ -54,7 +54,7 @@ test('a renewal leaves a lock held as many times as before', async () => {
   expect(member.owner).toBeUndefined()
 })
 
-test('a lost lock is not renewed, and not taken again', async () => {
+test('a lost lock is not renewed, and not acquired again', async () => {
   const { isHeld, member, locks } = await renewal((calls, member) => {
     if (calls === 0) member.unlockFor('ours')
   })

@@ -6,7 +6,7 @@ import { YIELD_AFTER, MemberLocks } from '../../../../src/engines/hazelcast/memb
 
 const LEASE = 1000
 
-/** A map whose keys no other program locks, and whose unlocks can be held up. */
+/** A map whose keys no other program locks, and whose unlocks can be delayed. */
 class FreeMap {
   /** An unlock waits for this. */
   unlocking: Promise<void> = Promise.resolve()
@@ -38,7 +38,7 @@ function locksOn(map: FreeMap, clock: VirtualClock): MemberLocks {
   return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast, clock), clock)
 }
 
-test('a renewal while another program is let in reports no lock as lost', async () => {
+test('a renewal while other programs get a chance reports no lock as lost', async () => {
   const clock = new VirtualClock()
   const map = new FreeMap()
   const locks = locksOn(map, clock)

@@ -14,7 +14,7 @@ import {
 } from '../../../../src/engines/hazelcast/table-record.js'
 import { decodeEntry, encodeEntry, stampOf } from '../../../../src/engines/hazelcast/value-entry.js'
 
-test('an entry is read as it was written, with any IDs and any value', () => {
+test('an entry is decoded as it was encoded, with any IDs and any value', () => {
   const tricky = ['"value":', ',"value":', '\\",\\"value\\":', '{"value":1}', ',']
   for (const text of tricky) {
     const entry = { stamp: 7, version: 6, ids: [[text, 5]] as const, value: JSON.stringify({ value: text }) }
@@ -31,7 +31,7 @@ function later(before: TableRecord, changes: number, latest: readonly Mark[]): T
   return { ...before, turn: before.turn + changes, latest }
 }
 
-test('whether a change was made is known while the marks of all later boxes exist', () => {
+test('whether a change was applied is known while the marks of all later boxes exist', () => {
   const boxes = Array.from({ length: 50 }, (_, index) => ({ by: `box ${index}`, count: 7 }))
   const many = boxes.reduce<Mark[]>(marked, [])
   expect(many).toHaveLength(32)
@@ -41,13 +41,13 @@ test('whether a change was made is known while the marks of all later boxes exis
   const ours = { by: 'ours', count: 1 }
   expect(wasApplied(later(before, 32, many), ours, before)).toBe(false)
   expect(wasApplied(later(before, 33, many), ours, before)).toBeUndefined()
-  // In a new place all boxes that ever were have a mark.
+  // In a new place, all boxes that ever existed have a mark.
   expect(wasApplied(later(before, 40, boxes.slice(0, 2)), ours, before)).toBe(false)
   // The cluster has lost the record, and the marks with it.
   expect(wasApplied(emptyTable(), ours, before)).toBeUndefined()
 })
 
-test('a box is remembered once, by its latest change', () => {
+test('a box has one mark, that of its latest change', () => {
   const latest = ['a', 'b', 'a'].map((by, index) => ({ by, count: index })).reduce<Mark[]>(marked, [])
   expect(latest).toEqual([
     { by: 'b', count: 1 },
@@ -72,7 +72,7 @@ const request: RequestRecord = {
   since: 8,
 }
 
-test('a record is read as it was written, and begins with the box that made it', () => {
+test('a record is decoded as it was encoded, and begins with the box that made it', () => {
   const record: TableRecord = {
     ...emptyTable(),
     follows: { by: 'c0ffee', count: 3 },
@@ -98,7 +98,7 @@ test('a record is read as it was written, and begins with the box that made it',
   expect(decodeTable(encodeTable(first))).toEqual(first)
 })
 
-test('a life counts from the first sight of a beat, not from later ones', () => {
+test('a TTL counts from the first sighting of a heartbeat, not from later ones', () => {
   const sightings = new Sightings()
   const see = (heartbeat: string, now: number): number => {
     sightings.see({ ...emptyTable(), requests: [{ ...request, heartbeat }] }, now)
@@ -112,7 +112,7 @@ test('a life counts from the first sight of a beat, not from later ones', () => 
   expect(see('c', 1095)).toBe(1195)
 })
 
-/** The record after a change that commits these entries, in place of what was pending. */
+/** The record after a change that commits these entries, instead of the pending ones. */
 function changed(before: TableRecord, count: number, pending: Record<string, number>): TableRecord {
   const mark = { by: 'box', count }
   return {
@@ -144,7 +144,7 @@ test('entries are known as long as no record is missed', () => {
   const { epoch } = known
   known.follow(third)
   expect([known.get('read'), known.get('written')]).toEqual([entry(7), entry(5)])
-  // One was missed, and may have written anything.
+  // A missed record may have written anything.
   known.follow(changed(changed(third, 4, {}), 5, {}))
   expect([known.has('read'), known.has('written')]).toEqual([false, false])
   known.add(new Map([['read', entry(7)]]), epoch)

@@ -8,7 +8,7 @@ import {
   type TableRecord,
 } from '../../../../src/engines/hazelcast/table-record.js'
 
-/** A map with the table's record. It carries out each change that is right, and its answer is lost. */
+/** A map with the table's record. It applies each valid change, and its reply is lost. */
 class SilentMap {
   text: string | null = null
 
@@ -42,7 +42,7 @@ function next(record: TableRecord, mark: Mark): TableRecord {
   }
 }
 
-test('a change whose answer was lost is found by its mark, also when other changes came after it', async () => {
+test('a change whose reply was lost is found by its mark, even if other changes came after it', async () => {
   const map = new SilentMap()
   const one = tableOn(map, 'one')
   const other = tableOn(map, 'other')
@@ -64,7 +64,7 @@ test('a change whose answer was lost is found by its mark, also when other chang
   expect((await one.read()).record.turn).toBe(first!.record.turn + 2)
 })
 
-test('a box that was slower gets no record, and knows the newer one', async () => {
+test('a box that was slower gets no record, and learns the newer one', async () => {
   const map = new SilentMap()
   const one = tableOn(map, 'one')
   const until = systemClock.now() + 10_000

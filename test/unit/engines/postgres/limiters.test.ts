@@ -19,7 +19,7 @@ const onePerHour: ReservePermits = {
 
 type Answer = 'late' | 'kept' | Error
 
-/** Limiters over a server that gives these answers, one after the other, and then keeps everything. */
+/** Limiters over a server that gives these replies, one after another, and then stores everything. */
 function limitersOver(...answers: Answer[]): Limiters {
   let version = 0
   const query = async (): Promise<string> => {

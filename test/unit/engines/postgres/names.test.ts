@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { markOf, rowName } from '../../../../src/engines/postgres/names.js'
 
-test('a row has the name of its key, or of its hash when an index could not take it', () => {
+test('a row has the name of its key, or of its hash if the key is too long for an index', () => {
   expect(rowName('lock', 'invoice:42')).toBe('lock/invoice:42')
   const long = '\u{1F682}'.repeat(512)
   expect(rowName('lock', long)).toMatch(/^lock#[0-9a-f]{64}$/)
@@ -9,7 +9,7 @@ test('a row has the name of its key, or of its hash when an index could not take
   expect(rowName('value', 'a'.repeat(1000))).toBe(`value/${'a'.repeat(1000)}`)
 })
 
-test('an id has another mark with each key', () => {
+test('an id has a different mark for each key', () => {
   expect(markOf({ key: 'a', id: 'b' })).toMatch(/^[0-9a-f]{32}$/)
   expect(markOf({ key: 'a', id: 'b' })).not.toBe(markOf({ key: 'ab', id: '' }))
 })

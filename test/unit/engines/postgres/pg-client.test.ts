@@ -11,10 +11,10 @@ import {
 type Statement = Parameters<LentConnection['query']>[0]
 type Result = Awaited<ReturnType<LentConnection['query']>>
 
-/** A pool of one connection, which answers as the test says. */
+/** A pool of one connection, which replies as the test says. */
 class FakePool extends EventEmitter implements PgPool, LentConnection {
   readonly asked: Statement[] = []
-  /** Whether the connection was ended, each time that it was given back. */
+  /** Whether the connection was ended, each time that it was returned. */
   readonly released: boolean[] = []
   readonly #answer: (statement: Statement) => Promise<Result>
 
@@ -43,7 +43,7 @@ const row = (value: unknown): Promise<Result> => Promise.resolve({ rows: [[value
 /** Lets everything happen that needs no time. */
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
-test('statements are prepared by the same name each time', async () => {
+test('statements are prepared under the same name each time', async () => {
   const pool = new FakePool(() => row('x'))
   const client = new PgClient('db', pool, new VirtualClock())
   expect(await client.query('select $1::text', ['x'])).toBe('x')
@@ -56,7 +56,7 @@ test('statements are prepared by the same name each time', async () => {
   expect(pool.listenerCount('error')).toBe(0)
 })
 
-test('nothing is prepared any more after a prepared statement was not where it should be', async () => {
+test('nothing is prepared any more once a prepared statement is missing', async () => {
   const pool = new FakePool(statement =>
     typeof statement === 'object' && statement.name !== undefined
       ? Promise.reject(Object.assign(new Error('not there'), { code: '26000' }))
@@ -73,7 +73,7 @@ test('nothing is prepared any more after a prepared statement was not where it s
   expect(pool.released).toEqual([false, false, false])
 })
 
-test('a connection that does not answer is ended', async () => {
+test('a connection that does not reply is ended', async () => {
   const clock = new VirtualClock()
   const pool = new FakePool(silent)
   const asked = new PgClient('db', pool, clock).query('select 1', [])
@@ -83,14 +83,14 @@ test('a connection that does not answer is ended', async () => {
   expect(pool.released).toEqual([true])
 })
 
-test('a pool that lends no connection in time has sent nothing', async () => {
+test('if a pool lends no connection in time, nothing was sent', async () => {
   const clock = new VirtualClock()
   let lend!: Parameters<PgPool['connect']>[0]
   const pool: PgPool = { connect: lent => (lend = lent) }
   const asked = new PgClient('db', pool, clock).query('select 1', [])
   clock.advance(STATEMENT_TIMEOUT)
   await expect(asked).rejects.toMatchObject({ isUnclear: false })
-  // One that comes late goes back.
+  // A connection that comes late is returned.
   const late = new FakePool(silent)
   lend(undefined, late)
   await settled()

@@ -96,7 +96,7 @@ test.each([
   expect(parsePostgresUrl(url).address.servers).toEqual(servers.map(([host, port]) => ({ host, port })))
 })
 
-test('the name has neither user nor password, and the schema unless it is the usual one', () => {
+test('the name has neither user nor password, and has the schema unless it is the default', () => {
   expect(parsePostgresUrl('postgres://me:secret@db:6432/app?signalbox_schema=signalbox')).toMatchObject({
     name: 'postgres://db:6432/app',
     schema: 'signalbox',
@@ -110,7 +110,7 @@ test('the name has neither user nor password, and the schema unless it is the us
   )
 })
 
-test('the schema of Prisma is not that of Signalbox', () => {
+test('the schema of Prisma is not the one of Signalbox', () => {
   expect(parsePostgresUrl('postgres://db/app?schema=public').schema).toBe('signalbox')
   expect(parsePostgresUrl('postgres://db/app?schema=app&signalbox_schema=locks').schema).toBe('locks')
 })
@@ -129,7 +129,7 @@ test.each([
   ['sslcert=/c&sslkey=/k', { checks: 'certificate and host', certificate: '/c', key: '/k' }],
   ['sslmode=require&channel_binding=require', { checks: 'certificate and host' }],
   ['channel_binding=require', { checks: 'certificate and host' }],
-])('TLS as libpq has it: %s', (query, tls) => {
+])('TLS as in libpq: %s', (query, tls) => {
   expect(parsePostgresUrl(`postgres://db/app?${query}`).address.tls).toEqual(tls && { ...files, ...tls })
 })
 
@@ -163,7 +163,7 @@ test.each([
   ['postgres://me:secret@db/app?target_session_attrs=standby', 'target_session_attrs must not be "standby"'],
   ['postgres://me:secret@db/app?client_encoding=latin1', 'client_encoding must not be "latin1"'],
   ['postgres://me:secret@db/app?gssencmode=require', 'gssencmode must not be "require"'],
-])('%s is refused', (url, reason) => {
+])('%s is rejected', (url, reason) => {
   expect(() => parsePostgresUrl(url)).toThrow(reason)
   try {
     parsePostgresUrl(url)

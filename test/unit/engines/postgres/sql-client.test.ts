@@ -55,18 +55,18 @@ test.each([
   expect(sqlError(Object.assign(new Error(message), { code }), true).isUnclear).toBe(isUnclear)
 })
 
-test('what was not sent is known after every failure', () => {
+test('it is known after every failure whether a statement was not sent', () => {
   expect(sqlError(failure({ code: '57P01' }), false).isUnclear).toBe(false)
   expect(sqlError(failure({}), false).isUnclear).toBe(false)
 })
 
-test('an error without a message is described by its code', () => {
+test('an error without a message has its code as message', () => {
   expect(sqlError(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), true).message).toBe(
     'ECONNREFUSED',
   )
 })
 
-test('an answer that does not come in time is an error, once', async () => {
+test('a missing reply is reported once', async () => {
   const clock = new VirtualClock()
   let late = 0
   const asked = answered(new Promise(() => undefined), clock, true, () => late++)
@@ -77,7 +77,7 @@ test('an answer that does not come in time is an error, once', async () => {
   expect(late).toBe(1)
 })
 
-test('an answer in time leaves no timer behind', async () => {
+test('a reply in time leaves no timer behind', async () => {
   const clock = new VirtualClock()
   expect(await answered(Promise.resolve('yes'), clock)).toBe('yes')
   await expect(answered(Promise.reject(failure({ code: '23505' })), clock)).rejects.toThrow(SqlError)

@@ -17,13 +17,13 @@ const exclusive = { key: 'k', mode: 'exclusive' } as const
 const shared = { key: 'k', mode: 'shared' } as const
 const permits = (count: number, max = 3): Claim => ({ key: 'k', mode: 'permits', permits: count, max })
 
-/** As the server prints the number. */
+/** As the server formats the number. */
 function digits(sequence: number): string {
   const size = String(Math.abs(sequence)).padStart(sequence < 0 ? 9 : 10, '0')
   return sequence < 0 ? `-${size}` : size
 }
 
-/** The states of a queue of these claims, in which the first came first. */
+/** The states of a queue of these claims, oldest first. */
 function states(claims: readonly Claim[], first = 0): string[] {
   const names = claims.map((claim, index) => nodePrefix(GUID, claim) + digits((first + index) | 0))
   const contenders = contendersOf([...names].reverse())
@@ -35,11 +35,11 @@ function states(claims: readonly Claim[], first = 0): string[] {
 }
 
 describe('the queue of a key', () => {
-  test('exclusive requests are granted one by one, each looking at the one before it', () => {
+  test('exclusive requests are granted one by one, each watching the one ahead of it', () => {
     expect(states([exclusive, exclusive, exclusive])).toEqual(['free', '0', '1'])
   })
 
-  test('readers are granted together up to the first writer, and look at the last writer before them', () => {
+  test('readers are granted together up to the first writer, and watch the last writer ahead of them', () => {
     expect(states([shared, shared, exclusive, shared, shared, exclusive, shared])).toEqual([
       'free',
       'free',
@@ -51,7 +51,7 @@ describe('the queue of a key', () => {
     ])
   })
 
-  test('permits are granted in order; the first waiter looks at all, each later one at the one before it', () => {
+  test('permits are granted in order; the first waiter watches all, each later one the one ahead of it', () => {
     expect(states([permits(1), permits(1), permits(2), permits(1), permits(1)])).toEqual([
       'free',
       'free',
@@ -64,7 +64,7 @@ describe('the queue of a key', () => {
     expect(states([exclusive, permits(1), shared])).toEqual(['free', '0', '1'])
   })
 
-  test('a contender that gets in notifies a follower that waits for permits', () => {
+  test('a contender that gets its permits notifies a follower that waits for permits', () => {
     const queue = (claims: readonly Claim[]) =>
       contendersOf(claims.map((claim, index) => nodePrefix(GUID, claim) + digits(index)))
     expect(hasFollower(queue([permits(1), permits(1)]), 0)).toBe(true)
@@ -73,7 +73,7 @@ describe('the queue of a key', () => {
     expect(hasFollower(queue([exclusive, exclusive]), 0)).toBe(false)
   })
 
-  test('the order holds over the overflow of the number', () => {
+  test('the order holds when the number wraps around', () => {
     for (const first of [2 ** 31 - 3, 2 ** 31 - 1, -(2 ** 31), -3, -1, -1000])
       expect(states([exclusive, shared, permits(1), exclusive], first)).toEqual(['free', '0', '1', '2'])
   })
@@ -100,7 +100,7 @@ describe('the queue of a key', () => {
     ])
   })
 
-  test('a free contender stays free, and a blocked one is free as soon as those before it are gone', () => {
+  test('a free contender stays free, and a blocked one is free as soon as those ahead of it are gone', () => {
     const random = new Random(3)
     for (let round = 0; round < 500; round++) {
       const claims = Array.from(
@@ -131,7 +131,7 @@ describe('a node and its twins', () => {
       ...more.map(prefix => prefix + digits((first + 2) | 0)),
     ]
   }
-  /** The states of a queue in which only some are bridged. */
+  /** The states of a queue in which only some requests are bridged. */
   function mixedStates(claims: readonly Claim[], isBridged: (index: number) => boolean, first = 0): string[] {
     let next = first
     const parties = claims.map((claim, index) => {
@@ -150,7 +150,7 @@ describe('a node and its twins', () => {
     })
   }
 
-  test('are one contender: a bridged request stands as if it were not bridged', () => {
+  test('are one contender: a bridged request has the place that it would have without a bridge', () => {
     const random = new Random(5)
     for (let round = 0; round < 500; round++) {
       const claims = Array.from(
@@ -174,7 +174,7 @@ describe('a node and its twins', () => {
     expect(positionOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
   })
 
-  test('the rest of a contender still blocks when one of its nodes was deleted', () => {
+  test('the rest of a contender still blocks if one of its nodes was deleted', () => {
     const [node, twin, other] = bridged(permits(1), 1, 4) as [string, string, string]
     const behind = nodePrefix(guid(2), permits(1)) + digits(7)
     for (const left of [[twin, other], [twin], [other]]) {
@@ -185,7 +185,7 @@ describe('a node and its twins', () => {
     expect(contendersOf([behind, node]).map(({ name }) => name)).toEqual([node, behind])
   })
 
-  /** What Curator sorts a name by that looks for these words, one after the other. */
+  /** The text by which Curator sorts a name if it looks for these words, one after another. */
   const sortedBy = (name: string, ...words: readonly string[]): string =>
     words.reduce(
       (rest, word) => rest.slice(rest.includes(word) ? rest.lastIndexOf(word) + word.length : 0),
@@ -205,7 +205,7 @@ describe('a node and its twins', () => {
         expect(ofMutex.filter(isNumber).length).toBe(isShared ? 0 : 1)
         const ofReadWriteLock = names.map(name => sortedBy(name, '__READ__', '__WRIT__'))
         expect(ofReadWriteLock.filter(isNumber).length).toBe(1)
-        // Its readers look for what they wait for in the whole name.
+        // Its readers look for these words in the whole name.
         expect(names.filter(name => name.includes('__WRIT__')).length).toBe(isShared ? 0 : 1)
         for (const rest of [...ofMutex, ...ofReadWriteLock])
           expect(isNumber(rest) || rest > digits(2 ** 31 - 1)).toBe(true)
@@ -221,15 +221,15 @@ describe('a node and its twins', () => {
     }
   })
 
-  test('an earlier release counts no twin that it does not know, and the node itself', () => {
-    // Those were taken for contenders when there was one twin of a node.
+  test('an earlier release counts the node itself, and no twin that it does not know', () => {
+    // The names that it took for contenders when a node had one twin.
     const known = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
     expect(bridged(exclusive, 1, 4).map(name => known.test(name))).toEqual([true, true, false])
   })
 })
 
-describe('keys as names of nodes', () => {
-  test('any key has a name that ZooKeeper takes, and is read again from it', () => {
+describe('keys as node names', () => {
+  test('any key has a name that ZooKeeper accepts, and can be decoded from it', () => {
     const keys = [
       'plain',
       'a/b',

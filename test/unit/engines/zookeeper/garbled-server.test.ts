@@ -19,12 +19,12 @@ const SESSION_TIMEOUT = 3000
 const ROUNDS = 12
 const CLIENTS = 12
 
-/** A server that knows one node, and garbles, cuts or blows up what it answers when the test asks for it. */
+/** A server with one node, which garbles, truncates or inflates its replies when the test says so. */
 class GarblingServer extends ScriptedServer {
   readonly #random: Random
-  /** How many answers from now on are bad ones. */
+  /** How many replies from now on are bad. */
   bad = 0
-  /** How many were. */
+  /** How many were bad. */
   count = 0
 
   constructor(seed: number) {
@@ -78,7 +78,7 @@ class GarblingServer extends ScriptedServer {
   }
 }
 
-/** What is asked, with what every answer has that the client accepts. */
+/** The requests, and the parts that every reply has if the client accepts it. */
 const ASKED: readonly ((zk: ZooKeeper) => Promise<void>)[] = [
   async zk => expect((await zk.create('/created')).path).toBeTypeOf('string'),
   async zk => expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer),
@@ -88,7 +88,7 @@ const ASKED: readonly ((zk: ZooKeeper) => Promise<void>)[] = [
   async zk => expect(await zk.childrenOf(['/a', '/b'])).toHaveLength(2),
 ]
 
-test('a server that garbles its answers costs a connection, and nothing waits for ever or grows', async () => {
+test('a server that garbles its replies costs a connection, and nothing waits forever or grows', async () => {
   const before = await memoryInUse()
   let spoilt = 0
   let lost = 0
@@ -102,7 +102,7 @@ test('a server that garbles its answers costs a connection, and nothing waits fo
         try {
           await ASKED[round % ASKED.length]!(zk)
         } catch (error) {
-          // What was garbled can also be a number that stands for a refusal.
+          // A garbled reply can also be a valid error code.
           expect((error as Error).name).toMatch(/Error$/)
           expect(error).not.toBeInstanceOf(TypeError)
           expect(error).not.toBeInstanceOf(RangeError)
@@ -126,7 +126,7 @@ test('a server that garbles its answers costs a connection, and nothing waits fo
   expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8_000_000)
 }, 60_000)
 
-/** A server that garbles what it says first. */
+/** A server that garbles its first reply. */
 class UnclearServer extends ScriptedServer {
   readonly #random: Random
 
@@ -147,7 +147,7 @@ class UnclearServer extends ScriptedServer {
   }
 }
 
-test('a server that garbles its welcome is connected to or is not, in bounded time', async () => {
+test('connecting to a server that garbles its welcome succeeds or fails in bounded time', async () => {
   const random = new Random(7)
   let refused = 0
   const server = new UnclearServer(random)
@@ -166,14 +166,14 @@ test('a server that garbles its welcome is connected to or is not, in bounded ti
   expect(refused).toBeGreaterThan(0)
 }, 60_000)
 
-/** A server whose sessions are gone when anything is asked. */
+/** A server that reports at the first request that its session has expired. */
 class ForgetfulServer extends ScriptedServer {
   protected answer(socket: Socket, request: JuteReader): void {
     socket.write(new JuteWriter().int(request.int()).long(9n).int(-112).frame())
   }
 }
 
-test('a request refused for a lost session was not carried out; those behind it are indeterminate', async () => {
+test('a request that is rejected for a lost session was not applied; those behind it are indeterminate', async () => {
   const server = new ForgetfulServer(60_000)
   const zk = await ZooKeeper.connect(await server.listen())
   const [first, second, read] = await Promise.allSettled([zk.create('/a'), zk.create('/b'), zk.exists('/c')])
@@ -184,7 +184,7 @@ test('a request refused for a lost session was not carried out; those behind it 
   server.close()
 })
 
-test('any stream is split into frames or refused, within bounded memory', () => {
+test('any stream is split into frames or rejected, with bounded memory', () => {
   const random = new Random(99)
   let refused = 0
   for (let round = 0; round < 400; round++) {

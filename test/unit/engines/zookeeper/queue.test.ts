@@ -12,13 +12,13 @@ import { ScriptedServer, writeStat } from '../../../../packages/zookeeper/test/s
 const LAST = 2 ** 31 - 1
 const NO_NODE = -101
 
-/** A server that numbers the nodes which are created as the next of its list says. */
+/** A server that numbers new nodes from a list. */
 class NumberingServer extends ScriptedServer {
   readonly #random = new Random(5)
   readonly #numbers: number[]
   readonly #nodes = new Map<string, { data: Buffer; czxid: bigint }>()
   #zxid = 0n
-  /** How often data was asked for. */
+  /** How often data was read. */
   reads = 0
 
   constructor(numbers: readonly number[]) {
@@ -46,13 +46,13 @@ class NumberingServer extends ScriptedServer {
 
   #create(writer: JuteWriter, prefix: string, data: Buffer): void {
     const number = this.#numbers.shift()!
-    // As Java's %010d, which counts the sign.
+    // Like Java's %010d, which counts the sign.
     const digits = number < 0 ? `-${String(-number).padStart(9, '0')}` : String(number).padStart(10, '0')
     this.#nodes.set(prefix + digits, { data, czxid: this.#zxid })
     writeStat(writer.text(prefix + digits), this.#zxid)
   }
 
-  /** In an order of chance, as servers do. */
+  /** In random order, like servers. */
   #list(writer: JuteWriter): void {
     const names = [...this.#nodes.keys()].map(path => path.slice(path.lastIndexOf('/') + 1))
     const rolled = names.map(name => ({ name, roll: this.#random.below(1_000_000) }))
@@ -81,17 +81,17 @@ async function queue(zk: ZooKeeper): Promise<string[]> {
   return (await queueOf(zk, '/key', children)).map(({ name }) => name)
 }
 
-test('beyond the last number and with numbers below 0, the order is that of the transactions', async () => {
+test('beyond the last number and with negative numbers, the order is that of the transactions', async () => {
   server = new NumberingServer([LAST - 1, LAST, LAST, -LAST - 1, LAST, -LAST, -7, LAST])
   await using zk = await ZooKeeper.connect(await server.listen())
   const names = await create(zk, 8)
   expect(names[3]).toMatch(/-lock--2147483648$/)
   expect(names[6]).toMatch(/-lock--000000007$/)
   for (let round = 0; round < 5; round++) expect(await queue(zk)).toEqual(names)
-  // By the numbers alone it would be another order.
+  // The numbers alone would give another order.
   expect(contendersOf(names.toReversed()).map(({ name }) => name)).not.toEqual(names)
 
-  // A node that goes during the look is left out.
+  // A node that is deleted during the check is omitted.
   const { children } = await zk.getChildren('/key')
   await zk.delete(`/key/${names[2]!}`)
   const left = await queueOf(zk, '/key', children)
@@ -109,7 +109,7 @@ test('a node that replaced another keeps its place', async () => {
   expect(await queue(zk)).toEqual([path.slice('/key/'.length), second])
 })
 
-test('below the last number nothing is read but the names', async () => {
+test('below the last number only the names are read', async () => {
   server = new NumberingServer([0, 1, 2, LAST - 2, LAST - 1])
   await using zk = await ZooKeeper.connect(await server.listen())
   const names = await create(zk, 3)

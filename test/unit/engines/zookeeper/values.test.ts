@@ -14,7 +14,7 @@ const DAY = 1440 * MINUTE
 const place = parseZooKeeperUrl('zookeeper://server/place')
 const paths = new NodePaths(place.root)
 
-/** The nodes of a server, as far as values need it, with a clock of its own. */
+/** The nodes of a server, as far as values need them, with its own clock. */
 class Tree {
   now = Date.UTC(2001, 0)
   readonly #nodes = new Map<
@@ -23,7 +23,7 @@ class Tree {
   >()
   #zxid = 0n
 
-  /** What a client sees of it. */
+  /** The server, as a client sees it. */
   client(): ZooKeeper {
     const client = {
       sync: () => Promise.resolve(),
@@ -125,13 +125,13 @@ for (const [way, jump] of [
     expect(tree.has('key')).toBe(false)
   })
 
-test('an id is kept for its time by the clock of the server, from the change on', async () => {
-  // What this client knows of the server's time is long ago when it writes.
+test('an id is kept for its retention by the server’s clock, from the change on', async () => {
+  // The server time that this client knows is long ago when it writes.
   const writer = box()
   await writer.commit('key', '1')
   tree.now += 50 * MINUTE
   expect(await writer.commit('key', '2', 'id')).toMatchObject({ state: 'committed' })
-  // Written again, together with the ids that are there.
+  // Written again, together with the existing IDs.
   await box().commit('key', '3')
   await box().commit('key', undefined, 'second')
 

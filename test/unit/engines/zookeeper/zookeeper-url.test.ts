@@ -3,7 +3,7 @@ import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-u
 import { InvalidArgumentError } from '../../../../src/errors.js'
 import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from 'signalbox-zookeeper'
 
-test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
+test('a ZooKeeper URL names servers, a node, credentials and their kind', () => {
   expect(parseZooKeeperUrl('zookeeper://a,b:2182,[::1]:7/app/locks?sessionTimeout=6s')).toEqual({
     name: 'zookeeper://a,b:2182,[::1]:7/app/locks',
     ensemble: 'a,b:2182,[::1]:7',
@@ -48,7 +48,7 @@ test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
   })
 })
 
-test('a URL that is unfit is refused without its password', () => {
+test('an invalid URL is rejected with an error without its password', () => {
   for (const url of [
     'zookeeper:a',
     'zookeeper+ssl://a',
