@@ -2,10 +2,10 @@
 const tasks = new WeakMap<AbortSignal, { readonly all: Set<() => void>; readonly listener: () => void }>()
 
 /**
- * Runs a task once when a signal aborts. All tasks of one signal share one listener. One signal for all that a service
- * does is usual, and Node warns of a leak at the eleventh listener.
+ * Runs a task once when a signal aborts. All tasks of one signal share one listener: services often use one signal for
+ * everything, and Node warns of a leak at the eleventh listener.
  * @param task must not throw.
- * @returns removes the task
+ * @returns a function that removes the task
  */
 export function onAbort(signal: AbortSignal, task: () => void): () => void {
   const known = tasks.get(signal)

@@ -3,76 +3,76 @@ import { uptime } from 'node:os'
 import { hrtime } from 'node:process'
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** A timer that was set and can be cancelled. */
+/** A timer that can be cancelled. */
 export interface Timer {
-  /** Cancels the timer. Doing so twice, or after it ran, is harmless. */
+  /** Cancels the timer. A second call, or one after the timer has run, does nothing. */
   cancel(): void
 }
 
 /**
- * The one source of time below the public face, so that a test can replace it.
- * Times are milliseconds, fractions included, on a clock that never goes back.
+ * A clock with timers, which tests can replace. Times are in milliseconds, with fractions, and never decrease.
  */
 export interface Clock {
-  /** The time now. */
+  /** Returns the current time. */
   now(): number
   /**
-   * Runs `task` once, not before `delay` milliseconds have passed.
-   * @param keepAlive whether the process stays alive for it: true where a caller awaits the outcome.
+   * Runs `task` once, after at least `delay` milliseconds.
+   * @param keepAlive whether the timer keeps the process alive: true if a caller waits for its effect.
    */
   after(delay: number, task: () => void, keepAlive: boolean): Timer
 }
 
-/**
- * The clocks by which a sleep of the machine is found: times in milliseconds, each counted from a moment of its own.
- */
+/** The clocks that reveal a sleep of the machine: times in milliseconds, each with an origin of its own. */
 export interface TimeSources {
   /** Stands still while the machine sleeps. */
   monotonic(): number
   /** Counts sleep, and can be set. */
   wall(): number
-  /** Counts sleep and can't be set, but is up to a step behind. */
+  /** Counts sleep and can't be set, but is late by up to a step. */
   uptime(): number
 }
 
 /** Resolution of the uptime, in milliseconds. */
 const UPTIME_STEP = 10
-/** A wall clock that has moved by more than this against the monotonic one was set, or the machine has slept. */
-const APART = 10
-/** A machine takes longer than this to fall asleep and to wake up, while no process runs, in milliseconds. */
-const BETWEEN_LOOKS = 1
+/**
+ * If the wall clock has moved by more than this against the monotonic one, it was set, or the machine has slept, in
+ * milliseconds.
+ */
+const MAX_DRIFT = 10
+/** A machine needs longer than this to fall asleep and wake up, while no process runs, in milliseconds. */
+const CHECK_INTERVAL = 1
 
 /**
- * Counts how long the machine has slept. The wall clock shows whether a sleep is possible. Only then the uptime is
- * read, which takes a hundred times longer.
+ * Measures how long the machine has slept. The wall clock reveals whether it may have slept. Only then the uptime is
+ * read, which takes a hundred times as long.
  */
 export class SleepCounter {
-  /** Milliseconds, and up to two steps of the uptime more. A sleep that is shorter than two steps may be missed. */
+  /** Milliseconds; up to two steps of the uptime too long. A sleep that is shorter than two steps may be missed. */
   slept = 0
-  /** The time of the monotonic clock from which `look` must be called before `slept` is used. */
-  lookAt: number
+  /** From this time of the monotonic clock, `check` must be called before `slept` is used. */
+  checkAt: number
   readonly #sources: TimeSources
   /** Lower and upper bound of the uptime minus the monotonic time, at creation. */
   readonly #atFirst: readonly [min: number, max: number]
-  /** The wall clock less the monotonic time, at the last look. */
+  /** The wall clock minus the monotonic time, at the last check. */
   #wallAhead: number
 
   constructor(sources: TimeSources) {
     this.#sources = sources
     this.#atFirst = this.#uptimeAhead()
-    this.lookAt = sources.monotonic()
-    this.#wallAhead = sources.wall() - this.lookAt
+    this.checkAt = sources.monotonic()
+    this.#wallAhead = sources.wall() - this.checkAt
   }
 
   /** @param now the monotonic time. */
-  look(now: number): void {
-    this.lookAt = now + BETWEEN_LOOKS
+  check(now: number): void {
+    this.checkAt = now + CHECK_INTERVAL
     const wallAhead = this.#sources.wall() - now
-    if (Math.abs(wallAhead - this.#wallAhead) <= APART) return
+    if (Math.abs(wallAhead - this.#wallAhead) <= MAX_DRIFT) return
     this.#wallAhead = wallAhead
     const [min, max] = this.#uptimeAhead()
-    // Only a sleep that is certain counts, or a wall clock that is set would shorten grants. Its longest possible
-    // duration counts, so that a deadline comes early rather than late.
+    // Only a certain sleep counts; otherwise a wall clock that is set would shorten grants. Its longest possible
+    // duration counts, so that deadlines are early rather than late.
     if (min - this.#atFirst[1] > this.slept) this.slept = max - this.#atFirst[0]
   }
 
@@ -81,52 +81,52 @@ export class SleepCounter {
       const before = this.#sources.monotonic()
       const uptime = this.#sources.uptime()
       const after = this.#sources.monotonic()
-      // Otherwise the thread got no time in between, and nothing would be certain.
+      // Otherwise the thread was suspended between the readings, so the bounds would be too wide.
       if (after - before <= UPTIME_STEP) return [uptime - after, uptime + UPTIME_STEP - before]
     }
   }
 }
 
-/** Bun and Deno name themselves here, next to the version of Node that they resemble. */
+/** Bun and Deno have entries here, next to that of the Node version that they emulate. */
 const { bun, deno } = process.versions
 
-/** The runtime if it is not Node: there `process.hrtime` starts again in every process and thread. */
+/** The runtime if it is not Node. Its `process.hrtime` begins at 0 in each process and thread. */
 export const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? 'Deno' : undefined
 
 function monotonic(): number {
-  // Cheaper than performance.now(), which counts from another moment in every thread.
+  // Faster than performance.now(), which has another origin in each thread.
   const time = hrtime()
   return time[0] * 1e3 + time[1] * 1e-6
 }
 
-/** For Linux, where the monotonic clock stands still during sleep. Without that file the uptime is in seconds. */
+/** For Linux, whose monotonic clock stands still during sleep. Without that file the uptime is in whole seconds. */
 const sleep =
   process.platform === 'linux' && foreignRuntime === undefined && existsSync('/proc/uptime')
     ? new SleepCounter({ monotonic, wall: () => Date.now(), uptime: () => uptime() * 1e3 })
     : undefined
 
 /**
- * The system's monotonic clock, untouched by changes of the wall clock. It counts the time for which the machine
- * sleeps, as far as P3 in `docs/guarantees.md` says, so deadlines use it. Processes and threads that have seen a sleep
- * disagree with each other, and with those that began after it.
+ * The system's monotonic clock, which changes of the wall clock do not affect. Deadlines use it, because it includes
+ * the time for which the machine sleeps, as far as P3 in `docs/guarantees.md` says. After a sleep, it differs between
+ * processes and threads.
  */
 export const systemClock: Clock = clockOf(() => {
   const now = monotonic()
   if (sleep === undefined) return now
-  if (now >= sleep.lookAt) sleep.look(now)
+  if (now >= sleep.checkAt) sleep.check(now)
   return now + sleep.slept
 })
 
 /**
- * The system's monotonic clock, for times that processes or threads share: it is exactly the same in all of them. On
- * Linux it stands still while the machine sleeps, as they do. The uptime, which counts sleep there, has a resolution of
- * 10 ms, which is too coarse to be shared.
+ * The system's monotonic clock, for times that processes or threads share: it is the same in all of them. On Linux it
+ * stands still while the machine sleeps, as the processes do. The uptime, which includes sleep, has a resolution of
+ * only 10 ms there.
  */
 export const sharedClock: Clock = clockOf(monotonic)
 
 /**
- * The runtime's timers do not count sleep, so the clock is read again after this many milliseconds. A timer that fell
- * due during a sleep runs that soon after it.
+ * Maximum delay of a timer of the runtime, in milliseconds. These do not count sleep, so a timer that falls due during
+ * a sleep runs this long after it at the latest.
  */
 const MAX_DELAY = 1000
 
@@ -137,12 +137,11 @@ function clockOf(now: () => number): Clock {
       const due = clock.now() + delay
       let handle: NodeJS.Timeout
       const set = (left: number): void => {
-        handle = setTimeout(look, Math.min(Math.max(left, 0), MAX_DELAY))
+        handle = setTimeout(check, Math.min(Math.max(left, 0), MAX_DELAY))
         if (!keepAlive) handle.unref()
       }
-      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come
-      // early.
-      const look = (): void => {
+      // The runtime rounds to whole milliseconds, so more than half of its timers are early.
+      const check = (): void => {
         const left = due - clock.now()
         if (left > 0) set(left)
         else task()
@@ -160,7 +159,7 @@ interface VirtualTimer {
   task: () => void
 }
 
-/** A clock that stands still until it is advanced: for simulations and for tests of timing. */
+/** A clock that stands still until it is advanced, for simulations and tests. */
 export class VirtualClock implements Clock {
   #now: number
   #order = 0
@@ -180,14 +179,14 @@ export class VirtualClock implements Clock {
     return { cancel: () => void this.#timers.delete(timer) }
   }
 
-  /** When the next timer is due; undefined when none is set. */
+  /** Returns when the next timer is due; undefined if none is set. */
   nextAt(): number | undefined {
     return this.#next()?.at
   }
 
   /**
-   * Continues by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting.
-   * @throws InvalidArgumentError unless that is a number of milliseconds, 0 or more.
+   * Advances by `duration` milliseconds, and runs the timers that are due, by time, then by the order of setting.
+   * @throws InvalidArgumentError unless `duration` is a finite number, 0 or more.
    */
   advance(duration: number): void {
     if (!Number.isFinite(duration) || duration < 0) {
@@ -202,7 +201,7 @@ export class VirtualClock implements Clock {
     this.#now = until
   }
 
-  /** Jumps ahead without running anything, as the clock of a stopped process does: its timers then run late. */
+  /** Advances without running timers, like the clock of a paused process: they run late. */
   freeze(duration: number): void {
     this.#now += duration
   }
@@ -216,7 +215,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** The wall clock that belongs to a clock: a virtual clock is its own. */
+/** The wall clock for a clock; a virtual clock is its own wall clock. */
 export function wallOf(clock: Clock): () => number {
   return clock === systemClock ? Date.now : () => clock.now()
 }

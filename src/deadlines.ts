@@ -1,16 +1,16 @@
 /** A waiter with a deadline. */
 interface Limited {
-  /** Whether it has not left the queue. */
+  /** Whether it is in the queue. */
   readonly isQueued: boolean
   readonly waitLimit: { readonly deadline: number } | undefined
 }
 
-/** With fewer entries a sweep is not worth while. */
+/** Minimum number of entries to sweep. */
 const MIN_SWEPT = 64
 
 /**
- * The deadlines of waiters, the earliest first: a binary heap. A waiter that has left the queue stays in the heap until
- * it is on top or until half of the entries are such, so leaving costs almost nothing.
+ * The deadlines of waiters in a binary heap, the earliest first. A waiter that has left the queue stays in the heap
+ * until it is on top, or half of the entries have left. So leaving costs almost nothing.
  */
 export class Deadlines<W extends Limited> {
   #heap: W[] = []
@@ -28,7 +28,7 @@ export class Deadlines<W extends Limited> {
     heap[index] = waiter
   }
 
-  /** Notes that a waiter has left the queue. */
+  /** Called when a waiter has left the queue. */
   left(): void {
     this.#gone++
     if (this.#gone < MIN_SWEPT || 2 * this.#gone < this.#heap.length) return
@@ -37,7 +37,7 @@ export class Deadlines<W extends Limited> {
     this.#gone = 0
   }
 
-  /** The earliest deadline of all waiters; Infinity when there is none. */
+  /** The earliest deadline of all waiters; Infinity if there is none. */
   get earliest(): number {
     const waiter = this.first()
     return waiter ? deadline(waiter) : Infinity

@@ -2,10 +2,9 @@ import type { Diagnosis } from './engine/diagnosis.js'
 import { registeredFor } from './engines/registry.js'
 
 /**
- * Examines the servers or files of a URL, as `open` takes it, without taking a lock: their versions, and settings
- * that weaken a promise. On ZooKeeper and Hazelcast it writes a temporary entry of its own, to read their clocks; on
- * PostgreSQL it sends itself a notification. An engine without settings, such as `memory:`, has neither facts nor
- * findings.
+ * Examines the servers or files of a URL of `open` without acquiring a lock: their versions, and settings that weaken a
+ * promise. On ZooKeeper and Hazelcast it writes a temporary entry of its own, to read their clocks; on PostgreSQL it
+ * sends itself a notification. An engine without settings, such as `memory:`, has neither facts nor findings.
  *
  * ```ts
  * const { findings } = await diagnose('redis://localhost:6379')

@@ -1,24 +1,24 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** What every message carries. */
+/** The fields of every message. */
 export interface BoxEvent {
   /** The engine's name. */
   engine: string
-  /** The box's session id. */
+  /** The session ID of the box. */
   session: string
 }
 
 /** A message on `signalbox:box:state`. */
 export interface BoxStateEvent extends BoxEvent {
   status: 'ready' | 'reconnecting' | 'closed'
-  /** What the engine failed with, or what ended the session; undefined for a box that is ready. */
+  /** The engine's error, or what ended the session; undefined for a box that is ready. */
   reason: Error | undefined
 }
 
-/** What every message on a lock channel carries. */
+/** The fields of every message on a lock channel. */
 export interface LockEvent extends BoxEvent {
   keys: readonly string[]
-  /** How each of the keys is claimed. */
+  /** The mode of each key's claim. */
   modes: readonly ('exclusive' | 'shared' | 'permits')[]
 }
 
@@ -27,7 +27,7 @@ export interface GrantedEvent extends LockEvent {
   token: bigint
   /** Milliseconds from the request to the grant. */
   waited: number
-  /** The message of the request, the same object; absent when it had no listener then. */
+  /** The message of the request, the same object; undefined if nothing subscribed to that. */
   request?: LockEvent | undefined
 }
 
@@ -40,7 +40,7 @@ export interface ReleasedEvent extends LockEvent {
 
 /** A message on `signalbox:lock:release-failed`. */
 export interface ReleaseFailedEvent extends ReleasedEvent {
-  /** What `release()` is rejected with. */
+  /** The error that `release()` rejects with. */
   error: unknown
 }
 
@@ -54,23 +54,23 @@ export interface LostEvent extends ReleasedEvent {
 export interface LockRefusedEvent extends LockEvent {
   /** Milliseconds from the request to its end. */
   waited: number
-  /** Why, by its `code`: what `acquire` is rejected with; a BusyError where `tryAcquire` gives nothing. */
+  /** The error that `acquire` rejects with; a BusyError if `tryAcquire` returns undefined. */
   error: unknown
   /** The message of the request, the same object. */
   request: LockEvent
 }
 
-/** What every message on a limit channel carries. */
+/** The fields of every message on a limit channel. */
 export interface LimitEvent extends BoxEvent {
-  /** The limiter's name. */
+  /** The name of the limiter. */
   limiter: string
-  /** Absent for the limiter as a whole. */
+  /** The key of the limiter; undefined for the limiter itself. */
   key: string | undefined
 }
 
 /** A message on `signalbox:limit:permitted`. */
 export interface PermittedEvent extends LimitEvent {
-  /** For how many calls the permit stands. */
+  /** Number of calls that the permit is for. */
   n: number
   /** Milliseconds from the request to the permit. */
   waited: number
@@ -81,7 +81,7 @@ export interface RefusedEvent extends LimitEvent {
   n: number
   /** Milliseconds from the request to its end. */
   waited: number
-  /** What `acquire` was rejected with; a BusyError where `tryAcquire` or `decide` gave nothing. */
+  /** The error that `acquire` rejects with; a BusyError if `tryAcquire` or `decide` returns no permit. */
   error: unknown
 }
 
@@ -91,27 +91,25 @@ export interface PausedEvent extends LimitEvent {
   until: number
 }
 
-/** What every message on a store channel carries. */
+/** The fields of every message on a store channel. */
 export interface StoreEvent extends BoxEvent {
-  /** The store's name. */
+  /** The name of the store. */
   store: string
-  /** As the caller named them; none for a transaction that ended before its keys were found. */
+  /** The keys, as the caller named them; empty for a transaction that ended before its keys were known. */
   keys: readonly string[]
   /** Milliseconds from the call to its end. */
   took: number
-  /** What the call was rejected with. */
+  /** The error that the call rejects with. */
   error?: unknown
 }
 
 /** A message on `signalbox:store:transaction`. */
 export interface TransactionEvent extends StoreEvent {
-  /**
-   * `repeated`: its `id` was committed before; `failed`: nothing was written, or `error` says that this is not known.
-   */
+  /** `repeated`: its `id` was committed before. `failed`: nothing was written, unless `error` is indeterminate. */
   outcome: 'applied' | 'repeated' | 'failed'
-  /** How many it took, or had taken when it failed. */
+  /** Number of attempts, including the last one. */
   attempts: number
-  /** Of the locks under which it was applied. */
+  /** The token of the locks under which it was applied. */
   token?: bigint | undefined
 }
 
@@ -123,8 +121,8 @@ export interface WriteEvent extends StoreEvent {
 }
 
 /**
- * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores publish events. No
- * message is built without a subscriber.
+ * The channels of `node:diagnostics_channel` on which locks, stores and the limiters of boxes publish events. Messages
+ * are created only for subscribers.
  */
 export const channels = {
   boxState: channel('signalbox:box:state'),

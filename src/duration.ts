@@ -1,20 +1,20 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** A length of time: milliseconds as a number, or text such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
+/** A duration: milliseconds as a number, or a string such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 
-/** The bounds of one option, both included, in milliseconds. */
+/** The bounds of an option, both included, in milliseconds. */
 export interface DurationBounds {
   min: number
   max: number
 }
 
 /**
- * Turns a duration into milliseconds.
- * @throws InvalidArgumentError that names the option when the value is not a duration or is outside the bounds.
+ * Converts a duration to milliseconds.
+ * @throws InvalidArgumentError when the value is not a duration, or out of bounds.
  */
 export function milliseconds(option: string, value: unknown, bounds: DurationBounds): number {
   const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
@@ -46,11 +46,11 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** A number of milliseconds in the two greatest units that it has: `450ms`, `12.3s`, `5m 3s`, `2h 10m`, `3d 4h`. */
+/** Formats milliseconds in at most two units: `450ms`, `12.3s`, `5m 3s`, `2h 10m`, `3d 4h`. */
 export function shortDuration(milliseconds: number): string {
   const whole = Math.round(milliseconds)
   if (whole < SECOND) return `${whole}ms`
-  // What would be rounded to 60.0s is a minute.
+  // Not `60.0s`, but a minute.
   if (whole < MINUTE - 50) return `${(whole / SECOND).toFixed(1)}s`
   const seconds = Math.round(whole / SECOND) * SECOND
   if (seconds < HOUR) return pair(seconds, MINUTE, 'm', SECOND, 's')

@@ -1,4 +1,4 @@
-/** The items by what they have in common, in the order in which that came up. */
+/** Groups items by a key, in the order in which the keys first occur. */
 export function groupedBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {

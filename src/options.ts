@@ -4,8 +4,8 @@ import { InvalidArgumentError, shown } from './errors.js'
 export const MAX_KEY_LENGTH = 1024
 
 /**
- * Checks a name that engines store: text of 1 to 1024 characters that is well-formed Unicode without NUL.
- * @throws InvalidArgumentError that names the option.
+ * Checks a name that engines store: 1 to 1024 characters of well-formed Unicode without NUL.
+ * @throws InvalidArgumentError
  */
 export function checkKey(option: string, key: unknown): asserts key is string {
   if (typeof key !== 'string' || key.length === 0 || key.length > MAX_KEY_LENGTH || UNFIT.test(key)) {
@@ -15,17 +15,17 @@ export function checkKey(option: string, key: unknown): asserts key is string {
   }
 }
 
-/** NUL, which ends a text in some engines, and halves of surrogate pairs, which have no UTF-8 form. */
+/** NUL, which ends a string in some engines, and lone surrogates, which UTF-8 can't represent. */
 const UNFIT = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
 
-/** @throws InvalidArgumentError when a signal is neither an AbortSignal nor absent. */
+/** @throws InvalidArgumentError unless the signal is an AbortSignal or undefined. */
 export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new InvalidArgumentError(`signal must be an AbortSignal, not ${shown(signal)}`)
   }
 }
 
-/** @throws InvalidArgumentError when the options are not an object or have an unknown name. */
+/** @throws InvalidArgumentError when the options are not an object, or one is unknown. */
 export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
   if (typeof options !== 'object' || options === null) {
     throw new InvalidArgumentError(`options must be an object, not ${shown(options)}`)
@@ -38,7 +38,7 @@ export function checkOptions(options: unknown, known: readonly string[]): assert
   }
 }
 
-/** @throws InvalidArgumentError when the runtime does not know the time zone. */
+/** @throws InvalidArgumentError unless the runtime knows the time zone. */
 export function checkTimeZone(timeZone: unknown): asserts timeZone is string {
   if (typeof timeZone === 'string' && isZone(timeZone)) return
   throw new InvalidArgumentError(`timeZone must be a name like 'Europe/Berlin', not ${shown(timeZone)}`)
@@ -54,17 +54,15 @@ function isZone(timeZone: string): boolean {
 
 const UTC = /^(?:etc\/)?(?:utc|uct|universal|zulu|gmt)$/i
 
-/**
- * The one spelling of a time zone that was checked; empty for UTC. Processes that spell it differently mean the same.
- */
+/** Returns one spelling for all spellings of a valid time zone; empty for UTC. */
 export function spelledZone(timeZone: string): string {
   if (UTC.test(timeZone)) return ''
   const known = Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone
-  // Which of several names of a zone comes back depends on the version of Node.
+  // The runtime's name for a zone with several names depends on the version of Node.
   return known.toLowerCase() === timeZone.toLowerCase() ? known : timeZone
 }
 
-/** @throws InvalidArgumentError when a switch is neither true, false nor absent. */
+/** Returns a boolean option, or its default. @throws InvalidArgumentError */
 export function flag(option: string, value: unknown, fallback: boolean): boolean {
   if (value === undefined) return fallback
   if (typeof value !== 'boolean')

@@ -1,7 +1,7 @@
 import { onAbort } from './abort-task.js'
 import type { Clock } from './clock.js'
 
-/** Waits this many milliseconds, or until one of the signals aborts. The process stays alive meanwhile. */
+/** Waits for this many milliseconds, or until a signal aborts. The process stays alive while it waits. */
 export function pause(
   length: number,
   clock: Clock,

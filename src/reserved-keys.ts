@@ -8,14 +8,14 @@ export function electionKey(name: string): string {
   return `${ELECTION}${name}`
 }
 
-/** The key of the semaphore that bounds the concurrency of a limiter. @param id see `limiterId`. */
+/** The key of the semaphore that limits the concurrency of a limiter. @param id see `limiterId`. */
 export function concurrencyKey(id: string): string {
   return `${LIMITER}${id}`
 }
 
 /**
- * Refuses a key or the name of a store that would share its lock with an election or a limiter.
- * @throws InvalidArgumentError that names the option
+ * Checks that a key, or the name of a store, does not share a lock with an election or a limiter.
+ * @throws InvalidArgumentError
  */
 export function checkUnreserved(option: string, key: unknown): void {
   if (typeof key !== 'string') return

@@ -1,13 +1,13 @@
-/** How many entries go at least before the rest moves. */
+/** Minimum number of deletions before the remaining entries move. */
 const MOVE_AFTER = 256
 
 /**
- * A map whose entries come and go all the time.
+ * A map for entries that are added and deleted all the time.
  *
- * V8 makes a new table whenever a Map's is full of entries that were deleted, and the old table keeps a reference to
- * the new one. Old tables of a Map that lives for long are garbage which only a full collection finds, and until then
- * each keeps alive the next, with all that is in it: so every entry that ever was survives the cheap collections. Here
- * the entries that are left move to a new Map now and then, to which no old table leads.
+ * When the table of a Map is full of deleted entries, V8 allocates a new one, and the old table keeps a reference to
+ * it. The old tables of a long-lived Map are garbage that only a full collection frees. Until then each keeps the next
+ * one alive, with all its entries, so every entry that ever existed survives the cheap collections. Here the remaining
+ * entries move to a new Map from time to time, to which no old table refers.
  */
 export class TransientMap<K, V> {
   #entries = new Map<K, V>()
@@ -29,7 +29,7 @@ export class TransientMap<K, V> {
     this.#entries.set(key, value)
   }
 
-  /** Whether it was there. */
+  /** @returns whether the key existed */
   delete(key: K): boolean {
     if (!this.#entries.delete(key)) return false
     if (++this.#deleted > MOVE_AFTER + this.#entries.size) {
@@ -39,12 +39,12 @@ export class TransientMap<K, V> {
     return true
   }
 
-  /** The keys in the order of setting; those that are set while it runs may be left out. */
+  /** The keys in the order of setting. Keys that are set during the iteration may be missing. */
   keys(): IterableIterator<K> {
     return this.#entries.keys()
   }
 
-  /** The values in the order of setting; those that are set while it runs may be left out. */
+  /** The values in the order of setting. Values that are set during the iteration may be missing. */
   values(): IterableIterator<V> {
     return this.#entries.values()
   }

@@ -8,10 +8,10 @@ export class Waiter {
   next: Waiter | undefined
   /** Its place in the queue; undefined once it has left. */
   rank: Rank | undefined
-  /** What can end its wait before its turn, if anything. */
+  /** The limits on its wait, if any. */
   waitLimit: WaitLimit | undefined
 
-  /** @param n how many permits it wants; 1 for a lock. */
+  /** @param n the number of permits that it wants; 1 for a lock. */
   constructor(readonly n: number) {}
 
   get isQueued(): boolean {
@@ -19,16 +19,16 @@ export class Waiter {
   }
 }
 
-/** What can end a wait. */
+/** Limits on a wait. */
 interface WaitLimit {
   readonly signal: AbortSignal | undefined
-  /** Clock time; Infinity when there is none. */
+  /** Clock time; Infinity for none. */
   readonly deadline: number
-  /** Stops listening to the signal. */
+  /** Removes the listener from the signal. */
   readonly letGo: (() => void) | undefined
 }
 
-/** Waiters of one priority, first come, first served. */
+/** The waiters of one priority, in order of arrival. */
 class Rank {
   first: Waiter | undefined
   last: Waiter | undefined
@@ -38,42 +38,42 @@ class Rank {
   constructor(readonly priority: number) {}
 }
 
-/** Decides about the waiters of a queue. */
+/** Serves the waiters of a queue. */
 export interface WaitersOwner<W extends Waiter> {
   /**
-   * The time of the next look or a deadline has come. Afterwards no timer is set.
-   * @param now clock time, no earlier than what the timer was set for, although the clock may round it down.
+   * Called at the time of the next check or of a deadline. No timer is set then.
+   * @param now clock time, at least the time for which the timer was set, even if the clock rounds it down.
    */
   timeOver(now: number): void
   /** A waiter's signal has aborted. */
   aborted(waiter: W, signal: AbortSignal): void
 }
 
-/** A shorter delay could be lost in rounding, in milliseconds. */
+/** Minimum delay of a timer, in milliseconds. A shorter one could be lost in rounding. */
 const MIN_DELAY = 0.001
 
 /**
- * The queue of the local callers that wait for a lock or for permits: by priority, then in the order in which they
- * came. Entering and leaving cost the same at any place. However many wait, there is one timer, for the earliest
- * deadline or for the owner's next look. While callers wait, the timer keeps the process alive.
+ * The queue of the local callers that wait for a lock or for permits: by priority, then in order of arrival. The costs
+ * of entering and leaving do not depend on the place. There is one timer for all, for the earliest deadline or the
+ * owner's next check. While callers wait, the timer keeps the process alive.
  */
 export class Waiters<W extends Waiter> {
   readonly #clock: Clock
   readonly #owner: WaitersOwner<W>
-  /** The greatest priority first. There is always one, and one without waiters is the only one. */
+  /** The greatest priority first. There is always a rank; an empty one is the only one. */
   readonly #ranks: Rank[] = [new Rank(0)]
-  /** Made for the first waiter with a deadline. */
+  /** Created for the first waiter with a deadline. */
   #deadlines: Deadlines<W> | undefined
-  /** How many waiters have a deadline or a signal. */
+  /** Number of waiters with a deadline or a signal. */
   #limited = 0
-  /** The time of the owner's next look: clock time. */
-  #lookAt = Infinity
+  /** The time of the owner's next check: clock time. */
+  #checkAt = Infinity
   #timer: Timer | undefined
   #timerAt = Infinity
   #timerKeepsAlive = false
-  /** How many callers wait. */
+  /** Number of waiters. */
   callers = 0
-  /** How many permits they wait for. */
+  /** Number of permits that they want. */
   permits = 0
 
   constructor(clock: Clock, owner: WaitersOwner<W>) {
@@ -90,7 +90,7 @@ export class Waiters<W extends Waiter> {
     return (next ?? this.#ranks[this.#ranks.indexOf(rank!) + 1]?.first) as W | undefined
   }
 
-  /** All waiters, in the order of their turns. The waiter that is looked at may be removed meanwhile. */
+  /** All waiters, in the order of their turns. The loop may remove the current waiter. */
   *[Symbol.iterator](): Generator<W, void, void> {
     for (const rank of [...this.#ranks]) {
       for (let waiter = rank.first; waiter;) {
@@ -101,7 +101,7 @@ export class Waiters<W extends Waiter> {
     }
   }
 
-  /** The waiters before a caller that comes now. */
+  /** The number of waiters ahead of a new caller, and of the permits that they want. */
   before(priority: number): { readonly callers: number; readonly permits: number } {
     let callers = 0
     let permits = 0
@@ -124,7 +124,7 @@ export class Waiters<W extends Waiter> {
   }
 
   /**
-   * Ends the wait at a time or when a signal aborts. A call of `setTimer` has to follow, unless the waiter leaves
+   * Limits the wait by a deadline and a signal. The caller must call `setTimer` afterwards, unless the waiter leaves
    * before.
    * @param deadline clock time; Infinity for none.
    */
@@ -136,7 +136,6 @@ export class Waiters<W extends Waiter> {
     if (deadline !== Infinity) (this.#deadlines ??= new Deadlines()).add(waiter)
   }
 
-  /** Takes a waiter out. */
   remove(waiter: W): void {
     const rank = waiter.rank!
     const { previous, next, waitLimit } = waiter
@@ -152,24 +151,23 @@ export class Waiters<W extends Waiter> {
       if (waitLimit.deadline !== Infinity) this.#deadlines!.left()
       this.#limited--
     }
-    if (this.callers === 0) this.#lookAt = Infinity
-    if (this.#limited === 0 && this.#lookAt === Infinity) this.#cancelTimer()
+    if (this.callers === 0) this.#checkAt = Infinity
+    if (this.#limited === 0 && this.#checkAt === Infinity) this.#cancelTimer()
   }
 
-  /** Sets when the owner looks again: clock time; Infinity for no look. @param now clock time. */
-  lookAt(time: number, now: number): void {
-    this.#lookAt = time
+  /** Sets the owner's next check: clock time; Infinity for none. @param now clock time. */
+  checkAt(time: number, now: number): void {
+    this.#checkAt = time
     this.#setTimer(now)
   }
 
-  /** Sets the timer unless it comes soon enough for all deadlines. @param now clock time. */
+  /** Sets the timer, unless it is early enough for all deadlines. @param now clock time. */
   setTimer(now?: number): void {
-    // A timer for a waiter that has left is left as it is: setting it again for each would cost more than one look in
-    // vain.
+    // A timer for a waiter that has left stays: a new timer for each would cost more than one unnecessary check.
     if (!this.#timer || this.earliestDeadline < this.#timerAt) this.#setTimer(now)
   }
 
-  /** The earliest deadline of all waiters; Infinity when there is none. */
+  /** The earliest deadline of all waiters; Infinity if there is none. */
   get earliestDeadline(): number {
     return this.#deadlines?.earliest ?? Infinity
   }
@@ -199,11 +197,11 @@ export class Waiters<W extends Waiter> {
   }
 
   #setTimer(now?: number): void {
-    const at = Math.min(this.#lookAt, this.earliestDeadline)
+    const at = Math.min(this.#checkAt, this.earliestDeadline)
     const keepsAlive = this.callers > 0
     if (this.#timer && at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
     this.#cancelTimer()
-    // Some signals, such as those of `AbortSignal.timeout`, do not keep the process alive. So a timer without end does.
+    // Some signals, such as those of `AbortSignal.timeout`, do not keep the process alive, so an endless timer does.
     if (at === Infinity && this.#limited === 0) return
     this.#timerAt = at
     this.#timerKeepsAlive = keepsAlive
@@ -220,7 +218,7 @@ export class Waiters<W extends Waiter> {
   #timeOver(): void {
     const now = Math.max(this.#clock.now(), this.#timerAt)
     this.#cancelTimer()
-    this.#lookAt = Infinity
+    this.#checkAt = Infinity
     this.#owner.timeOver(now)
   }
 }

@@ -1,18 +1,18 @@
 import { IndeterminateError, UnavailableError } from './errors.js'
 
-/** A write that waits for the one before it. */
+/** A write that waits for an earlier one. */
 interface Turn {
   readonly begin: () => void
   readonly refuse: (cause: UnavailableError | IndeterminateError) => void
 }
 
 /**
- * Lets the writes of one key go one after another. At once each would find the key changed by another one, and all but
- * one would need to start over, again and again.
+ * Executes the writes of a key one after another. If they ran at the same time, each would find the key changed by
+ * another one, and all but one would start over, again and again.
  */
 export class WriteQueue {
   readonly #engine: string | undefined
-  /** Those that wait for the write that is under way, by key. */
+  /** The writes that wait for the current one, by key. */
   readonly #waiting = new Map<string, Turn[]>()
 
   /** @param engine for messages. */
@@ -21,8 +21,8 @@ export class WriteQueue {
   }
 
   /**
-   * Writes when it is this write's turn. When the one before it meets an outage, those that wait are refused: each
-   * would otherwise wait it out again.
+   * Executes a write in its turn. If an earlier write meets an outage, the waiting ones are rejected; otherwise each
+   * would wait for the end of the outage again.
    */
   async run<T>(key: string, write: () => Promise<T>): Promise<T> {
     await this.#turn(key)

@@ -127,7 +127,7 @@ class Machine {
   /** As a clock of that machine sees it, some time later. */
   sleptAfter(duration: number): number {
     this.awake += duration
-    if (this.awake >= this.counter.lookAt) this.counter.look(this.awake)
+    if (this.awake >= this.counter.checkAt) this.counter.check(this.awake)
     return this.counter.slept
   }
 }

@@ -77,7 +77,7 @@ describe('a queue of local waiters', () => {
   test('has a timer for its owner’s next look if that is sooner', () => {
     const { clock, notes, waiters, add, limit } = scene()
     limit(add('a'), 300)
-    waiters.lookAt(200, clock.now())
+    waiters.checkAt(200, clock.now())
     clock.advance(250)
     expect([...notes, clock.nextAt()]).toEqual(['look 200', 300])
   })

@@ -161,6 +161,6 @@ export class PermitQueue implements CallersOwner<Permit> {
     const { counter, times } = this.#source
     // A release wakes the queue where the permits in use are the reason.
     const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
-    this.#waiters.lookAt(times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
+    this.#waiters.checkAt(times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
   }
 }

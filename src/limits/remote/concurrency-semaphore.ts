@@ -113,7 +113,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   timeOver(now: number): void {
     this.#callers.refuseDue(now)
     if (!this.#waiters.first) return
-    if (now < this.#lookAt) return this.#waiters.lookAt(this.#lookAt, now)
+    if (now < this.#lookAt) return this.#waiters.checkAt(this.#lookAt, now)
     this.#lookLater(now)
     if (this.#asking) void this.#source.look()
     else void this.#ask()
@@ -151,7 +151,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
 
   #lookLater(now: number): void {
     this.#lookAt = now + RETRY
-    this.#waiters.lookAt(this.#lookAt, now)
+    this.#waiters.checkAt(this.#lookAt, now)
   }
 
   /** Gives a grant of the engine to the first waiter, or back. */

@@ -180,7 +180,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   async end(): Promise<void> {
     await this.#callers.end()
     await this.#outage.end()
-    this.#waiters.lookAt(Infinity, 0)
+    this.#waiters.checkAt(Infinity, 0)
     try {
       // The answer may give permits back, or reserve permits that no waiter wants any more.
       await this.#answer
@@ -435,7 +435,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       if (waiter && last!.from > lookAt && !this.#calling) at = Math.min(at, lookAt)
     }
     if (waiter && askAgainAt > now) at = Math.min(at, askAgainAt)
-    this.#waiters.lookAt(at, now)
+    this.#waiters.checkAt(at, now)
   }
 
   timeOver(): void {
