@@ -1,19 +1,16 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { LimiterState } from '../limits/reserve-permits.js'
 
-/**
- * The pause between two sweeps, and its increase for each limiter, in milliseconds, so that sweeps cost next to
- * nothing.
- */
+/** The pause between two sweeps, plus a pause for each limiter, in milliseconds, so that sweeps cost almost nothing. */
 const MIN_PAUSE = 1000
 const PAUSE_EACH = 0.01
 
-/** The state of limiters by name, in variables. A state is deleted a while after it has no effect any more. */
+/** The states of limiters by name, in variables. A state is deleted some time after it has lost its effect. */
 export class MemoryLimits {
   readonly #known = new Map<string, { readonly state: LimiterState; readonly until: number }>()
   readonly #clock: Clock
   #sweeper: Timer | undefined
-  /** When the first state can be deleted: clock time. */
+  /** When the next state can be deleted: clock time. */
   #earliest = Infinity
 
   constructor(clock: Clock) {

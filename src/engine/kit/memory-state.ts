@@ -10,7 +10,7 @@ import type { EngineState } from './state-engine.js'
 const MIN_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 
-/** Everything that a {@link MemoryState} has, as JSON. */
+/** The whole content of a {@link MemoryState}, as JSON. */
 interface Snapshot {
   readonly number: number
   readonly version: number
@@ -23,7 +23,7 @@ interface Snapshot {
   readonly limiters: readonly (readonly [name: string, state: LimiterState, until: number])[]
 }
 
-/** All that an engine keeps, in variables. {@link save} and {@link load} take it to another place and back. */
+/** The whole state of an engine in variables. {@link save} and {@link load} convert it to text and back. */
 export class MemoryState implements EngineState {
   #queues = new TransientMap<string, Entry[]>()
   #requests = new TransientMap<string, Request>()
@@ -31,7 +31,7 @@ export class MemoryState implements EngineState {
   /** The sessions that watch a store key, by key. */
   readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
-  /** Until when an id is kept, by key, then by id. */
+  /** Until when each ID is kept, by key, then by ID. */
   readonly #ids = new Map<string, Map<string, number>>()
   readonly #limits: MemoryLimits
   #recordsToSweep = MIN_RECORDS
@@ -40,8 +40,8 @@ export class MemoryState implements EngineState {
   #version: number
 
   /**
-   * @param start where numbers begin. With microseconds of the wall clock, tokens rise even over a restart of the
-   * process, and the ten bits for turns still fit into a signed 64-bit number.
+   * @param start the first number. With microseconds of the wall clock, tokens increase even across restarts of the
+   * process, and the ten bits for turns still fit into a signed 64-bit integer.
    */
   constructor(start: number, clock: Clock) {
     this.#clock = clock
@@ -86,7 +86,7 @@ export class MemoryState implements EngineState {
   }
 
   changed(): void {
-    // The requests handed out are the state itself.
+    // The requests that it returns are the state itself.
   }
 
   nextNumber(): number {
@@ -165,7 +165,7 @@ export class MemoryState implements EngineState {
     this.#limits.set(name, state, this.#clock.now() + forgottenIn)
   }
 
-  /** All of it as JSON text. Times are those of the clock, so only processes with the same clock can load it. */
+  /** Returns the state as JSON text. Its times are clock times, so only processes with the same clock can load it. */
   save(): string {
     const snapshot: Snapshot = {
       number: this.#number,
@@ -180,7 +180,7 @@ export class MemoryState implements EngineState {
     return JSON.stringify(snapshot)
   }
 
-  /** Takes on what {@link save} has written, in the place of all there was. */
+  /** Replaces the state by one that {@link save} has written. */
   load(saved: string): void {
     const snapshot = JSON.parse(saved, withInfinity) as Snapshot
     this.#number = snapshot.number
@@ -212,7 +212,7 @@ export class MemoryState implements EngineState {
     else this.#ids.set(key, new Map([[id, until]]))
   }
 
-  /** Forgets the ids whose time is over. */
+  /** Deletes expired IDs. */
   #sweepIds(): void {
     const now = this.#clock.now()
     let kept = 0
@@ -221,7 +221,7 @@ export class MemoryState implements EngineState {
       if (ids.size === 0) this.#ids.delete(key)
       kept += ids.size
     }
-    // The next sweep comes after as many new ids as are kept now, so it costs each new id a look or two.
+    // The next sweep is due after as many new IDs as exist now, so that it checks one or two IDs for each new one.
     this.#recordsToSweep = Math.max(MIN_RECORDS, kept)
   }
 }
@@ -231,7 +231,7 @@ function replace<K, V>(map: Map<K, V>, entries: Iterable<readonly [K, V]>): void
   for (const [key, value] of entries) map.set(key, value)
 }
 
-/** JSON has no word for infinity: the only number here that is not finite is the time before all others. */
+/** Converts null back to -Infinity, the only number here that is not finite: JSON has no number for it. */
 export function withInfinity(_: string, value: unknown): unknown {
   return value === null ? -Infinity : value
 }

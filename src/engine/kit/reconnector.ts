@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable } from '../contract.js'
 
-/** The pause before a further attempt grows from the first to the second of these, in milliseconds. */
+/** Bounds of the back-off between attempts, in milliseconds. */
 const MIN_PAUSE = 50
 const MAX_PAUSE = 2000
 
 /**
- * Keeps a connection for as long as a box is open: after one is lost it connects again, with pauses that grow, until an
- * attempt succeeds. A caller that needs the connection meanwhile shares the attempt that is under way, or makes one.
+ * Keeps a connection open: when it is lost, connects again with exponential back-off. A caller that needs the
+ * connection shares the current attempt, or starts one.
  */
 export class Reconnector<Connection> {
   readonly #connect: () => Promise<Connection>
@@ -18,13 +18,13 @@ export class Reconnector<Connection> {
   #retry: Timer | undefined
   #isClosed = false
 
-  /** @param connect makes a connection, or rejects. It is not called again after {@link close}. */
+  /** @param connect opens a connection, or rejects. It is not called after {@link close}. */
   constructor(connect: () => Promise<Connection>, clock: Clock) {
     this.#connect = connect
     this.#clock = clock
   }
 
-  /** The connection that works; undefined while none does. */
+  /** The current connection; undefined if there is none. */
   get now(): Connection | undefined {
     return this.#connection
   }
@@ -33,12 +33,12 @@ export class Reconnector<Connection> {
     return this.#isClosed
   }
 
-  /** The connection, as soon as there is one. Rejects as the attempt does. */
+  /** Returns the connection, or waits for an attempt to open one. Rejects as the attempt does. */
   get(): Awaitable<Connection> {
     return this.#connection ?? (this.#attempt ??= this.#try().finally(() => (this.#attempt = undefined)))
   }
 
-  /** This connection is of no use any more. True if it was the one that worked: another one is made. */
+  /** Called when a connection is broken. If it was the current one, returns true, and connects again. */
   lost(connection: Connection): boolean {
     if (this.#connection !== connection) return false
     this.#connection = undefined
@@ -46,7 +46,7 @@ export class Reconnector<Connection> {
     return true
   }
 
-  /** Connects in the background, again and again until an attempt succeeds. */
+  /** Connects in the background, with retries until an attempt succeeds. */
   connectSoon(): void {
     if (this.#isClosed || this.#connection) return
     this.#retry?.cancel()
@@ -54,7 +54,7 @@ export class Reconnector<Connection> {
     this.#pause = Math.min(2 * this.#pause, MAX_PAUSE)
   }
 
-  /** Makes no further attempt, and gives the connection that is left, if there is one. */
+  /** Stops all attempts, and returns the current connection, if there is one. */
   async close(): Promise<Connection | undefined> {
     this.#isClosed = true
     this.#retry?.cancel()

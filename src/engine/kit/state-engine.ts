@@ -18,62 +18,63 @@ import type { TableState } from '../lock-table.js'
 import { StateMachine, type AnyEffect, type WatchState } from '../state-machine.js'
 import { Withdrawals } from './withdrawals.js'
 
-/** All that an engine keeps, as one transaction sees it. */
+/** The whole state of an engine, as one transaction sees it. */
 export interface EngineState extends TableState, StoreState, WatchState {
-  /** Notes the process that a session belongs to. */
+  /** Adds a session, with its process. */
   join(info: SessionInfo): void
-  /** Forgets a session, and what it watches. */
+  /** Removes a session, and its watches. */
   leave(session: string): void
   member(session: string): SessionInfo | undefined
   limiter(name: string): LimiterState | undefined
   /** The names of all limiters. */
   limiterNames(): readonly string[]
-  /** @param forgottenIn after how many milliseconds the state has no effect any more, and can be deleted. */
+  /** @param forgottenIn milliseconds after which the state has no effect any more, and can be deleted. */
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void
 }
 
-/** A notification for a session. */
+/** A hint for a session. */
 export interface Hint {
   readonly type: 'wake' | 'lost' | 'changed'
-  /** The id of the request, or the store key that has changed. */
+  /** The ID of the request, or the store key that has changed. */
   readonly about: string
 }
 
-/** What a transaction is for. */
+/** The purpose of a transaction. */
 export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reservePermits' | 'limiters' }
 
-/** When something is decided, in milliseconds. */
+/** The time of a decision, in milliseconds. */
 export interface Moment {
   /** By the clock that all processes share. */
   readonly now: number
   /** Since 1970. */
   readonly wall: number
-  /** The earliest and the latest time that it can be by the clock of this process. */
+  /** Its bounds by the clock of this process. */
   readonly earliest: number
   readonly latest: number
 }
 
-/** What came of one operation. */
+/** The outcome of an operation, and its effects. */
 interface Decided<Outcome> {
   readonly outcome: Outcome
   readonly effects: readonly AnyEffect[]
-  /** The other sessions to notify, as far as they are known. */
+  /** The known other sessions to notify. */
   readonly recipients: ReadonlyMap<string, SessionInfo>
 }
 
 /**
- * An engine whose whole state is changed in one step: variables, a file, an entry that is compared and set. A subclass
- * writes `transact` and `notify`. Locks, values, limits, watching, joining and leaving follow from them.
+ * An engine that can change its whole state in one step: variables, a file, or an entry with compare-and-set. A
+ * subclass implements `transact` and `notify`; this class implements locks, values, limits, watches, `join` and `leave`
+ * by them.
  */
 export abstract class StateEngine implements Engine {
   abstract readonly name: string
   abstract readonly guarantees: Guarantees
   readonly reportsContention: boolean = false
-  /** The time by which leases count. All processes that share the state share this clock. */
+  /** The clock of leases, which all processes that share the state share. */
   protected readonly clock: Clock
   /**
-   * Whether a hint may be lost on its way. Then the session that reserved a key for another one looks after it. The
-   * hints of an engine within one thread can't be lost.
+   * Whether a hint may be lost. Then a session that has reserved a key for another one sweeps it after the claim
+   * window. An engine within one thread loses no hints.
    */
   protected readonly losesHints: boolean = true
   readonly #ownClock: Clock
@@ -91,7 +92,7 @@ export abstract class StateEngine implements Engine {
   readonly limiters?: (isMeant: (limiter: string) => boolean) => Awaitable<readonly KeptLimiter[]>
 
   /**
-   * @param ownClock the clock of this process, where the shared one is another.
+   * @param ownClock the clock of this process, if the shared one differs.
    * @param hasLimits false for an engine whose processes share no clock.
    */
   constructor(clock: Clock, ownClock = clock, hasLimits = true) {
@@ -111,15 +112,15 @@ export abstract class StateEngine implements Engine {
   }
 
   /**
-   * Calls `work` with the state, and keeps what it changes in one step, or nothing when that fails. `work` has no other
-   * effects, so it may be called again with the state as another process has left it.
-   * Rejects with UnavailableError when certainly nothing was kept, with IndeterminateError when it may have been.
+   * Calls `work` with the state, and stores its changes in one step, or none. `work` has no other effects, so it may be
+   * called again after another process has changed the state. Rejects with UnavailableError when certainly nothing was
+   * stored, or IndeterminateError when the changes may have been stored.
    */
   protected abstract transact<T>(work: (state: EngineState) => T, purpose: Purpose): Awaitable<T>
 
   /**
-   * Brings a hint to the engine of another session, which notifies its box by {@link receive}. A hint may be lost.
-   * Settles when the end of this process can't lose it any more. Never rejects.
+   * Sends a hint to the engine of another session, which passes it to its box by {@link receive}. A hint may be lost.
+   * Settles when the end of this process no longer prevents its delivery. Never rejects.
    */
   protected abstract notify(to: SessionInfo, hint: Hint): Awaitable<void>
 
@@ -128,14 +129,14 @@ export abstract class StateEngine implements Engine {
     return this.clock.now()
   }
 
-  /** The time of a decision by the shared clock, and when that is by the clock of this process. */
+  /** The time of a decision by the shared clock, with its bounds by the clock of this process. */
   protected moment(): Moment {
     const earliest = this.#ownClock.now()
     const now = this.clock.now()
     return { now, wall: wallOf(this.#ownClock)(), earliest, latest: this.#ownClock.now() }
   }
 
-  /** Called with each outcome before the caller gets it. May reject as `submit` does. */
+  /** Called with each outcome before the caller gets it. It may reject as `submit` does. */
   protected settle?(operation: Operation, outcome: unknown): Awaitable<void>
 
   join(info: SessionInfo, listener: Listener): Awaitable<void> {
@@ -154,7 +155,7 @@ export abstract class StateEngine implements Engine {
     return this.#withdrawals.withdraw(request)
   }
 
-  /** Gives back all that the session has, after everything under way has its answer. Never rejects. */
+  /** Releases all grants of the session, after all pending operations have settled. Never rejects. */
   leave(): Awaitable<void> {
     if (!this.#listener) return
     this.#listener = undefined
@@ -162,7 +163,7 @@ export abstract class StateEngine implements Engine {
     return new Promise<void>(resolve => (this.#onIdle = resolve)).then(() => this.#leave())
   }
 
-  /** Sends the box a hint. */
+  /** Passes a hint to the box. */
   protected receive({ type, about }: Hint): void {
     this.#listener?.[type](about)
   }
@@ -229,7 +230,7 @@ export abstract class StateEngine implements Engine {
 
   #reservePermits(state: EngineState, request: ReservePermits): PermitReservation {
     const { now, wall, earliest, latest } = this.moment()
-    // A pause counts from when it was asked for, which may be later than the time of the decision.
+    // A pause counts from the request, which may be later than the time of the decision.
     const pause = request.pause && request.pause + latest - earliest
     const decision = reservePermits(state.limiter(request.limiter), { ...request, pause }, now, wall)
     state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
@@ -248,11 +249,11 @@ export abstract class StateEngine implements Engine {
     const session = this.#session
     const revoked = this.#submit({ type: 'revoke', session })
     const left = andThen(revoked, () => this.transact(state => state.leave(session), { type: 'leave' }))
-    // What can't be given back ends with its lease.
+    // Grants that could not be released end with their leases.
     return left instanceof Promise ? left.catch(() => undefined) : left
   }
 
-  /** Counts a promise as under way until it settles. */
+  /** Counts a promise as pending until it settles. */
   #counted<T>(answer: Awaitable<T>): Awaitable<T> {
     if (!(answer instanceof Promise)) return answer
     this.#underway++

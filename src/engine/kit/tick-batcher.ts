@@ -1,18 +1,14 @@
 import type { Awaitable } from '../contract.js'
 
-/** Calls `run` after everything that the present tick brings. */
+/** Calls `run` at the end of the current tick. */
 export type Defer = (run: () => void) => void
 
 /**
- * The default. A microtask that queues a tick runs after all promise reactions of the present tick, no matter what
- * called this.
+ * The default: a microtask that queues a tick runs after all promise reactions of the current tick, whoever calls it.
  */
 export const endOfTick: Defer = run => queueMicrotask(() => process.nextTick(run))
 
-/**
- * Collects the jobs that one tick brings, so that they travel together. One run follows the other: what comes while a
- * run is under way waits for the next one.
- */
+/** Collects the jobs of one tick, so that they are sent together. Jobs that come during a run wait for the next one. */
 export class TickBatcher<Job> {
   readonly #run: () => Awaitable<void>
   readonly #defer: Defer
@@ -21,15 +17,15 @@ export class TickBatcher<Job> {
   readonly #onIdle: (() => void)[] = []
 
   /**
-   * @param run takes jobs by {@link take} and does them. It is called again until none is left. Must not fail.
-   * @param defer when a run begins.
+   * @param run takes jobs by {@link take} and executes them. It is called again until none is left. Must not fail.
+   * @param defer determines when a run begins.
    */
   constructor(run: () => Awaitable<void>, defer: Defer = endOfTick) {
     this.#run = run
     this.#defer = defer
   }
 
-  /** How many jobs wait. */
+  /** Number of waiting jobs. */
   get size(): number {
     return this.#jobs.length
   }
@@ -39,23 +35,18 @@ export class TickBatcher<Job> {
     this.#start()
   }
 
-  /** Takes out waiting jobs, the oldest first, up to a maximum number. */
-  take(most = Infinity): Job[] {
-    if (this.#jobs.length <= most) {
-      const jobs = this.#jobs
-      this.#jobs = []
-      return jobs
-    }
-    return this.#jobs.splice(0, most)
+  /** Removes and returns waiting jobs, the oldest first, at most `max`. */
+  take(max = Infinity): Job[] {
+    return this.#jobs.splice(0, max)
   }
 
-  /** Puts jobs back in front of those that wait. */
+  /** Puts jobs back ahead of those that wait. */
   putBack(jobs: readonly Job[]): void {
     this.#jobs.unshift(...jobs)
     this.#start()
   }
 
-  /** Takes out the oldest waiting job that is meant; undefined when none is. */
+  /** Removes and returns the oldest waiting job that matches; undefined if none does. */
   withdraw(isMeant: (job: Job) => boolean): Job | undefined {
     const at = this.#jobs.findIndex(isMeant)
     return at < 0 ? undefined : this.#jobs.splice(at, 1)[0]

@@ -1,33 +1,33 @@
 import type { LockRequest } from '../contract.js'
 
 /**
- * The enqueues of a box that have not been executed yet. One that is withdrawn before a transaction has reached it
- * costs no transaction at all. Most are, where many callers wait for a moment only and the engine is busy.
+ * The enqueues of a box that are not executed yet. An enqueue that is withdrawn in time costs no transaction. If
+ * callers wait only for a moment and the engine is busy, these are most of them.
  */
 export class Withdrawals {
-  /** By request: whether it was withdrawn, for those that no transaction has reached. */
+  /** Whether each request was withdrawn, until a transaction executes it. */
   readonly #withdrawn = new Map<LockRequest, boolean>()
 
-  /** An enqueue is on its way. */
+  /** Adds an enqueue that was submitted. */
   sent(request: LockRequest): void {
     this.#withdrawn.set(request, false)
   }
 
-  /** Withdraws an enqueue; false when a transaction may have carried it out. */
+  /** Withdraws an enqueue. False: a transaction may have executed it. */
   withdraw(request: LockRequest): boolean {
     if (!this.#withdrawn.has(request)) return false
     this.#withdrawn.set(request, true)
     return true
   }
 
-  /** A transaction has come to the enqueue; true when it has been withdrawn and must not be executed. */
+  /** Called when a transaction is about to execute an enqueue. True: it was withdrawn, and must not be executed. */
   reached(request: LockRequest): boolean {
     if (this.#withdrawn.get(request)) return true
     this.#withdrawn.delete(request)
     return false
   }
 
-  /** The enqueue has its answer. */
+  /** Removes an enqueue that has its answer. */
   answered(request: LockRequest): void {
     this.#withdrawn.delete(request)
   }

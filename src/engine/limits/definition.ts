@@ -4,49 +4,49 @@ import { SlidingWindow, type Grains } from './sliding-window.js'
 import { SmoothWindow } from './smooth-window.js'
 import type { Window } from './window.js'
 
-/** One limit as data. */
+/** A limit as plain data. */
 export type Limit = Pick<WindowDefinition, 'kind' | 'limit' | 'per' | 'timeZone'>
 
-/** The same for engines, which keep its state for many processes. */
+/** A limit for engines, which keep its state for many processes. */
 export interface WindowDefinition {
   readonly kind: Window['kind']
   readonly limit: number
-  /** Milliseconds, as of all that follows. */
+  /** Milliseconds. */
   readonly per: number
-  /** Minimum time for which a reserved permit may be used. */
+  /** Minimum time for which a reserved permit can be used, in milliseconds. */
   readonly hold: number
-  /** By how much the window is longer for jitter and for the hold. */
+  /** By how much the window is longer, for jitter and the hold, in milliseconds. */
   readonly guard: number
-  /** The time zone whose days are meant; empty for periods of equal length. */
+  /** The time zone of a calendar of days; empty for periods of equal length. */
   readonly timeZone: string
 }
 
 /**
- * Keeps an engine's state of a limit to at most a few kilobytes. Grants that share an entry come back with the last of
+ * Limits the state of a limit in an engine to a few kilobytes. Permits that share an entry return with the last of
  * them, which keeps the bound and costs at most a 256th of the rate.
  */
 export const COARSE_GRAINS: Grains = { maxExact: 256, parts: 256, inOrder: false }
 
-/** So many rules are kept ready; a process seldom uses more than a few. */
-const MAX_READY = 256
-const ready = new Map<string, Rule>()
+/** Maximum number of cached rules. A process seldom uses more than a few. */
+const MAX_CACHED = 256
+const cached = new Map<string, Rule>()
 
-/** A definition, and the rule that it makes. */
+/** A definition, and its window. */
 interface Rule {
   readonly definition: WindowDefinition
   readonly window: Window
 }
 
-/** A text that is the same for equal definitions only, and from which the definition can be read. */
+/** Encodes a definition as text, which is equal for equal definitions only. */
 export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefinition): string {
   return JSON.stringify([kind, limit, per, hold, guard, timeZone])
 }
 
-/** The rule of a definition. @param id made by `idOf`. */
+/** Returns the rule of a definition. @param id created by `idOf`. */
 export function ruleOf(id: string): Rule {
-  const known = ready.get(id)
+  const known = cached.get(id)
   if (known) return known
-  if (ready.size >= MAX_READY) ready.clear()
+  if (cached.size >= MAX_CACHED) cached.clear()
   const [kind, limit, per, hold, guard, timeZone] = JSON.parse(id) as [
     Window['kind'],
     number,
@@ -57,11 +57,13 @@ export function ruleOf(id: string): Rule {
   ]
   const definition = { kind, limit, per, hold, guard, timeZone }
   const rule = { definition, window: windowOf(definition, guard, COARSE_GRAINS) }
-  ready.set(id, rule)
+  cached.set(id, rule)
   return rule
 }
 
-/** @param guard by how much the window is longer, in milliseconds. @param grains how finely it is kept. */
+/**
+ * Creates the window of a limit. @param guard by how much it is longer, in milliseconds. @param grains its resolution.
+ */
 export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, grains?: Grains): Window {
   switch (kind) {
     case 'sliding':
@@ -73,7 +75,7 @@ export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, g
   }
 }
 
-/** Whether grants that keep one limit always keep the other, too. */
+/** Whether grants that keep the first limit always keep the other, too. */
 export function implies(one: WindowDefinition, other: WindowDefinition): boolean {
   if (one.limit > other.limit || one.per + one.guard < other.per + other.guard) return false
   if (other.kind === 'sliding') return one.kind !== 'calendar'
@@ -84,7 +86,7 @@ function sharesPeriods(one: WindowDefinition, other: WindowDefinition): boolean 
   return one.per === other.per && one.timeZone === other.timeZone
 }
 
-/** How the wall clock is divided for a calendar. */
+/** The periods of a calendar. */
 export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
   return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)
 }

@@ -2,30 +2,30 @@ import { ruleOf, type Limit } from './definition.js'
 import { CONTENDS, endsAt, type LimiterState } from './reserve-permits.js'
 import type { LimitReport } from './window.js'
 
-/** A limiter as an engine keeps it for all processes. */
+/** A limiter in an engine, which all processes share. */
 export interface KeptLimiter {
   /** Its name in the engine. */
   readonly limiter: string
-  /** Milliseconds until the end of its pause; 0 when it is not paused. */
+  /** Milliseconds until the end of its pause; 0 if it is not paused. */
   readonly pausedFor: number
-  /** The limits that any process names, and those that none names any more while their count is kept. */
+  /** The limits that a process uses, and those that no process uses any more, until their permits have returned. */
   readonly limits: readonly KeptLimit[]
-  /** The sessions that lately had to wait for a permit. */
+  /** The sessions that had to wait for a permit in the last seconds. */
   readonly waiting: readonly string[]
 }
 
-/** A limit that an engine keeps a count for. */
+/** A limit in an engine, with its count. */
 export interface KeptLimit extends LimitReport {
-  /** How many permits count now. It can exceed the limit, when callers that did not name this limit took some. */
+  /** Number of permits that count now. It can exceed the limit, if callers that do not use this limit took some. */
   readonly used: number
-  /** Whether it holds: whether a process has named it in the last five seconds. */
+  /** Whether it applies: whether a process has used it in the last five seconds. */
   readonly inForce: boolean
   /** The time zone of a calendar; empty for periods of equal length. */
   readonly timeZone: string
 }
 
 /**
- * Describes the state of a limiter; undefined when it no longer has any effect.
+ * Reports the state of a limiter; undefined if it no longer has any effect.
  * @param now the engine's clock, milliseconds. @param wall milliseconds since 1970.
  */
 export function reportOf(
@@ -59,7 +59,9 @@ export function keptLimit(
   return { limit, per, window, timeZone, inForce, used, remaining: Math.max(limit - used, 0), resetIn }
 }
 
-/** @param pausedFor milliseconds, below 0 when there is no pause. Undefined when nothing has an effect any more. */
+/**
+ * Reports a limiter; undefined if it no longer has any effect. @param pausedFor milliseconds; 0 or less for no pause.
+ */
 export function keptLimiter(
   limiter: string,
   pausedFor: number,

@@ -3,41 +3,34 @@ import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
 import type { LimitReport, Window } from './window.js'
 
-/** Asks for permits of one limiter ahead of their use, for all waiters of a process, and gives back unused ones. */
+/** Reserves permits of one limiter ahead of their use, for all waiters of a process, and returns unused ones. */
 export interface ReservePermits {
   /** The name of the limiter. */
   readonly limiter: string
-  /** The session of the process that asks. */
+  /** The session of the process. */
   readonly session: string
-  /** The limits that the process uses. All of them hold together. None for an operator, who asks for no permits. */
+  /** The limits that the process uses. All of them apply together. None for an operator, who reserves no permits. */
   readonly windows: readonly WindowDefinition[]
-  /** In the order in which they are to be served. */
+  /** In the order in which they are served. */
   readonly units: readonly Unit[]
-  /**
-   * How far ahead anything is reserved, in milliseconds. Nothing is reserved from the first unit on that would be
-   * later.
-   */
+  /** Maximum time ahead for a reservation, in milliseconds. If it is too short for a unit, no later unit gets any. */
   readonly horizon: number
-  /**
-   * For how long each permit must be usable, in milliseconds. An engine makes it at least as long as the limits say.
-   */
+  /** Minimum time for which each permit must be usable, in milliseconds. The limits may require a longer one. */
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
-  /**
-   * For how long from now on no process gets a permit, in milliseconds. 0 ends a pause; undefined leaves it as it is.
-   */
+  /** How long no process gets a permit from now on, in milliseconds. 0 ends a pause; undefined changes nothing. */
   readonly pause: number | undefined
-  /** What to explain besides; undefined for nothing. */
+  /** Number of permits to explain, and number of permits ahead of them; undefined for no explanation. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
 }
 
-/** Permits that are wanted at one instant. */
+/** Permits that are requested for one instant. */
 export interface Unit {
   readonly n: number
-  /** So many further permits are welcome, as far as the same instant has them. */
+  /** Maximum number of further permits, if the same instant has them. */
   readonly more: number
-  /** How far ahead an instant is of use, in milliseconds. */
+  /** Maximum time until a useful instant, in milliseconds. */
   readonly within: number
 }
 
@@ -50,128 +43,127 @@ export interface InstantPermits {
 
 /** Permits that were reserved and not used. */
 export interface ReturnedPermits extends InstantPermits {
-  /** From when on they could be used: the instant, or earlier. */
+  /** From when they could be used: the instant, or earlier. */
   readonly from: number
 }
 
-/** The answer. All times are the engine's. */
+/** The answer. All times are by the engine's clock. */
 export interface Reserved {
-  /** When it was decided. */
+  /** The time of the decision. */
   readonly now: number
   /**
-   * By unit: how many permits there are and at which instant; or 0 when none is reserved, with the moment from which on
-   * it could be used. Permits can be used before their instant, for as long as the requested hold exceeds `hold`.
+   * For each unit, the number of reserved permits, and their instant; or 0, and when they could be used. If the
+   * requested hold exceeds `hold`, permits can be used that much before their instant.
    */
   readonly units: readonly InstantPermits[]
-  /** For how long from its instant each permit can be used, in milliseconds. */
+  /** How long from its instant each permit can be used, in milliseconds. */
   readonly hold: number
-  /** Until when nothing is given; before `now` when there is no pause. */
+  /** The end of the pause; before `now` if there is none. */
   readonly pausedUntil: number
   /**
-   * When limits end that only other processes name, if none names them again. Until then they hold, and nothing is
-   * reserved for later. Infinity when there are none.
+   * When limits that only other processes use end, if none uses them again. Until then they apply, and nothing is
+   * reserved beyond that time. Infinity if there are none.
    */
   readonly fadesAt: number
   /**
-   * How many processes, this one included, lately found that a permit was still to come; 0 when this one has all its
-   * permits at once.
+   * Number of processes, including this one, that had to wait for a permit in the last seconds; 0 if this one gets all
+   * its permits at once.
    */
   readonly contenders: number
   readonly explained: Explained | undefined
 }
 
-/** The limits as a caller would meet them. */
+/** The state of the limits for a caller. */
 interface Explained {
   readonly ready: number
-  /** Which limit is the reason to wait; undefined when none is. */
+  /** The index of the limit that delays the caller the longest; undefined if none does. */
   readonly binding: number | undefined
   readonly reports: readonly LimitReport[]
 }
 
-/** All that an engine keeps of a limiter: plain data. */
+/** The state of a limiter in an engine: plain data. */
 export interface LimiterState {
-  /** One for each limit in force, and those whose counts are kept for a limit that is named again. */
+  /** The limits in force, and those whose counts are kept in case a process uses them again. */
   records: WindowRecord[]
   pausedUntil: number
   /** The latest instant that was reserved. */
   lastAt: number
-  /** When it was last asked. */
+  /** The time of the last request. */
   askedAt: number
-  /** When each process last found that a permit was still to come, by session. */
+  /** When each process last had to wait for a permit, by session. */
   contenders?: Record<string, number>
   /**
-   * What was given back while other processes have later instants: number, instant, and from when on it can be used, of
-   * each in turn, the earliest instant first. It counts as given until its instant is over, because until then it is
-   * there for the process that asks next. A state that an early build has kept has none.
+   * Permits that were returned while other processes have later instants: for each, its number, its instant, and from
+   * when it can be used, the earliest instant first. They count until their instant has passed, and the next process
+   * that requests permits gets them. Missing in a state of an early build.
    */
   spare?: number[]
 }
 
-/** What is known for one limit. */
+/** The state of one limit. */
 interface WindowRecord {
   /** Its definition. */
   readonly id: string
-  /** When a process last named it. */
+  /** When a process last used it. */
   seen: number
   /**
-   * The sessions that have named it and not named others since. Undefined when there are more than are noted, and in a
-   * record that an early build has made.
+   * The sessions that use it, and have not used others since. Undefined if there are too many, and in a record of an
+   * early build.
    */
   namers?: string[]
-  /** Only permits that were reserved for a later instant are known here. */
+  /** It counts only permits that were reserved for a later instant than this. */
   readonly since: number
-  /**
-   * Permits that were reserved for a later instant keep this limit; unknown of a record that an early build has made.
-   */
+  /** Permits that were reserved for a later instant than this keep the limit. Missing in a record of an early build. */
   begun?: number
   readonly state: unknown
 }
 
 /** How far ahead any process can reserve permits, in milliseconds. */
 export const FARTHEST = 10_000
-/** By how much the engine's clock can seem to go back without having been set, in milliseconds. */
-const UNEASE = 1000
+/** By how much the engine's clock can go back without having been set, in milliseconds. */
+const MAX_BACKSTEP = 1000
 /**
- * How long a limit that no process names any more stays in force, in milliseconds. A waiting process, for which nothing
- * could be reserved, asks again within half of that.
+ * How long a limit stays in force after its last use, in milliseconds. A waiting process that got no permits sends its
+ * next request within half of that.
  */
 const IN_FORCE = 5000
-/** So many sessions are noted that name one limit. */
+/** Maximum number of sessions in `namers`. */
 const MAX_NAMERS = 16
-/** Shorter than the time between two decisions, in milliseconds. */
+/** Less than the time between two decisions, in milliseconds. */
 const MIN_STEP = 0.0005
 /** Maximum number of returned instants that are kept for other processes. */
-const MAX_FREE = 1000
-/** Number, instant and from when on. */
+const MAX_SPARES = 1000
+/** The fields of a spare: number, instant, and from when it can be used. */
 const FIELDS = 3
 /** Maximum time between two calls of a waiting process, in milliseconds. */
 export const CONTENDS = 3000
 /** Maximum number of known processes. With more, each assumes that there are this many. */
 const MAX_CONTENDERS = 100
-/** So many times an instant is put off because of a period that is over by then. */
+/** Maximum number of rounds in the search for an instant that keeps all limits. */
 const MAX_ROUNDS = 8
-/** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
+/** Parts of a millisecond. They are fine enough, and keep sums of both clocks exact. */
 const FRACTION = 1024
 
 /**
- * Reserves permits, at the engine's time: a decision about a state that is passed in and is changed by it. Every engine
- * with a clock uses it, wherever it keeps the state.
+ * Decides a request for permits, at the engine's time, on a state that it changes. Every engine with a shared clock
+ * uses it, wherever it keeps the state.
  *
- * A process names the limits that it uses. While some processes name one definition and some another, as during a
- * rolling deployment, all of them are in force: they hold for every process. A definition ends at once when every
- * process that named it names others, and otherwise when no process has named it for a while. From then on it refuses
- * no process, but its count continues while its window has permits in it, no matter which process took them. A
- * definition that is named later begins with that count. So of definitions that are not in force, only those are kept
- * whose count no other record has: one with the longest window, and one for each way to divide the calendar.
+ * Each request has the limits that its process uses. While processes use different definitions, as during a rolling
+ * deployment, all of them are in force: they apply to every process. A definition ends at once when every process that
+ * used it uses others, and otherwise when no process has used it for a while. It then delays no process, but its count
+ * continues while its window has permits in it, no matter which process took them. A definition that is used later
+ * begins with that count. So of the definitions that are not in force, only those are kept whose count no other record
+ * has: the one with the longest window, and one for each way to divide the calendar.
  *
- * A reservation is a lease of an instant, so a process that was stopped can't use it late. Let `e` and `l` be the
- * earliest and the latest time by the caller's monotonic clock at which this was decided, and `d` the delay from then
- * until the permit opens. The caller may use it from `l + d` to `e + d + hold`. By the engine's clock that is within
- * `hold` of its opening, however slow the way was. The windows are longer by the hold, and a permit opens when fewer
- * entries than the limit lie within a window before that moment. So the bound holds wherever in its stretch each permit
- * is used, and for holds of different lengths. The number of contenders is advice: the log alone keeps the bound.
- * @param state of the limiter; undefined when nothing is known.
- * @param now of a clock that runs on by itself.
+ * A reservation is valid only around its instant, so a process that was paused can't use it late. Let `e` and `l` be
+ * the earliest and the latest time of this decision by the caller's monotonic clock, and `d` the delay from the
+ * decision until the permit becomes valid. The caller may use it from `l + d` to `e + d + hold`. By the engine's clock
+ * that is within `hold` after it becomes valid, no matter how slow the network is. The windows are longer by the hold,
+ * and a permit becomes valid when fewer entries than the limit are within a window before that moment. So the bound
+ * holds for any use within that time, and for holds of different lengths. The number of contenders is only advice: the
+ * log alone keeps the bound.
+ * @param state the state of the limiter; undefined if there is none.
+ * @param now the time of a monotonic clock.
  * @param wall milliseconds since 1970.
  */
 export function reservePermits(
@@ -192,7 +184,7 @@ function emptyState(): LimiterState {
   return { records: [], pausedUntil: -Infinity, lastAt: -Infinity, askedAt: -Infinity }
 }
 
-/** A rule and what is known for it. */
+/** A limit with its state. */
 interface Live {
   readonly window: Window
   readonly definition: WindowDefinition
@@ -203,26 +195,24 @@ interface Live {
 class ReservationDecision {
   readonly #state: LimiterState
   readonly #now: number
-  /** From `now` to the wall clock, coarse enough that adding it and taking it off again changes nothing. */
+  /** The wall clock minus `now`, so coarse that adding and subtracting it changes nothing. */
   readonly #offset: number
   /** The limits in force. */
   readonly #live: readonly Live[]
-  /** Those that are not, and whose counts continue. */
+  /** The limits that are not in force, and whose counts continue. */
   readonly #past: Live[]
-  /** How many of the limits in force are the process's own. */
+  /** Number of limits in force that the process itself uses. */
   readonly #own: number
   readonly #fadesAt: number
   readonly #spare: number[]
   readonly #session: string
   /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
-  /** For how long a permit can be used from its instant on, in milliseconds. */
+  /** How long a permit can be used from its instant on, in milliseconds. */
   readonly #hold: number
-  /**
-   * And for how long before it: by how much the hold of the request is longer than the limits by themselves allow for.
-   */
+  /** How long it can be used before its instant: by how much the requested hold exceeds that of the limits. */
   readonly #lead: number
-  /** Permits that were reserved for a later instant keep all limits that there are. */
+  /** Permits that were reserved for a later instant than this keep all limits. */
   readonly #firm: number
 
   constructor(state: LimiterState, { windows, hold, session }: ReservePermits, now: number, wall: number) {
@@ -231,11 +221,11 @@ class ReservationDecision {
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
     this.#spare = state.spare ??= []
-    if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
+    if (state.askedAt - now > MAX_BACKSTEP) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
     const unnamed = state.records.filter(record => !own.includes(record))
-    // An operator names nothing, and withdraws nothing.
+    // An operator uses no limits, and ends the use of none.
     if (own.length > 0) for (const record of unnamed) withdraw(record, session)
     const others = unnamed.filter(record => endsAt(record) >= now)
     const fading = others.filter(({ id }) => !windows.some(window => implies(window, ruleOf(id).definition)))
@@ -257,12 +247,12 @@ class ReservationDecision {
   }
 
   /**
-   * Keeps an instant that is still to come for others where some have later ones: the bound holds with it as it is, and
-   * nothing could be put in its place later.
+   * Takes back permits. If other processes have later instants, keeps a future instant as a spare for others: the bound
+   * holds with it, and no other permit could take its place.
    */
   takeBack({ n, at, from }: ReturnedPermits): void {
     const spare = this.#spare
-    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MAX_FREE) {
+    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MAX_SPARES) {
       this.#refund(n, at)
     } else {
       let place = spare.length
@@ -306,7 +296,7 @@ class ReservationDecision {
     })
   }
 
-  /** Counts the process among those that still wait for a permit, and returns their number. */
+  /** Adds the process to those that wait for a permit, and returns their number. */
   #contend(): number {
     const known = Object.entries(this.#state.contenders ?? {})
     const contenders = Object.fromEntries(known.filter(([, seenAt]) => this.#now - seenAt <= CONTENDS))
@@ -315,7 +305,7 @@ class ReservationDecision {
     return Object.keys(contenders).length
   }
 
-  /** Counts permits that can be used from a moment on, and gives their instant. */
+  /** Counts permits that can be used from this moment on, and returns their instant. */
   #take(n: number, from: number): number {
     const at = instantOf(from, this.#lead)
     for (const { window, record } of this.#live) {
@@ -358,10 +348,7 @@ class ReservationDecision {
     return this.#live.every(({ window, record }) => window.isNewest(record.state, this.#timeOf(window, at)))
   }
 
-  /**
-   * The place of the earliest instant that was given back, has as many permits and can be used for as long as is
-   * wanted; -1 when there is none.
-   */
+  /** Returns the place of the earliest spare with enough permits and a sufficient hold; -1 if there is none. */
   #placeOfSpare(n: number, first: number): number {
     const spare = this.#spare
     const begin = Math.max(this.#state.pausedUntil, this.#now)
@@ -373,7 +360,7 @@ class ReservationDecision {
     return -1
   }
 
-  /** Takes up to a number of the permits that were given back. */
+  /** Takes at most `max` permits of a spare. */
   #takeSpare(place: number, max: number): number {
     const spare = this.#spare
     if (spare[place]! <= max) return takeOut(spare, place)[0]
@@ -381,12 +368,12 @@ class ReservationDecision {
     return max
   }
 
-  /** The time `at` on the clock that a rule uses. */
+  /** Converts the time `at` to the clock of a window. */
   #timeOf(window: Window, at: number): number {
     return window.wall ? at + this.#offset : at
   }
 
-  /** The record of a limit that is named at this time. */
+  /** Returns the record of a limit that the process uses. */
   #named(id: string): WindowRecord {
     const { records, lastAt } = this.#state
     const begun = Math.max(lastAt, this.#now - MIN_STEP)
@@ -401,31 +388,31 @@ class ReservationDecision {
       return known
     }
     const source = sourceFor(id, records)
-    // Permits that were reserved before are not counted here, so they can't be given back here either.
+    // Permits that were reserved before are not counted here, so they can't be refunded here either.
     const since = source ? source.since : begun
     return { id, seen: this.#now, namers: [this.#session], since, begun, state: seeded(id, source) }
   }
 
-  /** A record with its rule. A count from before the clock was set back is counted as of now. */
+  /** Returns a record with its window. If the clock was set back, permits of later times count as granted now. */
   #ruled(record: WindowRecord): Live {
     const { window, definition } = ruleOf(record.id)
     const time = this.#timeOf(window, this.#now)
-    const known = 2 * memoryOf(definition) + FARTHEST + UNEASE
+    const known = 2 * memoryOf(definition) + FARTHEST + MAX_BACKSTEP
     if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
     return { window, definition, record }
   }
 
-  /** Handles a clock that was set back by this many milliseconds. Later events are put off by as much. */
+  /** Handles a clock that was set back by this many milliseconds: shifts future times by as much. */
   #setBack(by: number): void {
     const state = this.#state
     state.pausedUntil -= by
-    // Which of these instants are over is not known.
+    // It is not known which of the spares have passed.
     this.#spare.length = 0
     delete state.contenders
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
-  /** The time from which a number of permits is available after `ahead` others. */
+  /** Returns when `n` permits are available after `ahead` others. */
   #earliest(n: number, ahead: number): number {
     const from = Math.max(this.#now, this.#state.pausedUntil)
     let at = from
@@ -442,13 +429,13 @@ class ReservationDecision {
     for (const { window, record } of this.#live) {
       const time = this.#timeOf(window, from)
       const ready = window.readyAt(record.state, time, n, ahead, this.#lead)
-      // Changing clocks and back may round.
+      // Converting to another clock and back may round.
       if (ready > time) at = Math.max(at, window.wall ? ready - this.#offset : ready)
     }
     return at
   }
 
-  /** How many permits more there are at the same instant. */
+  /** Returns how many further permits the same instant has, up to `more`. */
   #room(n: number, more: number, at: number): number {
     let room = more
     for (const { window, record } of this.#live) {
@@ -476,11 +463,11 @@ class ReservationDecision {
       const remaining = Math.max(limit - window.used(state, time), 0)
       return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
     })
-    // Callers ask again when the limits of others have ended.
+    // Callers send another request when the limits of others have ended.
     return { ready: Math.min(this.#earliestWithSpare(n, ahead), this.#fadesAt), binding, reports }
   }
 
-  /** As `#earliest`, if the waiters before take what was given back, too. */
+  /** As `#earliest`, if the waiters ahead also take spares. */
   #earliestWithSpare(n: number, ahead: number): number {
     const spare = this.#spare
     let left = ahead
@@ -492,29 +479,24 @@ class ReservationDecision {
   }
 }
 
-/**
- * The instant of permits that can be used from a moment on. Never rounded so that the moment would be an earlier one.
- */
+/** The instant of permits that can be used from a moment on, rounded so that they can't be used earlier. */
 function instantOf(from: number, lead: number): number {
   const at = from + lead
   return at - lead < from ? at + Math.abs(at) * Number.EPSILON : at
 }
 
-/** Notes that a session names other limits than this one. */
+/** Removes a session that uses other limits than this one. */
 function withdraw({ namers }: WindowRecord, session: string): void {
   const place = namers?.indexOf(session) ?? -1
   if (place >= 0) namers!.splice(place, 1)
 }
 
-/** Until when a limit is in force if no process names it again. */
+/** Until when a limit is in force if no process uses it again. */
 export function endsAt({ seen, namers }: Pick<WindowRecord, 'seen' | 'namers'>): number {
   return namers?.length === 0 ? -Infinity : seen + IN_FORCE
 }
 
-/**
- * Whether another record knows all that this one knows: one that is in force, or another one that is not. Of equals the
- * first is kept.
- */
+/** Whether another record, in force or not, has the whole count of this one. Of equal records, the first is kept. */
 function isCovered(
   record: WindowRecord,
   live: readonly WindowRecord[],
@@ -542,12 +524,12 @@ function memoryOf({ per, guard }: WindowDefinition): number {
   return per + guard
 }
 
-/** Removes what is kept of one instant from such a list. */
+/** Removes a spare from a list of spares. */
 function takeOut(list: number[], place: number): [n: number, at: number] {
   return list.splice(place, FIELDS) as [number, number]
 }
 
-/** The record from which that of a new limit can begin: permits given under another limit count under this one, too. */
+/** Returns the record whose count a new limit begins with, because permits under another limit count under it, too. */
 function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord | undefined {
   const { definition } = ruleOf(id)
   let source: WindowRecord | undefined

@@ -12,77 +12,74 @@ import {
 import { FARTHEST } from '../../engine/limits/reserve-permits.js'
 import type { Rules } from '../counter.js'
 
-/** One limit, or several that hold together, for all processes that reach the same engine. */
+/** Options of a limiter that all processes on the same engine share. */
 export type BoxLimiterOptions = {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
   /**
-   * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any
-   * number. The permits of a dead process come back with its lease, after at most 30 seconds. While processes use
-   * different numbers, each permit takes the part of the whole that its own process's number says.
+   * Maximum number of permits in use in all processes, which callers have not released: 1 to 10,000; default: no
+   * maximum. The permits of a dead process return when its lease expires, after at most 30 seconds. While processes use
+   * different maximums, each permit takes its part of the maximum of its own process.
    */
   concurrency?: number | undefined
-  /** How many callers of this process may wait; default: any number. Further ones get a BusyError. */
+  /** Maximum number of waiting callers of this process; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
   /**
-   * So many permits are fetched together where the engine has them, for callers of this process that come within the
-   * hold; default 1. It makes high rates cheap. Unused permits go back. Not for `'smooth'`.
+   * Number of permits to fetch together, if they are available, for callers of this process that come within the hold;
+   * default 1. It makes high rates cheap. Unused permits are returned. Not for `'smooth'`.
    */
   batch?: number | undefined
   /**
-   * What happens while the engine can't be asked. `'error'`, the default, rejects with what went wrong. `'closed'`
-   * admits no caller, and waiters keep waiting. `'open'` uses a limiter of this process alone, with the limits as they
-   * are. `'share'` uses one with this process's part of each limit.
+   * The behaviour while the engine is out of reach. `'error'`, the default, rejects with its error. `'closed'` admits
+   * no caller, and waiters keep waiting. `'open'` uses a limiter of this process alone, with the full limits. `'share'`
+   * uses one with this process's part of each limit.
    */
   onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
-  /** Into how many parts `'share'` divides each limit: how many processes there are. */
+  /** The number of parts into which `'share'` divides each limit: the number of processes. */
   shares?: number | undefined
 } & Limits
 
-/** The options, each checked as far as the others do not matter. */
+/** The options, each of which was checked by itself. */
 interface CheckedBoxOptions extends CheckedOptions {
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
   readonly shares: number | undefined
 }
 
-/** The options, checked, and what follows from them. */
+/** The checked options, and the values that follow from them. */
 export interface BoxTerms {
-  /** The options that they were made from. */
+  /** The options that they follow from. */
   readonly options: CheckedBoxOptions
   readonly windows: readonly WindowDefinition[]
-  /** The most permits that can be given together. */
+  /** Maximum number of permits that can be granted together. */
   readonly maxPermits: number
   /** How far ahead permits are reserved, in milliseconds. */
   readonly horizon: number
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
   readonly hold: number
-  readonly mostHold: number
-  /** How many permits may be in use together. */
+  readonly maxHold: number
+  /** Maximum number of permits in use. */
   readonly concurrency: number
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: CheckedBoxOptions['onUnavailable']
-  /** The rules of this process alone, if it uses them while the engine is unreachable. */
+  /** The limits of this process alone while the engine is out of reach, if it has any. */
   readonly share: Rules | undefined
-  /** The same for equal options only. */
+  /** Equal for equal options only. */
   readonly signature: string
 }
 
-/** Minimum part of the shortest window for which a reserved permit can be used. */
+/** Minimum hold: the part of the shortest window for which a reserved permit can be used. */
 const HOLD = 0.02
-/** The bounds of that, milliseconds: answers take their time, and no caller needs a longer hold. */
+/** The bounds of the minimum hold, in milliseconds: replies take time, and no caller needs a longer hold. */
 const MIN_HOLD = 5
 const MAX_HOLD = 1000
-/**
- * Maximum part of a calendar's period for which a permit can be used: none is given in the last part of a
- * period.
- */
+/** Maximum part of a calendar's period for which a permit can be used. No permit is granted in the last part. */
 const PART_OF_PERIOD = 0.5
 /**
  * Permits are reserved this many windows ahead, within these bounds in milliseconds. A process reserves no more than
- * its part of one window, so this is enough for more processes than the limit has permits. Up to then they are served
- * in the order in which they asked.
+ * its part of one window, so this is enough for more processes than the limit has permits. Up to that number, processes
+ * are served in the order of their requests.
  */
 const AHEAD = 5
 const MIN_AHEAD = 500
@@ -91,10 +88,10 @@ const MAX_AHEAD = FARTHEST / 2
 const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MAX_SHARES = 1e6
-/** With a greater number, equal parts of the whole would leave room for one permit more. */
+/** With a greater number, the rounding of equal parts would admit one more permit. */
 const MAX_CONCURRENCY = 10_000
 
-/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+/** Checks the options of a limiter of a box. @throws InvalidArgumentError */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   const checked = checkedOptions(options, BOX_NAMES, MAX_CONCURRENCY)
   const { batch = 1, onUnavailable = 'error', shares } = options
@@ -102,15 +99,15 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
 }
 
 /**
- * The same terms with another limit.
- * @param per which of the limits, where there are several.
+ * Returns the terms with another limit.
+ * @param per selects one of several limits.
  * @throws InvalidArgumentError
  */
 export function changedTerms({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
   return termsFrom(withLimit(options, limit, per))
 }
 
-/** Whether permits that are reserved under some terms keep others, too. */
+/** Whether permits that are reserved under the first terms also keep the limits of the others. */
 export function keeps(one: BoxTerms, other: BoxTerms): boolean {
   return other.windows.every(window => one.windows.some(its => implies(its, window)))
 }
@@ -120,7 +117,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
   const shortest = Math.min(...limits.map(({ per }) => per))
   const hold = Math.max(Math.min(shortest * HOLD, MAX_HOLD), MIN_HOLD)
   const all = limits.map(limit => ({ ...limit, hold, guard: jitter + hold }))
-  // A limit that is given twice counts once.
+  // Duplicate limits are removed.
   const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
   const calendars = windows.filter(({ kind }) => kind === 'calendar')
   for (const { per, guard } of calendars) {
@@ -142,7 +139,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
     maxPermits,
     horizon: Math.min(Math.max(shortest * AHEAD, MIN_AHEAD), MAX_AHEAD),
     hold,
-    mostHold: Math.max(Math.min(...periods), hold),
+    maxHold: Math.max(Math.min(...periods), hold),
     concurrency,
     queue,
     batch,

@@ -21,109 +21,111 @@ import { NOW, type BoxPermits } from './box-permits.js'
 import { limiterId } from './limiter-id.js'
 import { ReservationClient } from './reservation-client.js'
 
-/** Whether a caller may continue now, and what that leaves: both from the same answer of the engine. */
+/** The outcome of `decide`, and the state of the limiter, both from the same reply of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
-  /** As of any limiter; undefined where this process decided alone, because the engine can't be asked. */
+  /** The state for the next caller; undefined if this process decided alone, because the engine is out of reach. */
   readonly explanation: Explanation | undefined
 }
 
-/** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
+/** The methods of a limiter of a box, or of one of its keys. They match those of `Limiter`, but return promises. */
 export interface KeyedBoxLimiter {
   /**
-   * A permit for `n` calls if it can be had now without overtaking a waiter, else undefined; waits for nothing but the
-   * engine's answers. With a `concurrency` it takes a permit of that, too, or neither.
-   * @param n a whole number, no greater than the least limit; default 1.
-   * Rejects with UnavailableError or IndeterminateError when the engine can't be asked (see `onUnavailable`),
-   * InvalidArgumentError, ClosedError.
+   * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Waits only for
+   * the engine's reply. With a `concurrency`, it also takes a permit of that, or neither.
+   * @param n a whole number, no greater than the smallest limit; default 1.
+   * @throws UnavailableError or IndeterminateError when the engine can't be reached (see `onUnavailable`),
+   * InvalidArgumentError, ClosedError
    */
   tryAcquire(n?: number): Promise<Permit | undefined>
   /**
-   * As `tryAcquire` for one call. It also returns what is left and when more comes back, from the same reply of the
-   * engine. What `explain` returns after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
+   * Does the same as `tryAcquire` for one call, and also returns how many permits remain, and when more are available,
+   * from the same reply of the engine. A separate call of `explain` would return the state of a later moment.
+   * @throws as `tryAcquire`
    */
   decide(): Promise<BoxDecision>
   /**
-   * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
-   * served; processes take turns. With a `concurrency` the caller waits for a permit of that first, and `wait` is for
-   * both together. That permit is leased: a process that does not renew it for 30 seconds loses it, although the call
-   * may continue. Rejects with TimedOutError when `wait` is over, or as soon as the engine says that it can't be met
-   * (BusyError for a wait of 0), BusyError when too many callers wait, AbortedError, and as `tryAcquire` does.
+   * Waits for its turn, and returns a permit for `n` calls. The callers of a process are served by priority, then in
+   * call order; processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
+   * both waits together. That permit has a lease: a process that does not renew it for 30 seconds loses it, although
+   * the call may continue.
+   * @throws TimedOutError when `wait` has passed, or as soon as the engine replies that the permit can't be available
+   * by then (BusyError for a wait of 0); BusyError when too many callers wait; AbortedError; and as `tryAcquire`
    */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
-   * Acquires, calls `task`, releases, and returns what the task returned. Rejects as `acquire` does, with a `taskBegan`
-   * of false, and with what the task throws.
+   * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
+   * @throws what `acquire` throws, with `taskBegan` false; what the task throws
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * What a caller that asked for `n` permits now would meet. `place` counts the waiters of this process. `readyIn`
-   * counts what other processes have reserved, but not their waiters for which nothing is reserved yet. Of a
-   * `concurrency` it shows what this box knows: how many are `running` here; and `waitsFor` names it when callers of
-   * this box wait for a permit of it, or hold all of them. Rejects as `tryAcquire` does.
+   * Returns the state of the limiter for a caller that would request `n` permits now. `place` counts the waiters of
+   * this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
+   * wait. About a `concurrency`, it reports what this box knows: `running` counts its own permits, and `waitsFor` is
+   * `'concurrency'` if callers of this box wait for one, or hold all.
+   * @throws as `tryAcquire`
    */
   explain(n?: number): Promise<Explanation>
   /**
-   * Gives no permit before this time, such as one that a service has named, in any process: callers that ask from now
-   * on feel it at once, waiters within 250 ms. Of several times the latest counts.
-   * @param time a Date, or milliseconds since 1970, by the clock of this process; no more than 366 days ahead. Rejects
-   * as `tryAcquire` does.
+   * Grants no permit before this time, such as one that a service has sent, in any process. It applies at once to new
+   * callers, and within 250 ms to waiting ones. Of several times, the latest applies.
+   * @param time a Date, or milliseconds since 1970, by the clock of this process; at most 366 days ahead.
+   * @throws as `tryAcquire`
    */
   pauseUntil(time: Date | number): Promise<void>
   /**
-   * Ends a pause, in all processes: their callers get permits again as the limits allow, and those that wait already
-   * within 2.5 seconds. Rejects as `tryAcquire` does.
+   * Ends a pause in all processes: callers get permits again, as the limits allow; those that wait already, within 2.5
+   * seconds.
+   * @throws as `tryAcquire`
    */
   resume(): Promise<void>
-  /**
-   * Why the engine could not be asked the last time; undefined when it could. It distinguishes an outage from a limit.
-   */
+  /** The error of the engine's last reply; undefined if it succeeded. It distinguishes an outage from a limit. */
   readonly outage: Error | undefined
 }
 
 /** A limiter that all processes with a box on the same engine share, and one for each key. */
 export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   /**
-   * The limiter of one key, which has the same limits and counts apart from all others. It takes memory only while it
-   * is in use, and for up to 20 seconds or a window afterwards, whichever is longer.
+   * Returns the limiter of one key, which has the same limits and counts separately. It takes memory only while it is
+   * in use, and for up to 20 seconds or a window afterwards, whichever is longer.
    * @throws InvalidArgumentError
    */
   key(key: string): KeyedBoxLimiter
   /**
-   * Changes a limit for this box, for all keys, until the limiter is closed. Permits that were already given count.
-   * Waiters keep waiting, but one that wants more permits than the limit is now is rejected with an
-   * InvalidArgumentError. As long as other processes name another limit, both hold. A greater limit holds as soon as
-   * all processes that named the old one name it, or five seconds after the last of them has named the old one.
-   * @param per which of the limits, where there are several.
-   * @throws InvalidArgumentError; ClosedError
+   * Changes a limit in this box, for all keys, until the limiter is closed. Permits that were granted before still
+   * count. A waiter that wants more permits than the new limit is rejected with an InvalidArgumentError; the others
+   * keep waiting. While other processes use another limit, both apply. A greater limit applies as soon as all processes
+   * that used the old one use it, or five seconds after the last use of the old one.
+   * @param per selects one of several limits.
+   * @throws InvalidArgumentError, ClosedError
    */
   setLimit(limit: number, per?: Duration): void
   /**
-   * Gives no more permits in this box. Waiters here are rejected with a ClosedError, unless `drain` lets them have
-   * their turn first; other processes continue. A permit in use counts for a `concurrency` until it is released.
-   * Resolves when no waiter is left here.
+   * Grants no more permits in this box; other processes continue. Waiters of this box are rejected with a ClosedError,
+   * unless `drain` serves them first. A permit in use counts for a `concurrency` until it is released. Resolves when no
+   * waiter of this box is left.
    * @throws InvalidArgumentError
    */
   close(options?: LimiterCloseOptions): Promise<void>
 }
 
-/** What limiters need of their box. */
+/** The box of the limiters, as far as they need it. */
 export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
-  /** The box's session id. */
+  /** The session ID of the box. */
   readonly session: string
 }
 
 /** How long an unused entry is kept, in milliseconds. */
 const FORGET = 10_000
-/** No key is empty. */
+/** Stands for the limiter itself, because no key is empty. */
 const WHOLE = ''
 
-/** One limiter of a box, with those of its keys. */
+/** A limiter of a box, with those of its keys. */
 class Family {
   readonly byKey = new Map<string, BoxPermits>()
   usedAt = 0
   terms: BoxTerms
 
-  /** @param made the terms that callers name; the terms that hold may have been set since. */
+  /** @param made the terms from the options; `setLimit` may have changed the current ones. */
   constructor(readonly made: BoxTerms) {
     this.terms = made
   }
@@ -145,8 +147,8 @@ export class BoxLimiters {
   }
 
   /**
-   * @throws InvalidArgumentError for unfit options, or options other than those of a limiter of this name that is in
-   * use.
+   * Returns the limiter of this name.
+   * @throws InvalidArgumentError when an option is invalid, or a limiter of this name is in use with different options.
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     checkKey('name', name)
@@ -159,7 +161,7 @@ export class BoxLimiters {
   /** @throws InvalidArgumentError */
   permits(name: string, terms: BoxTerms, key: string): BoxPermits {
     const known = this.#families.get(name)
-    // The very same terms need no check.
+    // The same object needs no comparison.
     const permits = known?.made === terms ? known.byKey.get(key) : undefined
     return permits ?? this.#checkedPermits(name, terms, key)
   }
@@ -172,9 +174,9 @@ export class BoxLimiters {
   }
 
   /**
-   * Ends one limiter and those of its keys.
+   * Closes a limiter and those of its keys.
    * @param closed the error for later callers.
-   * @param patience how long waiters may continue, in milliseconds.
+   * @param patience how long waiters are still served, in milliseconds.
    */
   async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)
@@ -185,7 +187,7 @@ export class BoxLimiters {
     await endAll(byKey, patience, this.#source.clock)
   }
 
-  /** Ends all limiters: the box is closed. */
+  /** Closes all limiters, because the box is closed. */
   async close(): Promise<void> {
     this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
     this.#sweeper?.cancel()
@@ -236,15 +238,15 @@ export class BoxLimiters {
   #sweep(since: number): void {
     for (const [name, { byKey, usedAt, made, terms }] of this.#families) {
       for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
-      // A limit that was set is remembered, because no caller's options have it.
+      // A limiter with a changed limit is kept, because the options of its callers don't have that limit.
       if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
 }
 
 /**
- * Refuses what is too long for the key of a lock, also for a limiter without `concurrency`: another process, or a later
- * version of the program, may name it with one.
+ * Checks that the key of the lock for a `concurrency` is not too long. A limiter without one is checked, too, because
+ * another process, or a later version of the program, may use it with one.
  * @throws InvalidArgumentError
  */
 function checkLength(name: string, key: string | undefined): void {
@@ -257,7 +259,7 @@ function checkLength(name: string, key: string | undefined): void {
   )
 }
 
-/** What a limiter and those of its keys have in common. */
+/** The state that a limiter and those of its keys share. */
 interface Shared {
   readonly limiters: BoxLimiters
   readonly name: string
@@ -265,9 +267,7 @@ interface Shared {
   closed: ClosedError | undefined
 }
 
-/**
- * The limiter of one key. It holds only name and options, so it can be kept forever while its counts are forgotten.
- */
+/** The limiter of one key. It has only name and options, so users can keep it while its counts are dropped. */
 class OfKey implements KeyedBoxLimiter {
   readonly #shared: Shared
   readonly #key: string
@@ -306,7 +306,7 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   #acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    // This path is the busiest: no function is made for it.
+    // This path is the hottest, so it creates no closure.
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
       return this.#permits.acquire(n, options)
@@ -351,7 +351,7 @@ class OfKey implements KeyedBoxLimiter {
     }
   }
 
-  /** Notifies the subscribers of the outcome of a request. @param error undefined when the permits were given. */
+  /** Publishes the outcome of a request. @param error undefined if the permits were granted. */
   #publish(n: number, since: number, error: unknown): void {
     const event = { ...this.#event(), n, waited: this.#now - since }
     if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)

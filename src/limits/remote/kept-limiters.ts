@@ -5,17 +5,17 @@ import { limiterOf } from './limiter-id.js'
 /** A limiter that all processes share, or one of its keys, as `Box.limiters` shows it. */
 export interface LimiterReport {
   readonly name: string
-  /** Undefined for the limiter as a whole. */
+  /** The key; undefined for the limiter itself. */
   readonly key: string | undefined
-  /** Milliseconds until the end of its pause; 0 when it is not paused. */
+  /** Milliseconds until the end of its pause; 0 if it is not paused. */
   readonly pausedFor: number
-  /** The limits that any process names, and those that none names any more while their count is kept. */
+  /** The limits that a process uses, and those that no process uses any more, until their permits have returned. */
   readonly limits: readonly KeptLimit[]
-  /** The sessions of the processes that lately had to wait for a permit. */
+  /** The sessions that had to wait for a permit in the last seconds. */
   readonly waiting: readonly string[]
 }
 
-/** The limiters with a prefix that count something now, are paused or have waiters, by name, then by key. */
+/** Lists the limiters that have permits in use, are paused or have waiters, in the order of name and key. */
 export async function keptLimiters(engine: Engine, prefix: string): Promise<LimiterReport[]> {
   const kept = await engine.limiters?.(id => limiterOf(id).name.startsWith(prefix))
   const reports = (kept ?? []).map(({ limiter, ...report }) => ({ ...limiterOf(limiter), ...report }))
@@ -24,7 +24,7 @@ export async function keptLimiters(engine: Engine, prefix: string): Promise<Limi
   )
 }
 
-/** Ends the pauses of a limiter and its keys, or of one key. Returns how many pauses it has ended. */
+/** Ends the pauses of a limiter and its keys, or of one key. Returns the number of pauses that it has ended. */
 export async function resumeLimiters(
   engine: Engine,
   session: string,

@@ -44,8 +44,8 @@ export class ReservationCalls {
   }
 
   /** For how long each permit must be usable, in milliseconds. */
-  hold({ hold, mostHold }: BoxTerms): number {
-    return Math.max(hold, this.#source.meter.hold(mostHold))
+  hold({ hold, maxHold }: BoxTerms): number {
+    return Math.max(hold, this.#source.meter.hold(maxHold))
   }
 
   /** Whether any client of the box has had an answer: before that nothing is known of the hold. */

@@ -4,7 +4,7 @@ local pack, unpack = struct.pack, struct.unpack
 local NEVER, FOREVER = -math.huge, math.huge
 local MAX_EXACT, PARTS = COARSE_MAX_EXACT, COARSE_PARTS
 local HEAD_FORM, HEAD_LENGTH, NAMERS_LENGTH = '<ddddddddI2', 67, 224
-local FARTHEST, UNEASE, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
-local IN_FORCE, MAX_NAMERS, MAX_FREE = 5000, 16, 1000
+local FARTHEST, MAX_BACKSTEP, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
+local IN_FORCE, MAX_NAMERS, MAX_SPARES = 5000, 16, 1000
 local CONTENDS, MAX_CONTENDERS = 3000, 100
 local plain = #ARGV == 22 and ARGV[5] == '' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'

@@ -60,7 +60,7 @@ local function begin(record)
 end
 
 local function decide()
-  if state.askedAt - now > UNEASE then
+  if state.askedAt - now > MAX_BACKSTEP then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
     state.spare, state.contenders = {}, nil
@@ -126,7 +126,7 @@ local function decide()
   end
   for _, record in ipairs(all) do
     local rule = rules[record.kind]
-    if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
+    if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + MAX_BACKSTEP then rule.rebase(record, now) end
   end
   state.records = all
 
@@ -167,7 +167,7 @@ local function decide()
   for _ = 1, returns do
     local n, at, from = amount(), amount(), amount()
     if not repeated then
-      if at < now or at <= firm or newest(at) or #spare == 3 * MAX_FREE then refund(n, at)
+      if at < now or at <= firm or newest(at) or #spare == 3 * MAX_SPARES then refund(n, at)
       else
         local place = #spare + 1
         while place > 1 and spare[place - 2] > at do place = place - 3 end

@@ -4,7 +4,7 @@
 local record = state and plain and state.records[1]
 local isNoted = record and not record.namers
 for _, namer in ipairs(record and record.namers or {}) do isNoted = isNoted or namer == ARGV[1] end
-if isNoted and not state.records[2] and record.id == ARGV[9] and state.askedAt - now <= UNEASE
+if isNoted and not state.records[2] and record.id == ARGV[9] and state.askedAt - now <= MAX_BACKSTEP
   and now - record.seen <= IN_FORCE then
   local log, memory, each, together = record.log, record.per + record.guard, ARGV[20] + ARGV[21], tonumber(ARGV[19])
   local total, lead = log.total + each * together, max(ARGV[4] - record.hold, 0)
