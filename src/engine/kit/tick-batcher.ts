@@ -12,7 +12,7 @@ export const endOfTick: Defer = run => queueMicrotask(() => process.nextTick(run
 export class TickBatcher<Job> {
   readonly #run: () => Awaitable<void>
   readonly #defer: Defer
-  #jobs: Job[] = []
+  readonly #jobs: Job[] = []
   #isRunning = false
   readonly #onIdle: (() => void)[] = []
 
