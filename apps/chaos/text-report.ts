@@ -23,7 +23,7 @@ export function textVerdict(verdict: Verdict): string {
   const parts = [
     columns(
       [
-        ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
+        ['fault', 'times', 'recovered after ms', 'worst', 'allowed'],
         ...verdict.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
           kind,
           number(times),
@@ -37,7 +37,7 @@ export function textVerdict(verdict: Verdict): string {
     columns([['increments', 'done', 'refused', 'lost', ''], ...updates(verdict)], FIGURES),
     sentence(verdict),
   ]
-  if (undecided > 0) parts.push(`The search for an order was given up for ${undecided} keys.\n`)
+  if (undecided > 0) parts.push(`The order of the calls on ${undecided} keys could not be determined.\n`)
   const shown = firstOfEach(findings).map(({ promise, message }) => `${promise} ${message}\n`)
   const more = findings.length > shown.length ? `and ${findings.length - shown.length} more\n` : ''
   const end = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
@@ -57,7 +57,7 @@ function firstOfEach(findings: Verdict['findings']): Verdict['findings'] {
 export function faultLine({ kind, client, at, key, recovery, interrupted }: Fault): string {
   const whom = client === undefined ? '' : ` of client ${client}`
   const held = key === undefined ? '' : `, which held ${key}`
-  const after = recovery === undefined ? 'nothing went on' : `went on after ${number(recovery)} ms`
+  const after = recovery === undefined ? 'no recovery' : `recovered after ${number(recovery)} ms`
   return `${(at / 1000).toFixed(1)} s: ${kind}${whom}${held}: ${interrupted ? 'interrupted' : after}\n`
 }
 
@@ -79,12 +79,12 @@ function updates({ fenced, unfenced }: Verdict): string[][] {
 }
 
 function sentence({ grants, orders, transfers, storeCalls, fenced }: Verdict): string {
-  const granted = `${number(grants)} grants, ${number(orders)} orders of arrival compared`
+  const granted = `${number(grants)} grants, ${number(orders)} pairs of requests compared`
   if (fenced.accepted + fenced.refused === 0) return `${granted}.\n`
   const { applied, repeated, refused, unknown } = transfers
   return (
     `${granted}; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +
-    `${number(repeated)} deliveries found theirs done, ${number(refused)} refused, ${number(unknown)} unknown.\n`
+    `${number(repeated)} duplicate deliveries ignored, ${number(refused)} refused, ${number(unknown)} unknown.\n`
   )
 }
 

@@ -110,7 +110,7 @@ describe.concurrent('signalbox chaos', () => {
       for (const { kind } of history.faults) expect(picture).toContain(`>${kind}</text>`)
       expect(stderr).toBe(history.faults.map(faultLine).join(''))
       expect(stderr).toMatch(
-        /^\d+\.\d s: (kill|stop|shift clock) of client [123](, which held \S+)?: went on after [\d,]+ ms\n/,
+        /^\d+\.\d s: (kill|stop|shift clock) of client [123](, which held \S+)?: recovered after [\d,]+ ms\n/,
       )
       expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
     },

@@ -84,11 +84,11 @@ export function checkRecovery({ requests, faults, limits }: History): Finding[] 
     const name = `the fault "${what}" at ${Math.round(fault.at)} ms`
     const findings: string[] = []
     if (time > limit) {
-      const took = time === Infinity ? 'nothing went on' : `it took ${Math.round(time)} ms`
+      const took = time === Infinity ? 'no recovery' : `recovery took ${Math.round(time)} ms`
       findings.push(`${took} after ${name}, where ${limit} ms are allowed`)
     }
     if (time !== Infinity && !isShown(one, requests, byAsked))
-      findings.push(`no grant shows that it took ${Math.round(time)} ms after ${name}`)
+      findings.push(`no grant shows that recovery took ${Math.round(time)} ms after ${name}`)
     return findings.map(message => ({ promise: 'P9' as const, message }))
   })
 }

@@ -55,8 +55,8 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-stale-read': /^P13 no order of the calls explains/,
   'bad-compare-and-set': /^P13 no order of the calls explains/,
   'bad-write-lost': /^P13 no order of the calls explains/,
-  'bad-recovery-lowered': /^P9 no grant shows that it took 24 ms after the fault "cut" at 8493 ms/,
-  'bad-recovery': /^P9 it took 1501 ms after the fault "cut"/,
+  'bad-recovery-lowered': /^P9 no grant shows that recovery took 24 ms after the fault "cut" at 8493 ms/,
+  'bad-recovery': /^P9 recovery took 1501 ms after the fault "cut"/,
 }
 
 /** What no harness writes, and what is said of it. */
@@ -254,8 +254,8 @@ test('a recovery names what was measured: others at the held key, or any client'
     ['lose replies, others', 1, Infinity],
   ])
   expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toEqual([
-    'P9 it took 1700 ms after the fault "hold replies, others" at 3000 ms, where 1500 ms are allowed',
-    'P9 nothing went on after the fault "lose replies, others" at 7000 ms, where 1500 ms are allowed',
+    'P9 recovery took 1700 ms after the fault "hold replies, others" at 3000 ms, where 1500 ms are allowed',
+    'P9 no recovery after the fault "lose replies, others" at 7000 ms, where 1500 ms are allowed',
   ])
 })
 
@@ -280,7 +280,7 @@ test.each<[string, Partial<Fault>, readonly LockRequest[]]>([
   const limits = { [faults[0]!.kind]: 1000 }
   const { findings } = check({ ...history('bad-overtaken'), requests, faults, limits })
   expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toEqual([
-    expect.stringMatching(/^P9 no grant shows that it took 5 ms after the fault "[\w ]+" at 10 ms$/),
+    expect.stringMatching(/^P9 no grant shows that recovery took 5 ms after the fault "[\w ]+" at 10 ms$/),
   ])
 })
 
@@ -289,7 +289,7 @@ test('a recovery from a fault for which the history names no limit is a finding'
   const faults = [{ kind: 'cut', client: 2, at: 10, until: 20, recovery: 5 }]
   const { findings } = check({ ...history('bad-overtaken'), requests, faults, limits: {} })
   expect(findings).toEqual([
-    { promise: 'P9', message: 'it took 5 ms after the fault "cut" at 10 ms, where 0 ms are allowed' },
+    { promise: 'P9', message: 'recovery took 5 ms after the fault "cut" at 10 ms, where 0 ms are allowed' },
   ])
 })
 

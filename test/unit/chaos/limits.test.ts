@@ -56,6 +56,6 @@ test("others get a client's locks later when the engine still receives from that
     }).map(({ message }) => message)
   expect(late(4900)).toEqual([])
   expect(late(5100)).toEqual([
-    'it took 5100 ms after the fault "hold replies, others" at 0 ms, where 5000 ms are allowed',
+    'recovery took 5100 ms after the fault "hold replies, others" at 0 ms, where 5000 ms are allowed',
   ])
 })
