@@ -122,6 +122,21 @@ describe('one member', () => {
     await map.unlock('left')
   })
 
+  test('a key whose lock was requested again, because the reply was lost, is free after its release', async () => {
+    const map = await (await foreignClient(server)).getMap('signalbox')
+    await using box = await open(url)
+    const lease = '5m'
+    // The entry of the session is written with its first grant.
+    await box.mutex('first').run(() => undefined, { lease })
+    proxy.replies = 'hold'
+    const asked = box.mutex('repeated').acquire({ lease, wait: BOUND })
+    await until('it is locked', () => map.isLocked('repeated'))
+    proxy.cut()
+    proxy.replies = 'pass'
+    await (await asked).release()
+    expect(await map.isLocked('repeated')).toBe(false)
+  })
+
   test('a renewed lock excludes other programs all the time', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)

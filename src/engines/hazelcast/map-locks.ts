@@ -16,6 +16,12 @@ export class MapLocks {
   readonly #clock: Clock
   /** Running calls that lock or unlock. */
   readonly #calls = new Set<Promise<unknown>>()
+  /** How often each key is locked, or about to be locked, and not yet unlocked. */
+  readonly #wanted = new Map<string, number>()
+  /** The latest unlock of each key, until its reply. */
+  readonly #unlocking = new Map<string, Promise<void>>()
+  /** The keys that are unlocked a second time. They are not locked meanwhile. */
+  readonly #clearing = new Map<string, Promise<void>>()
 
   constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package, clock: Clock) {
     this.#map = map
@@ -29,12 +35,28 @@ export class MapLocks {
    * @param keepsAlive whether the process stays alive until then.
    */
   async tryLock(key: string, wait: number, lease: number, keepsAlive: boolean): Promise<boolean> {
-    const map = await this.#map()
-    const call = this.#tracked(map.tryLock(key, wait, memberLease(lease)))
-    const late = (isLocked: boolean): void => {
-      if (isLocked) this.unlock(key).catch(() => undefined)
+    await this.#clearing.get(key)
+    const before = this.#unlocking.get(key)
+    this.#want(key, 1)
+    let isLocked = false
+    try {
+      const map = await this.#map()
+      const call = this.#tracked(map.tryLock(key, wait, memberLease(lease)))
+      const late = (isLate: boolean): void => {
+        if (!isLate) return
+        this.#want(key, 1)
+        this.unlock(key).catch(() => undefined)
+      }
+      isLocked = await answered(call, this.#clock, wait + ANSWER_WITHIN, late, keepsAlive)
+      if (isLocked && before && this.#unlocking.get(key) === before) {
+        // Replies arrive in order, so the client has repeated the unlock, and it may have undone this lock.
+        await answered(before, this.#clock).catch(() => undefined)
+        isLocked = await this.renew(key, lease)
+      }
+      return isLocked
+    } finally {
+      if (!isLocked) this.#want(key, -1)
     }
-    return answered(call, this.#clock, wait + ANSWER_WITHIN, late, keepsAlive)
   }
 
   /**
@@ -73,14 +95,46 @@ export class MapLocks {
   }
 
   async #unlock(key: string): Promise<boolean> {
+    this.#want(key, -1)
     const map = await this.#map()
-    try {
-      await answered(map.unlock(key), this.#clock)
-      return true
-    } catch (error) {
-      if (error instanceof this.#package.IllegalMonitorStateError) return false
-      throw error
+    const call = map.unlock(key)
+    this.#unlocking.set(key, call)
+    const over = (): void => {
+      if (this.#unlocking.get(key) === call) this.#unlocking.delete(key)
     }
+    call.then(over, over)
+    const [unlocked, isLocked] = await answered(Promise.allSettled([call, map.isLocked(key)]), this.#clock)
+    if (unlocked.status === 'rejected') {
+      if (unlocked.reason instanceof this.#package.IllegalMonitorStateError) return false
+      throw unlocked.reason as Error
+    }
+    if (isLocked.status === 'fulfilled' && isLocked.value && !this.#wanted.has(key)) {
+      const clearing = this.#clear(map, key)
+      this.#clearing.set(key, clearing)
+      await clearing
+      this.#clearing.delete(key)
+    }
+    return true
+  }
+
+  /**
+   * Unlocks a key that is still locked after it was unlocked, unless another program has locked it. The client and the
+   * members repeat a request whose reply was lost, so one attempt may lock a key twice. Never throws: the lease of this
+   * attempt, which is short, replaces that of the lock.
+   */
+  async #clear(map: IMap<string, unknown>, key: string): Promise<void> {
+    try {
+      if (!(await answered(map.tryLock(key, 0, memberLease(0)), this.#clock))) return
+      await answered(Promise.allSettled([map.unlock(key), map.unlock(key)]), this.#clock)
+    } catch {
+      // The member can't be reached.
+    }
+  }
+
+  #want(key: string, more: 1 | -1): void {
+    const count = (this.#wanted.get(key) ?? 0) + more
+    if (count > 0) this.#wanted.set(key, count)
+    else this.#wanted.delete(key)
   }
 
   #tracked<T>(call: Promise<T>): Promise<T> {

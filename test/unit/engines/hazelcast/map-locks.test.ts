@@ -1,4 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
@@ -77,3 +78,73 @@ test.each([1, 2, 3])(
     expect(member.owner).toBeUndefined()
   },
 )
+
+/** The locks of a client on a key that another program changes between the calls to the member. */
+function locksOn(between: (calls: number, lock: MemberLock) => void = () => undefined) {
+  const member = new MemberLock(between)
+  return {
+    member,
+    locks: new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock()),
+  }
+}
+
+test('a lock that counts twice, because the client repeated the request, is unlocked completely', async () => {
+  const { member, locks } = locksOn()
+  await locks.tryLock('key', 0, 1000, true)
+  member.lock('ours')
+  expect(await locks.unlock('key')).toBe(true)
+  expect(member.owner).toBeUndefined()
+})
+
+test('a lock that another program acquires after an unlock stays', async () => {
+  const { member, locks } = locksOn((calls, member) => {
+    if (calls === 2) member.lock('foreign')
+  })
+  await locks.tryLock('key', 0, 1000, true)
+  expect(await locks.unlock('key')).toBe(true)
+  expect(member).toMatchObject({ owner: 'foreign', count: 1 })
+})
+
+test('a key that this client locks again before it is unlocked stays locked', async () => {
+  const { member, locks } = locksOn()
+  await locks.tryLock('key', 0, 1000, true)
+  await Promise.all([locks.tryLock('key', 0, 1000, true), locks.unlock('key')])
+  expect(member).toMatchObject({ owner: 'ours', count: 1 })
+  await locks.unlock('key')
+  expect(member.owner).toBeUndefined()
+})
+
+test('a key that this client locks again while it is being unlocked completely stays locked', async () => {
+  let again: Promise<boolean> | undefined
+  const { member, locks } = locksOn((calls, member) => {
+    if (calls === 2) member.lock('foreign')
+    if (calls !== 3) return
+    member.unlockFor('foreign')
+    queueMicrotask(() => void (again = locks.tryLock('key', 0, 1000, true)))
+  })
+  await locks.tryLock('key', 0, 1000, true)
+  await locks.unlock('key')
+  expect(await again).toBe(true)
+  expect(member).toMatchObject({ owner: 'ours', count: 1 })
+})
+
+test('a lock that an earlier unlock undoes, because the client repeated the unlock, is not acquired', async () => {
+  let repeated = (): void => undefined
+  const { member, locks } = locksOn()
+  await locks.tryLock('key', 0, 1000, true)
+  const { unlock } = member
+  member.unlock = async () => {
+    member.unlock = unlock
+    await unlock()
+    await new Promise<void>(resolve => (repeated = resolve))
+    return unlock()
+  }
+  const unlocking = locks.unlock('key')
+  await Promise.resolve()
+  const again = locks.tryLock('key', 0, 1000, true)
+  await setImmediate()
+  repeated()
+  expect(await again).toBe(false)
+  await unlocking
+  expect(member.owner).toBeUndefined()
+})
