@@ -7,6 +7,7 @@ interface Handle {
 interface Connection {
   readonly socket?: Handle & { readonly destroyed?: boolean }
   isAlive?: () => boolean
+  getStartTime?: () => number
   getLastReadTimeMillis?: () => number
   close?: (reason: string, cause: Error | null) => void
 }
@@ -22,6 +23,8 @@ interface Invocation {
   readonly sendConnection?: Connection
   /** When the package gives up on it, in milliseconds since 1970. */
   readonly deadline?: number
+  /** The reply, while the package waits for the members that make copies. */
+  readonly pendingResponseMessage?: unknown
   /** Whether it may be sent again. The member replies to such a request at once, unless it is for a lock. */
   readonly request?: { isRetryable?: () => boolean }
 }
@@ -83,10 +86,11 @@ const overdue = new WeakMap<Invocation, Connection>()
 export function closeHalfDead(client: Client): void {
   const { pending, invocationTimeoutMillis } = (client as unknown as Inside).invocationService ?? {}
   for (const invocation of [...(pending?.values() ?? [])]) {
-    const { sendConnection: connection, deadline, request } = invocation
+    const { sendConnection: connection, deadline, request, pendingResponseMessage } = invocation
+    if (!connection || pendingResponseMessage || request?.isRetryable?.() !== true) continue
     // A request for a lock has no deadline, so it is never overdue.
-    const sent = (deadline ?? NaN) - (invocationTimeoutMillis ?? NaN)
-    if (!connection || request?.isRetryable?.() !== true) continue
+    const first = (deadline ?? NaN) - (invocationTimeoutMillis ?? NaN)
+    const sent = Math.max(first, connection.getStartTime?.() ?? first)
     if (!((connection.getLastReadTimeMillis?.() ?? NaN) - sent > UNANSWERED)) continue
     if (overdue.get(invocation) === connection) connection.close?.('It loses requests.', null)
     overdue.set(invocation, connection)

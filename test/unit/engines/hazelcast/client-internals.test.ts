@@ -6,10 +6,21 @@ const TIMEOUT = 120_000
 const SENT = 1_000_000
 
 /** The parts of a client that has sent one request, and how often its connection was closed. */
-function clientWith({ lastRead = SENT, isRetryable = true, deadline = SENT + TIMEOUT }) {
+function clientWith({
+  lastRead = SENT,
+  isRetryable = true,
+  deadline = SENT + TIMEOUT,
+  started = 0,
+  pendingResponseMessage = undefined as unknown,
+}) {
   const closed: string[] = []
-  const sendConnection = { getLastReadTimeMillis: () => lastRead, close: (why: string) => closed.push(why) }
-  const invocation = { sendConnection, deadline, request: { isRetryable: () => isRetryable } }
+  const sendConnection = {
+    getStartTime: () => started,
+    getLastReadTimeMillis: () => lastRead,
+    close: (why: string) => closed.push(why),
+  }
+  const request = { isRetryable: () => isRetryable }
+  const invocation = { sendConnection, deadline, request, pendingResponseMessage }
   const invocationService = { pending: new Map([[1, invocation]]), invocationTimeoutMillis: TIMEOUT }
   return { client: { invocationService } as never, closed, pending: invocationService.pending }
 }
@@ -47,6 +58,11 @@ test.each([
   ['is silent', { lastRead: SENT + 2000 }],
   ['waits for a lock', { lastRead: SENT + 60_000, deadline: SENT + Number.MAX_SAFE_INTEGER }],
   ['waits for a change', { lastRead: SENT + 60_000, isRetryable: false }],
+  [
+    'has delivered the reply, but not all copies are made',
+    { lastRead: SENT + 60_000, pendingResponseMessage: {} },
+  ],
+  ['is newer than the request', { lastRead: SENT + 6000, started: SENT + 4000 }],
 ])('a connection that %s stays open', (_, request) => {
   const { client, closed } = clientWith(request)
   closeHalfDead(client)
