@@ -11,16 +11,15 @@ import { openSource } from './input/open-source.js'
 import { InputError } from './input/source.js'
 import { Log, type LineSink } from './log/log.js'
 import { LogFile } from './log/log-file.js'
-import { MessageRegistry } from './messages/registry.js'
 import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
 import { checkWritable } from '../output-file.js'
+import { reasonOf } from './reason.js'
 import { EXIT, exitStatus } from './report/report.js'
 import { findingsText, textReport } from './report/text-report.js'
 import { Run } from './run.js'
 import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
-import { reasonOf } from './worker/failure.js'
 
 /**
  * Executes the command line of the tracker and gives its exit status. Standard input may be open still afterwards, so
@@ -32,7 +31,7 @@ export async function trains(args: readonly string[]): Promise<number> {
     settings = readOptions(args)
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    return error.exitCode === 0 ? EXIT.fine : EXIT.badInput
+    return (error.exitCode === 0 ? EXIT.fine : EXIT.badInput).status
   }
   // The run and its status count, also where the reader stops after the first lines.
   process.stdout.on('error', ignoreClosedPipe)
@@ -41,7 +40,7 @@ export async function trains(args: readonly string[]): Promise<number> {
   } catch (error) {
     const badInput = error instanceof InputError || error instanceof InvalidArgumentError
     process.stderr.write(`error: ${withoutSecrets(reasonOf(error))}\n`)
-    return badInput ? EXIT.badInput : EXIT.brokeOff
+    return (badInput ? EXIT.badInput : EXIT.aborted).status
   }
 }
 
@@ -50,7 +49,7 @@ async function track(settings: Settings): Promise<number> {
   if (json !== undefined) checkWritable(json)
   const deadLetters = new DeadLetterFile(settings.deadLetters)
   deadLetters.check()
-  const sink = logSink(settings.logFile)
+  const sink = logSink(settings.log)
   try {
     return await trackWith(settings, new Log(sink, settings.logLevel), deadLetters)
   } finally {
@@ -60,7 +59,7 @@ async function track(settings: Settings): Promise<number> {
 
 async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFile): Promise<number> {
   const findings = new Findings(log)
-  const source = await openSource(settings.input, new MessageRegistry(), findings).catch((error: unknown) => {
+  const source = await openSource(settings.input, findings).catch((error: unknown) => {
     process.stderr.write(findingsText(findings.summary).join('\n'))
     throw error
   })
@@ -87,7 +86,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
       `${source.description}; ${settings.processes} workers on ${withoutSecrets(settings.engine)}\n`,
     )
     const report = await run.deliver()
-    if (!report) return EXIT.interrupted
+    if (!report) return EXIT.interrupted.status
     output.write(textReport(report, source.locationNames, deadLetters.path))
     if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(report, undefined, 2)}\n`)
     if (board && !report.interrupted) {
@@ -118,7 +117,7 @@ function stopOnSignals(run: Run): () => void {
       run.stop()
     } else {
       run.abandon()
-      process.exit(EXIT.interrupted)
+      process.exit(EXIT.interrupted.status)
     }
   }
   process.on('SIGINT', stop)
@@ -134,8 +133,6 @@ function logSink(path: string | undefined): LineSink {
   try {
     return LogFile.open(path)
   } catch (error) {
-    throw new InputError(`can't write the log: ${error instanceof Error ? error.message : path}`, {
-      cause: error,
-    })
+    throw new InputError(`can't write the log: ${reasonOf(error)}`, { cause: error })
   }
 }

@@ -5,14 +5,31 @@ import { clonePath } from './clone-path.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
 import { ID_RETENTION } from './run-store.js'
+import { EXIT } from './report/report.js'
 import type { StoreUse } from './tracker.js'
 import { LOG_LEVELS, type LogLevel } from './log/log.js'
 import type { Limits } from './worker/message-processor.js'
 
-/** Everything that the command line says. */
-export interface Settings {
+/** The options that are used as they are given. */
+interface PlainOptions {
   readonly engine: string
   readonly processes: number
+  readonly kill: number
+  /** How long to wait for an unreachable engine, in milliseconds. */
+  readonly engineWait: number
+  readonly resume?: boolean
+  /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
+  readonly watch?: number
+  /** Whether a rejected line of the input makes an exit status. */
+  readonly strict?: boolean
+  readonly json?: string
+  readonly deadLetters: string
+  /** The file for the log; undefined for standard error. */
+  readonly log?: string
+}
+
+/** The settings of a run, from the command line. */
+export interface Settings extends PlainOptions {
   /** What to read: a timetable, or messages as lines of JSON (`-` for standard input). */
   readonly input:
     | {
@@ -21,23 +38,12 @@ export interface Settings {
         readonly date: string | undefined
         readonly locations: LocationKind
         readonly days: number
-        /** How many times as fast as the timetable; undefined: as fast as it goes. */
+        /** How many times as fast as the timetable; undefined: as fast as possible. */
         readonly speed: number | undefined
       }
     | { readonly kind: 'messages'; readonly path: string }
-  readonly kills: number
   readonly limits: Limits
-  /** How long an engine that is unreachable is waited for, in milliseconds. */
-  readonly engineWait: number
   readonly use: StoreUse
-  readonly resume: boolean
-  /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
-  readonly watch: number | undefined
-  /** Whether lines of the input that are rejected make an exit status. */
-  readonly strict: boolean
-  readonly json: string | undefined
-  readonly deadLetters: string
-  readonly logFile: string | undefined
   readonly logLevel: LogLevel
 }
 
@@ -52,40 +58,24 @@ const LONGEST = ID_RETENTION / 2
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-interface Parsed {
-  engine: string
-  processes: number
-  days?: number
-  gtfs?: string
-  messages?: string
-  date?: string
-  by?: LocationKind
-  speed?: number
-  kill: number
-  lockWait: number
-  lease: number
-  lockTries: number
-  attempts: number
-  engineWait: number
-  unsafeNoLocks?: boolean
-  watch?: number
-  resume?: boolean
-  strict?: boolean
-  json?: string
-  deadLetters: string
-  log?: string
-  logLevel?: LogLevel
+interface Parsed extends PlainOptions, Limits {
+  readonly days?: number
+  readonly gtfs?: string
+  readonly messages?: string
+  readonly date?: string
+  readonly by?: LocationKind
+  readonly speed?: number
+  readonly unsafeNoLocks?: boolean
+  readonly logLevel?: LogLevel
 }
 
-const STATUSES = `
+const statuses = Object.values(EXIT)
+  .map(({ status, text }) => `  ${String(status).padEnd(5)}${text}`)
+  .join('\n')
+
+const AFTER_HELP = `
 Exit status:
-  0    done, and every location is as the serial result says
-  1    a location differs from the serial result
-  2    the command line or the input can't be used, or another run uses the engine; nothing was done
-  3    done and right, but messages were given up: see the dead-letter file
-  4    aborted: the engine can't be used, or workers died repeatedly; --resume continues
-  5    done and right, but lines of the input were rejected, and --strict was given
-  130  ended by Ctrl-C; --resume goes on
+${statuses}
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
@@ -167,7 +157,7 @@ export function trainsCommand(): Command {
       ).choices(LOG_LEVELS),
     )
     .option('--unsafe-no-locks', 'leave out locks and version checks, to see the comparison fail')
-    .addHelpText('after', STATUSES)
+    .addHelpText('after', AFTER_HELP)
     .allowExcessArguments(false)
     .configureOutput({ writeErr: text => process.stderr.write(withoutSecrets(text)) })
     .exitOverride()
@@ -180,46 +170,33 @@ export function trainsCommand(): Command {
  */
 export function readOptions(args: readonly string[]): Settings {
   const trains = trainsCommand()
-  const given = trains.parse(args, { from: 'user' }).opts<Parsed>()
-  if (given.messages !== undefined) {
-    for (const name of ['gtfs', 'date', 'by', 'speed', 'days'] as const) {
-      if (given[name] === undefined) continue
+  const parsed = trains.parse(args, { from: 'user' }).opts<Parsed>()
+  const { days, gtfs, messages, date: day, by, speed, unsafeNoLocks, logLevel, ...rest } = parsed
+  if (messages !== undefined) {
+    for (const [name, value] of Object.entries({ gtfs, date: day, by, speed, days })) {
+      if (value === undefined) continue
       trains.error(`error: --messages can't be used together with --${name}, which is about a timetable`)
     }
   }
-  const { lockWait, lease, lockTries, attempts } = given
+  const { lockWait, lease, lockTries, attempts, ...plain } = rest
   return {
-    engine: given.engine,
-    processes: given.processes,
+    ...plain,
     input:
-      given.messages === undefined
+      messages === undefined
         ? {
             kind: 'timetable',
-            path: given.gtfs ?? BUNDLED_FEED,
-            date: given.date,
-            locations: given.by ?? 'stop',
-            days: given.days ?? 30,
-            speed: given.speed,
+            path: gtfs ?? BUNDLED_FEED,
+            date: day,
+            locations: by ?? 'stop',
+            days: days ?? 30,
+            speed,
           }
-        : { kind: 'messages', path: given.messages },
-    kills: given.kill,
+        : { kind: 'messages', path: messages },
     limits: { lockWait, lease, lockTries, attempts },
-    engineWait: given.engineWait,
-    use: storeUse(given),
-    resume: given.resume ?? false,
-    watch: given.watch,
-    strict: given.strict ?? false,
-    json: given.json,
-    deadLetters: given.deadLetters,
-    logFile: given.log,
-    logLevel: given.logLevel ?? (given.log === undefined ? 'warn' : 'info'),
+    // Messages that share their locks wait for all of them, so with a short wait each takes its own.
+    use: unsafeNoLocks ? 'unlocked' : lockWait < SHORT_WAIT ? 'alone' : 'together',
+    logLevel: logLevel ?? (plain.log === undefined ? 'warn' : 'info'),
   }
-}
-
-/** Messages that share their locks wait for all of them, so with a short wait each of them takes its own. */
-function storeUse({ lockWait, unsafeNoLocks }: Parsed): StoreUse {
-  if (unsafeNoLocks) return 'unlocked'
-  return lockWait < SHORT_WAIT ? 'alone' : 'together'
 }
 
 function engineUrl(text: string): string {

@@ -1,7 +1,8 @@
 import { IndeterminateError, UnavailableError } from 'signalbox'
 import type { Clock } from './clock.js'
 import type { Log } from './log/log.js'
-import { reasonOf, RunAbortedError } from './worker/failure.js'
+import { reasonOf } from './reason.js'
+import { RunAbortedError } from './worker/failure.js'
 
 /** Pause between two tries while the engine is unreachable, in milliseconds. */
 const PAUSE = 200

@@ -4,21 +4,22 @@ import type { Board, RunState } from './board/board.js'
 import { withoutSecrets } from '../../src/secrets.js'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
-import { locationKey, type LocationCounts } from './domain/location.js'
+import { changesOf, locationKey, type LocationCounts } from './domain/location.js'
 import type { Findings } from './input/findings.js'
 import { paced } from './input/pacing.js'
 import type { MessageSource, TimedMessage } from './input/source.js'
 import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
-import { MessageRegistry } from './messages/registry.js'
+import { registry } from './messages/registry.js'
 import type { Settings } from './options.js'
 import { PeakMemory } from './peak-memory.js'
 import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
 import type { WorkerSettings } from './protocol.js'
+import { reasonOf } from './reason.js'
 import { compareLocations, countsOf } from './report/comparison.js'
 import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
-import { changesOf, Tally } from './report/tally.js'
+import { Tally } from './report/tally.js'
 import { afterMark, checkResumable } from './resume.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
@@ -26,7 +27,6 @@ import { Kills } from './supervisor/kills.js'
 import { Supervisor } from './supervisor/supervisor.js'
 import type { StartWorker } from './supervisor/worker-process.js'
 import type { Tracker } from './tracker.js'
-import { reasonOf } from './worker/failure.js'
 import { ALREADY_APPLIED } from './worker/message-processor.js'
 
 /**
@@ -80,8 +80,7 @@ export class Run {
     this.#earlier = earlier
     // Every id and value has it, so it is short.
     this.#name = earlier?.run ?? randomBytes(9).toString('base64url')
-    const registry = new MessageRegistry()
-    this.#kills = new Kills(planKills(settings.kills, source.total))
+    this.#kills = new Kills(planKills(settings.kill, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
       // At least two, so that they contend for locks.
@@ -146,7 +145,7 @@ export class Run {
     const seconds = (performance.now() - begun) / 1000
     await supervisor.finish()
     const kills = this.#kills.done.length
-    if (kills < settings.kills) this.#parts.log.warn('fewer kills than requested', { kills })
+    if (kills < settings.kill) this.#parts.log.warn('fewer kills than requested', { kills })
     if (this.#catchingUp()) return undefined
     await this.#saving
     await this.#save()
@@ -217,8 +216,8 @@ export class Run {
   }
 
   #workerSettings(worker: number): WorkerSettings {
-    const { engine, engineWait, limits, use, logFile, logLevel } = this.#parts.settings
-    return { worker, engine, run: this.#name, limits, engineWait, use, logFile, logLevel }
+    const { engine, engineWait, limits, use, log, logLevel } = this.#parts.settings
+    return { worker, engine, run: this.#name, limits, engineWait, use, logFile: log, logLevel }
   }
 
   #save(): Promise<void> {

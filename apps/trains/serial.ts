@@ -1,72 +1,58 @@
-import type { LocationCounts } from './domain/location.js'
+import { changesOf, type LocationCounts, type MutableCounts } from './domain/location.js'
+import { getOrInsert } from './get-or-insert.js'
 
 /**
- * What the locations must show in the end, worked out the plainest way: one message after the other, in one process,
- * without locks. It is what the tracker's result is checked against, so it shares nothing with the message types.
+ * The expected result, computed in the simplest way: one message after another, in one process, without locks. The
+ * tracker's result is compared with it, so it shares no code with the message types.
  */
 export class SerialResult {
   readonly #locationOfTrain = new Map<string, string>()
-  readonly #tallies = new Map<string, Tally>()
-  #created = 0
-  #moved = 0
-  #deleted = 0
+  readonly #counts = new Map<string, MutableCounts>()
   #ignored = 0
 
-  /** Takes the next message of the stream. It skips types that change no location. */
+  /** Applies the next message of the stream. Skips types that change no location. */
   apply(message: SerialMessage): void {
     const at = this.#locationOfTrain.get(message.train)
     switch (message.type) {
       case 'create':
-        if (at !== undefined || message.location === undefined) {
-          this.#ignored++
-          return
-        }
+        if (at !== undefined || message.location === undefined) break
         this.#locationOfTrain.set(message.train, message.location)
-        this.#tally(message.location).created++
-        this.#created++
+        this.#countsOf(message.location).created++
         return
       case 'move':
-        if (at === undefined || message.to === undefined) {
-          this.#ignored++
-          return
-        }
-        this.#tally(at).departed++
-        this.#tally(message.to).arrived++
+        if (at === undefined || message.to === undefined) break
+        this.#countsOf(at).departed++
+        this.#countsOf(message.to).arrived++
         this.#locationOfTrain.set(message.train, message.to)
-        this.#moved++
         return
       case 'delete':
-        if (at === undefined) {
-          this.#ignored++
-          return
-        }
-        this.#tally(at).deleted++
+        if (at === undefined) break
+        this.#countsOf(at).deleted++
         this.#locationOfTrain.delete(message.train)
-        this.#deleted++
+        return
+      default:
+        return
     }
+    this.#ignored++
   }
 
-  /** The tallies of every location that any train has touched. */
-  get locations(): ReadonlyMap<string, Readonly<Tally>> {
-    return this.#tallies
+  /** The counts of every location that any train has touched. */
+  get locations(): ReadonlyMap<string, LocationCounts> {
+    return this.#counts
   }
 
   get totals(): { created: number; moved: number; deleted: number; ignored: number } {
-    return { created: this.#created, moved: this.#moved, deleted: this.#deleted, ignored: this.#ignored }
+    return { ...changesOf(this.#counts.values()), ignored: this.#ignored }
   }
 
-  #tally(location: string): Tally {
-    let tally = this.#tallies.get(location)
-    if (!tally) {
-      tally = { created: 0, deleted: 0, arrived: 0, departed: 0 }
-      this.#tallies.set(location, tally)
-    }
-    return tally
+  #countsOf(location: string): MutableCounts {
+    return getOrInsert(this.#counts, location, noCounts)
   }
 }
 
-/** Trains created, deleted, arrived and departed at a location. */
-export type Tally = { -readonly [Count in keyof LocationCounts]: number }
+function noCounts(): MutableCounts {
+  return { created: 0, deleted: 0, arrived: 0, departed: 0 }
+}
 
 /** The fields of a message that matter here. */
 export interface SerialMessage {

@@ -13,17 +13,14 @@ export function unlockedStore(store: Pick<TrainStore, 'get' | 'put' | 'delete'>)
     async transaction(keys, change) {
       const values = new Map<string, unknown>()
       for (const key of await keys(read)) values.set(key, await read(key))
-      const changed = new Set<string>()
-      const write = (key: string, value?: unknown): void => {
-        values.set(key, value)
-        changed.add(key)
-      }
-      const get = (key: string): unknown => values.get(key)
-      const result = await change({ get, put: write, delete: write, committed: () => false })
-      for (const key of changed) {
-        const value = values.get(key)
-        await (value === undefined ? store.delete(key) : store.put(key, value))
-      }
+      const writes: (() => Promise<unknown>)[] = []
+      const result = await change({
+        get: key => values.get(key),
+        put: (key, value) => writes.push(() => store.put(key, value)),
+        delete: key => writes.push(() => store.delete(key)),
+        committed: () => false,
+      })
+      for (const write of writes) await write()
       return { applied: true, result }
     },
   }

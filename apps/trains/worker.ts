@@ -1,7 +1,7 @@
 import { systemClock } from './clock.js'
 import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
-import { MessageRegistry } from './messages/registry.js'
+import { registry } from './messages/registry.js'
 import { Outages } from './outages.js'
 import { PeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
@@ -29,7 +29,7 @@ async function start(settings: WorkerSettings): Promise<void> {
     openTracker(settings.engine, label, settings.use, outages),
   )
   const store = tracker.store(settings.run)
-  const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
+  const processor = new MessageProcessor(store, registry, settings.limits, log, systemClock)
   const worker = new MessageWorker(processor, send, fail, USES[settings.use].limits)
   running = { worker, tracker, closeLog: () => logFile?.close() }
   send({ kind: 'ready', session: tracker.session })

@@ -1,4 +1,5 @@
 import type { LocationCounts } from '../domain/location.js'
+import { getOrInsert } from '../get-or-insert.js'
 import type { MessageSource } from '../input/source.js'
 import type { Message } from '../messages/message.js'
 import { busiest } from '../report/busiest.js'
@@ -194,9 +195,7 @@ export class Board {
   }
 
   #workerRate({ worker, messages }: RunState['workers'][number], at: number): number {
-    let meter = this.#workerRates.get(worker)
-    if (!meter) this.#workerRates.set(worker, (meter = new RateMeter()))
-    return meter.rate(at, messages)
+    return getOrInsert(this.#workerRates, worker, () => new RateMeter()).rate(at, messages)
   }
 
   async #lookAtLocks(): Promise<void> {
@@ -214,8 +213,7 @@ export class Board {
     for (const { location, holders, waiters } of locks) {
       const station = this.#network.stationOf(location)
       if (station === undefined) continue
-      let locked = stations.get(station)
-      if (!locked) stations.set(station, (locked = { holders: new Set(), waiters: new Set() }))
+      const locked = getOrInsert(stations, station, () => ({ holders: new Set(), waiters: new Set() }))
       for (const holder of holders) locked.holders.add(holder)
       for (const waiter of waiters) locked.waiters.add(waiter)
     }
@@ -229,5 +227,5 @@ export class Board {
 
 function outcomeOf(report: Report): EndFrame['outcome'] {
   if (!report.matchesSerial) return 'wrong'
-  return exitStatus(report, true) === EXIT.fine ? 'right' : 'incomplete'
+  return exitStatus(report, true) === EXIT.fine.status ? 'right' : 'incomplete'
 }

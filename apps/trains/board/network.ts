@@ -1,3 +1,4 @@
+import { getOrInsert } from '../get-or-insert.js'
 import type { Geography, Place } from '../input/source.js'
 import { layOut, type Point, type Track } from './layout.js'
 import { trackName, tracksOf } from './tracks.js'
@@ -74,10 +75,9 @@ export class Network {
       const id = stationOf(location)
       const place = placeOf(id) ?? placeOf(location)
       const point = place ? `${place.latitude} ${place.longitude}` : `id ${id}`
-      const station = stations.get(point) ?? { id, members: new Set<string>(), place, calls: 0 }
+      const station = getOrInsert(stations, point, () => ({ id, members: new Set(), place, calls: 0 }))
       station.members.add(location)
       station.calls++
-      stations.set(point, station)
     }
     const busiest = [...stations.values()].sort((one, other) => other.calls - one.calls)
     for (const { id, members, place } of busiest) this.#add(members, id, place)

@@ -1,6 +1,8 @@
-import { emptyLocation, type LocationCounts } from '../domain/location.js'
+import { emptyLocation, type LocationCounts, type MutableCounts } from '../domain/location.js'
+import { getOrInsert } from '../get-or-insert.js'
 import type { Message } from '../messages/message.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
+import type { SerialMessage } from '../serial.js'
 import type { TrainMoves } from './frames.js'
 import type { Network } from './network.js'
 
@@ -8,11 +10,8 @@ import type { Network } from './network.js'
 const MOST_DRAWN = 300
 /** So many new trains are drawn in each frame: more would be gone before a page has drawn them. */
 const MOST_NEW = 6
-/** The fields of a message that say where it happens. */
-interface Placed extends Message {
-  readonly location?: string
-  readonly to?: string
-}
+/** The change that a message makes, by its type: for messages whose event does not name it. */
+const CHANGES: Readonly<Record<string, string>> = { create: 'created', move: 'moved', delete: 'deleted' }
 
 interface Train {
   location: string
@@ -25,13 +24,11 @@ interface Drawn {
   isGone: boolean
 }
 
-type Counts = { -readonly [Name in keyof LocationCounts]: number }
-
 /** What the board shows of trains and locations, from one frame to the next. */
 export class Scene {
   readonly #network: Network
   readonly #trains = new Map<string, Train>()
-  readonly #counts = new Map<string, Counts>()
+  readonly #counts = new Map<string, MutableCounts>()
   readonly #drawn = new Set<Drawn>()
   readonly #moved = new Set<Drawn>()
   #numbers = 0
@@ -48,12 +45,11 @@ export class Scene {
 
   /** Takes in a message that is committed. @param event what it came to. */
   settle(message: Message, event: string): void {
-    const { type, train, location, to } = message as Placed
-    const isApplied = event === ALREADY_APPLIED
-    if (location !== undefined && (event === 'created' || (isApplied && type === 'create')))
-      this.#created(train, location)
-    else if (to !== undefined && (event === 'moved' || (isApplied && type === 'move'))) this.#went(train, to)
-    else if (event === 'deleted' || (isApplied && type === 'delete')) this.#deleted(train)
+    const { type, train, location, to } = message as SerialMessage
+    const change = event === ALREADY_APPLIED ? CHANGES[type] : event
+    if (change === 'created' && location !== undefined) this.#created(train, location)
+    else if (change === 'moved' && to !== undefined) this.#went(train, to)
+    else if (change === 'deleted') this.#deleted(train)
   }
 
   /** The trains that have moved since the last frame, or are drawn from now on. */
@@ -131,9 +127,7 @@ export class Scene {
     this.#moved.add(train.drawn)
   }
 
-  #count(location: string): Counts {
-    let counts = this.#counts.get(location)
-    if (!counts) this.#counts.set(location, (counts = { ...emptyLocation(location) }))
-    return counts
+  #count(location: string): MutableCounts {
+    return getOrInsert(this.#counts, location, () => ({ ...emptyLocation(location) }))
   }
 }

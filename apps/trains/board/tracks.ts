@@ -1,3 +1,4 @@
+import { getOrInsert } from '../get-or-insert.js'
 import type { Place } from '../input/source.js'
 import { flat, type Track } from './layout.js'
 
@@ -41,7 +42,7 @@ function withoutShortcuts(tracks: readonly Track[], places: readonly (Place | un
   const kept: Track[] = []
   const ways = new Map<number, [station: number, length: number][]>()
   const note = (from: number, to: number, length: number): void => {
-    ways.set(from, [...(ways.get(from) ?? []), [to, length]])
+    getOrInsert(ways, from, () => []).push([to, length])
   }
   for (const { track, length } of long) {
     const [one, other] = track

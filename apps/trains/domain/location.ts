@@ -10,6 +10,9 @@ export interface LocationCounts {
   readonly departed: number
 }
 
+/** The same while it is counted. */
+export type MutableCounts = { -readonly [Count in keyof LocationCounts]: number }
+
 /** A place where trains stand: a stop, or a whole station. */
 export interface Location extends LocationCounts {
   readonly id: string
@@ -23,4 +26,19 @@ export function locationKey(id: string): string {
 /** A location of which nothing is known yet. */
 export function emptyLocation(id: string): Location {
   return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
+}
+
+/** The changes of trains that the counters of all locations together stand for. */
+export function changesOf(locations: Iterable<LocationCounts>): {
+  created: number
+  moved: number
+  deleted: number
+} {
+  const changes = { created: 0, moved: 0, deleted: 0 }
+  for (const location of locations) {
+    changes.created += location.created
+    changes.moved += location.arrived
+    changes.deleted += location.deleted
+  }
+  return changes
 }

@@ -12,10 +12,7 @@ export interface PlannedEvent {
   readonly location: string
 }
 
-/**
- * All that happens on one day, in order of time. Events of one trip keep their order also at equal times, and trips
- * stand in order of their ids there, so that the plan depends on the timetable alone and not on the order of its lines.
- */
+/** The events of one day in order of time; at equal times, in the order of the trips, and of the steps of each. */
 export function dayPlan(trips: readonly Trip[]): readonly PlannedEvent[] {
   const events: PlannedEvent[] = []
   for (const { id: trip, stops } of trips) {
@@ -28,10 +25,6 @@ export function dayPlan(trips: readonly Trip[]): readonly PlannedEvent[] {
       events.push({ time, trip, step: stops.length, type: 'delete', location })
     }
   }
-  return events.sort((a, b) => a.time - b.time || compareText(a.trip, b.trip) || a.step - b.step)
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
+  // Stable, so equal times keep their order.
+  return events.sort((a, b) => a.time - b.time)
 }

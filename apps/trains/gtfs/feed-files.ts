@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Entry, ZipFile } from 'yauzl'
 import { InputError } from '../input/source.js'
+import { reasonOf } from '../reason.js'
 import { openArchiveIn } from './archive-slice.js'
 
 /** The files of a timetable feed, in a folder or in a zip archive. */
@@ -16,7 +17,7 @@ export interface FeedFiles {
   close(): void
 }
 
-/** @throws InputError when `path` is neither a folder nor a zip archive that can be read. */
+/** @throws InputError when `path` is neither a folder nor a readable zip archive. */
 export async function openFeed(path: string): Promise<FeedFiles> {
   const stats = await stat(path).catch((error: unknown) => {
     throw unreadable(path, error)
@@ -48,7 +49,7 @@ async function openArchive(path: string): Promise<FeedFiles> {
     archive = await openArchiveIn(path)
     for await (const entry of archive.eachEntry()) entries.set(entry.fileName, entry)
   } catch (error) {
-    throw unreadable(path, error, 'it is neither a folder nor a zip archive that can be read')
+    throw unreadable(path, error, 'neither a folder nor a readable zip archive: ')
   }
   return {
     path,
@@ -76,7 +77,6 @@ function missing(path: string, file: string, elsewhere?: string): InputError {
   return new InputError(`${path} has no ${file}${hint}`)
 }
 
-function unreadable(path: string, cause: unknown, because = ''): InputError {
-  const reasons = [because, cause instanceof Error ? cause.message : ''].filter(reason => reason !== '')
-  return new InputError(`can't read ${path}: ${reasons.join(': ')}`, { cause })
+function unreadable(path: string, cause: unknown, what = ''): InputError {
+  return new InputError(`can't read ${path}: ${what}${reasonOf(cause)}`, { cause })
 }

@@ -3,6 +3,7 @@ import { parse } from 'csv-parse/sync'
 import type { FindingsListener } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
 import { InputError } from '../input/source.js'
+import { reasonOf } from '../reason.js'
 import type { FeedFiles } from './feed-files.js'
 
 /** A line of a table: its number in the file and its values by column. */
@@ -166,7 +167,5 @@ function placesOf(
 
 function asInputError(file: string, error: unknown): unknown {
   if (error instanceof InputError) return error
-  return new InputError(`can't read ${file}: ${error instanceof Error ? error.message : 'unknown reason'}`, {
-    cause: error,
-  })
+  return new InputError(`can't read ${file}: ${reasonOf(error)}`, { cause: error })
 }

@@ -1,5 +1,6 @@
 import { InvalidMessageError } from '../messages/message.js'
-import type { MessageRegistry } from '../messages/registry.js'
+import { registry } from '../messages/registry.js'
+import { reasonOf } from '../reason.js'
 import { readLines, type Line } from './lines.js'
 import type { FindingsListener } from './findings.js'
 import type { MessageSource, TimedMessage } from './source.js'
@@ -20,14 +21,12 @@ export class NdjsonSource implements MessageSource {
   readonly locationNames: ReadonlyMap<string, string> = new Map()
   readonly geography = undefined
   readonly #input: NdjsonInput
-  readonly #registry: MessageRegistry
   readonly #findings: FindingsListener
   /** The lines on which the newest ids stand, oldest first. */
   readonly #idLines = new Map<string, number>()
 
-  constructor(input: NdjsonInput, registry: MessageRegistry, findings: FindingsListener) {
+  constructor(input: NdjsonInput, findings: FindingsListener) {
     this.#input = input
-    this.#registry = registry
     this.#findings = findings
   }
 
@@ -59,7 +58,7 @@ export class NdjsonSource implements MessageSource {
   #messageOf(line: Line): TimedMessage | undefined {
     if (line.fault) throw new InvalidMessageError(line.fault.reason, line.fault.kind)
     if (line.text.trim() === '') return undefined
-    const message = this.#registry.validate(parsed(line.text))
+    const message = registry.validate(parsed(line.text))
     const usedOn = this.#idLines.get(message.id)
     if (usedOn !== undefined) {
       const id = JSON.stringify(message.id)
@@ -81,8 +80,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unreadable'
-    throw new InvalidMessageError(`not JSON: ${reason}`, 'not JSON')
+    throw new InvalidMessageError(`not JSON: ${reasonOf(error)}`, 'not JSON')
   }
 }
 

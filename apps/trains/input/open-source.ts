@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { openTimetable } from '../gtfs/gtfs-source.js'
-import type { MessageRegistry } from '../messages/registry.js'
 import type { Settings } from '../options.js'
+import { reasonOf } from '../reason.js'
 import { countFilledLines, NdjsonSource, type NdjsonInput } from './ndjson-source.js'
 import type { FindingsListener } from './findings.js'
 import { InputError, type MessageSource } from './source.js'
@@ -13,12 +13,11 @@ import { InputError, type MessageSource } from './source.js'
  */
 export async function openSource(
   input: Settings['input'],
-  registry: MessageRegistry,
   findings: FindingsListener,
 ): Promise<MessageSource> {
   if (input.kind === 'timetable') return openTimetable(input, findings)
   const lines = input.path === '-' ? standardInput() : await messageFile(input.path)
-  return new NdjsonSource(lines, registry, findings)
+  return new NdjsonSource(lines, findings)
 }
 
 function standardInput(): NdjsonInput {
@@ -33,9 +32,7 @@ async function messageFile(path: string): Promise<NdjsonInput> {
     const total = stats.isFile() ? await countFilledLines(bytesOf(path)) : undefined
     return { file: path, bytes: bytesOf(path), total }
   } catch (error) {
-    throw new InputError(`can't read ${path}: ${error instanceof Error ? error.message : 'unknown reason'}`, {
-      cause: error,
-    })
+    throw new InputError(`can't read ${path}: ${reasonOf(error)}`, { cause: error })
   }
 }
 

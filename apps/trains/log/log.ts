@@ -34,24 +34,24 @@ export class Log {
   }
 
   error(event: string, fields?: LogFields): void {
-    this.#line('error', 0, event, fields)
+    this.#line('error', event, fields)
   }
 
   warn(event: string, fields?: LogFields): void {
-    this.#line('warn', 1, event, fields)
+    this.#line('warn', event, fields)
   }
 
   info(event: string, fields?: LogFields): void {
-    this.#line('info', 2, event, fields)
+    this.#line('info', event, fields)
   }
 
   debug(event: string, fields?: LogFields): void {
-    this.#line('debug', 3, event, fields)
+    this.#line('debug', event, fields)
   }
 
-  #line(name: LogLevel, level: number, event: string, fields: LogFields = {}): void {
-    if (level > this.#level) return
-    const parts = [`"time":"${this.#time()}","level":"${name}","event":${JSON.stringify(event)}`]
+  #line(level: LogLevel, event: string, fields: LogFields = {}): void {
+    if (!this.writes(level)) return
+    const parts = [`"time":"${this.#time()}","level":"${level}","event":${JSON.stringify(event)}`]
     const own = JSON.stringify(fields).slice(1, -1)
     if (own !== '') parts.push(own)
     if (this.#rest !== '') parts.push(this.#rest)

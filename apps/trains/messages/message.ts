@@ -5,6 +5,12 @@ export interface Message {
   readonly train: string
 }
 
+/** A message and its place in the stream. */
+export interface NumberedMessage {
+  readonly sequence: number
+  readonly message: Message
+}
+
 /** A message was refused before anything was done with it; the text says which field, what it got and what it takes. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError'

@@ -12,8 +12,8 @@ export const standardTypes: readonly MessageType[] = [create, move, deletion]
 export class MessageRegistry {
   readonly #types = new Map<string, MessageType>()
 
-  /** @throws Error when two types have the same name. */
-  constructor(types: readonly MessageType[] = standardTypes) {
+  /** @throws Error if two types have the same name. */
+  constructor(types: readonly MessageType[]) {
     for (const type of types) {
       if (this.#types.has(type.type)) throw new Error(`There are two message types called '${type.type}'.`)
       this.#types.set(type.type, type)
@@ -30,11 +30,7 @@ export class MessageRegistry {
     }
     const fields = incoming as Readonly<Record<string, unknown>>
     const id = checked('id', name, fields)
-    const type = this.#types.get(checked('type', name, fields))
-    if (!type) {
-      const known = [...this.#types.keys()].join(', ')
-      throw new InvalidMessageError(`"type" must be one of ${known}, got ${kindOf(fields['type'])}`, 'type')
-    }
+    const type = this.typeOf({ type: checked('type', name, fields) })
     const message: Record<string, unknown> = { id, type: type.type }
     for (const [field, check] of Object.entries<Field<unknown>>(type.fields)) {
       message[field] = checked(field, check, fields)
@@ -47,13 +43,17 @@ export class MessageRegistry {
     return this.#types.get(message.type)?.place?.(message)
   }
 
-  /** @throws InvalidMessageError when the type is not known. */
-  typeOf(message: Message): MessageType {
-    const type = this.#types.get(message.type)
-    if (!type) throw new InvalidMessageError(`"type" ${kindOf(message.type)} is not known`, 'type')
-    return type
+  /** @throws InvalidMessageError if the type is unknown. */
+  typeOf({ type }: Pick<Message, 'type'>): MessageType {
+    const found = this.#types.get(type)
+    if (found) return found
+    const known = [...this.#types.keys()].join(', ')
+    throw new InvalidMessageError(`"type" must be one of ${known}, got ${kindOf(type)}`, 'type')
   }
 }
+
+/** The message types of the train tracker, by name. */
+export const registry = new MessageRegistry(standardTypes)
 
 function checked<Value>(
   field: string,

@@ -44,30 +44,30 @@ export interface Report extends FindingsSummary {
   readonly peakMemory: number
 }
 
-/** The exit status of the command. */
+/** How the command can end: the exit status, and its text for help. */
 export const EXIT = {
-  fine: 0,
-  /** The result is not the serial one. */
-  mismatch: 1,
-  /** The command line or the input can't be used, or another run uses the engine; nothing was done. */
-  badInput: 2,
-  /** The result is right, but messages were given up. */
-  deadLetters: 3,
-  /** The result is right, but lines of the input were rejected, and `--strict` was given. */
-  rejected: 5,
-  /** The run broke off: the engine can't be used, or workers died again and again. `--resume` can continue. */
-  brokeOff: 4,
-  /** Ended by Ctrl-C. `--resume` can continue. */
-  interrupted: 130,
+  fine: { status: 0, text: 'done, and every location agrees with the serial result' },
+  mismatch: { status: 1, text: 'a location differs from the serial result' },
+  badInput: {
+    status: 2,
+    text: 'the command line or the input is invalid, or another run uses the engine; nothing was done',
+  },
+  deadLetters: { status: 3, text: 'done and correct, but messages were dead-lettered' },
+  aborted: {
+    status: 4,
+    text: 'aborted: the engine is unusable, or workers died repeatedly; --resume continues',
+  },
+  rejected: { status: 5, text: 'done and correct, but input lines were rejected, and --strict was given' },
+  interrupted: { status: 130, text: 'ended by Ctrl-C; --resume continues' },
 } as const
 
 /**
- * The exit status that a report stands for: of several reasons the gravest.
+ * Returns the exit status for a report: of several, the most serious.
  * @param strict whether `--strict` was given.
  */
-export function exitStatus(report: Report, strict: boolean): number {
-  if (!report.matchesSerial) return EXIT.mismatch
-  if (report.interrupted) return EXIT.interrupted
-  if (report.deadLettered > 0) return EXIT.deadLetters
-  return strict && report.rejected > 0 ? EXIT.rejected : EXIT.fine
+export function exitStatus(report: Report, strict: boolean | undefined): number {
+  if (!report.matchesSerial) return EXIT.mismatch.status
+  if (report.interrupted) return EXIT.interrupted.status
+  if (report.deadLettered > 0) return EXIT.deadLetters.status
+  return strict && report.rejected > 0 ? EXIT.rejected.status : EXIT.fine.status
 }

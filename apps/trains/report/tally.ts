@@ -1,4 +1,4 @@
-import type { LocationCounts } from '../domain/location.js'
+import { changesOf, type LocationCounts } from '../domain/location.js'
 import type { Acknowledgement } from '../protocol.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
 import { Histogram } from './histogram.js'
@@ -44,15 +44,4 @@ export class Tally {
   #count(event: string): number {
     return this.#events.get(event) ?? 0
   }
-}
-
-/** The changes that the counters of all locations together stand for. */
-export function changesOf(locations: Iterable<LocationCounts>): Record<(typeof CHANGES)[number], number> {
-  const changes = { created: 0, moved: 0, deleted: 0 }
-  for (const location of locations) {
-    changes.created += location.created
-    changes.moved += location.arrived
-    changes.deleted += location.deleted
-  }
-  return changes
 }

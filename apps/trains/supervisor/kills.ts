@@ -16,11 +16,6 @@ export class Kills {
     return this.#done
   }
 
-  /** How many kills are still to come. */
-  get left(): number {
-    return this.#planned.length
-  }
-
   /** Spares a worker that has finished all it had before it could be killed: another one will be. */
   spareIdle(slot: Slot): void {
     if (!slot.doomed || slot.killed || slot.inFlight > 0) return

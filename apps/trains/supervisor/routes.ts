@@ -1,7 +1,6 @@
-import type { Message } from '../messages/message.js'
+import type { Message, NumberedMessage } from '../messages/message.js'
 import { workerOf } from './assignment.js'
 import { districtsOf, isEven, type Districts } from './districts.js'
-import type { Numbered } from './slot.js'
 import { Traffic } from './traffic.js'
 
 /** Number of messages after which places are first assigned, and then reviewed repeatedly. */
@@ -17,13 +16,13 @@ interface Train {
   /** Where the newest message happens, as far as that is known. */
   place: string | undefined
   /** Those that come after, with the workers that are to get them. */
-  readonly waiting: { readonly worker: number; readonly numbered: Numbered }[]
+  readonly waiting: { readonly worker: number; readonly numbered: NumberedMessage }[]
 }
 
 /** Messages for a worker, counted from 0. */
 export interface Route {
   readonly worker: number
-  readonly messages: readonly Numbered[]
+  readonly messages: readonly NumberedMessage[]
 }
 
 /**
@@ -46,7 +45,7 @@ export class Routes {
   }
 
   /** The worker that gets a message; undefined when it has to wait for its train's earlier ones. */
-  add(numbered: Numbered): number | undefined {
+  add(numbered: NumberedMessage): number | undefined {
     const { message } = numbered
     let train = this.#trains.get(message.train)
     const before = train?.place

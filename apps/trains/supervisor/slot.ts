@@ -1,12 +1,6 @@
-import type { Message } from '../messages/message.js'
+import type { Message, NumberedMessage } from '../messages/message.js'
 import type { Kill, PlannedKill } from './kill-plan.js'
 import type { WorkerProcess } from './worker-process.js'
-
-/** A message and its place in the stream. */
-export interface Numbered {
-  readonly sequence: number
-  readonly message: Message
-}
 
 /** How many messages that were taken may stand before those that wait. */
 const MOST_TAKEN = 4096
@@ -39,7 +33,7 @@ export class Slot {
   /** The kills after which messages were delivered again, by message. */
   readonly redelivered = new Map<number, Kill>()
   readonly #inFlight = new Map<number, Message>()
-  #waiting: Numbered[] = []
+  #waiting: NumberedMessage[] = []
   #taken = 0
 
   constructor(number: number) {
@@ -54,12 +48,12 @@ export class Slot {
     return this.#waiting.length - this.#taken
   }
 
-  add(numbered: Numbered): void {
+  add(numbered: NumberedMessage): void {
     this.#waiting.push(numbered)
   }
 
   /** The next messages, `most` at most; they are in flight from now on. */
-  take(most: number): readonly Numbered[] {
+  take(most: number): readonly NumberedMessage[] {
     const batch = this.#waiting.slice(this.#taken, this.#taken + most)
     this.#taken += batch.length
     // What was taken is cut off now and then: each time would cost as much as all that still waits.
@@ -79,11 +73,6 @@ export class Slot {
     this.done++
     this.deathsInARow = 0
     return message
-  }
-
-  /** The message in flight under this number. */
-  messageInFlight(sequence: number): Message | undefined {
-    return this.#inFlight.get(sequence)
   }
 
   /** Puts what is in flight back before all that waits, in its order, and gives its numbers. */

@@ -28,16 +28,6 @@ export class StreamWindow {
     this.#next = first
   }
 
-  /** All messages below this sequence number are done. */
-  get mark(): number {
-    return this.#oldest
-  }
-
-  /** The sequence number of the next message. */
-  get next(): number {
-    return this.#next
-  }
-
   get full(): boolean {
     return this.#next - this.#oldest === this.#messages.length
   }

@@ -2,8 +2,8 @@ import type { TimedMessage } from '../input/source.js'
 import type { Log } from '../log/log.js'
 import type { Message } from '../messages/message.js'
 import type { Acknowledgement, FromWorker, WorkerSettings } from '../protocol.js'
+import { reasonOf } from '../reason.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
-import { reasonOf } from '../worker/failure.js'
 import type { Kills } from './kills.js'
 import { Routes } from './routes.js'
 import { Slot } from './slot.js'
@@ -104,11 +104,6 @@ export class Supervisor {
   /** How many messages were acknowledged. */
   get acknowledged(): number {
     return this.#acknowledged
-  }
-
-  /** All messages below this sequence number are done. */
-  get mark(): number {
-    return this.#window.mark
   }
 
   get perWorker(): readonly WorkerTotals[] {
@@ -234,14 +229,12 @@ export class Supervisor {
   }
 
   #settle(slot: Slot, acknowledgement: Acknowledgement): void {
-    for (const { sequence, reason } of acknowledgement.givenUp) {
-      const message = slot.messageInFlight(sequence)
-      if (message) this.#parts.keepDeadLetter({ message, reason })
-    }
-    const givenUp = new Set(acknowledgement.givenUp.map(({ sequence }) => sequence))
+    const reasons = new Map(acknowledgement.givenUp.map(({ sequence, reason }) => [sequence, reason]))
     for (const [index, sequence] of acknowledgement.sequences.entries()) {
       const message = slot.settle(sequence)
       if (!message) continue
+      const reason = reasons.get(sequence)
+      if (reason !== undefined) this.#parts.keepDeadLetter({ message, reason })
       const route = this.#routes.done(message)
       if (route) {
         const next = this.#slots[route.worker]!
@@ -253,7 +246,7 @@ export class Supervisor {
         if (acknowledgement.events[index] === ALREADY_APPLIED) kill.alreadyApplied++
       }
       this.#parts.onSettled?.(message, acknowledgement.events[index]!)
-      this.#window.settle(sequence, givenUp.has(sequence))
+      this.#window.settle(sequence, reason !== undefined)
     }
     this.#acknowledged += acknowledgement.sequences.length
     this.#parts.onAcknowledged(acknowledgement)

@@ -1,3 +1,5 @@
+import { getOrInsert } from '../get-or-insert.js'
+
 /** How much happens at places, and how much goes on between them. */
 export class Traffic {
   readonly #messages = new Map<string, number>()
@@ -32,13 +34,16 @@ export class Traffic {
   }
 
   #pass(from: string, to: string): void {
-    let others = this.#passages.get(from)
-    if (!others) this.#passages.set(from, (others = new Map<string, number>()))
+    const others = getOrInsert(this.#passages, from, noCounts)
     others.set(to, (others.get(to) ?? 0) + 1)
   }
 }
 
 const NONE: ReadonlyMap<string, number> = new Map()
+
+function noCounts(): Map<string, number> {
+  return new Map()
+}
 
 function halve(counts: Map<string, number>): void {
   for (const [key, count] of counts) {

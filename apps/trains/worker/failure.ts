@@ -1,4 +1,5 @@
 import { SignalboxError, type ErrorCode } from 'signalbox'
+import { reasonOf } from '../reason.js'
 
 /**
  * What a failed attempt means for its message: `locks`: not all were acquired in time; `conflict`: a write bypassed the
@@ -44,9 +45,4 @@ export interface WorkerFailure {
 
 export function workerFailure(error: unknown): WorkerFailure {
   return { kind: 'failed', reason: reasonOf(error), abortsRun: error instanceof RunAbortedError }
-}
-
-/** The message of an error, for the log and the dead-letter file. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -3,8 +3,9 @@ import type { Log } from '../log/log.js'
 import type { Message } from '../messages/message.js'
 import type { Outcome, Read, Transaction } from '../messages/message-type.js'
 import type { MessageRegistry } from '../messages/registry.js'
+import { reasonOf } from '../reason.js'
 import type { RunStore } from '../run-store.js'
-import { failureKind, reasonOf, RunAbortedError } from './failure.js'
+import { failureKind, RunAbortedError } from './failure.js'
 
 /** How long and how often a message is tried. Durations are milliseconds. */
 export interface Limits {

@@ -1,13 +1,8 @@
-import type { Message } from '../messages/message.js'
+import type { Message, NumberedMessage } from '../messages/message.js'
 import type { Acknowledgement, FromWorker } from '../protocol.js'
 import { bucketOf } from '../report/histogram.js'
 import type { MessageProcessor } from './message-processor.js'
 import { TrainQueues, type QueueLimits } from './train-queues.js'
-
-interface Delivery {
-  readonly sequence: number
-  readonly message: Message
-}
 
 /** Applies messages: see MessageProcessor. */
 export type Processor = Pick<MessageProcessor, 'process'>
@@ -17,7 +12,7 @@ export class MessageWorker {
   readonly #processor: Processor
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
-  readonly #queues: TrainQueues<Delivery>
+  readonly #queues: TrainQueues<NumberedMessage>
   /** What is done and not acknowledged yet. */
   #done = nothing()
   #holding = false
@@ -61,7 +56,7 @@ export class MessageWorker {
     this.#flush()
   }
 
-  async #settle(run: readonly Delivery[]): Promise<void> {
+  async #settle(run: readonly NumberedMessage[]): Promise<void> {
     try {
       const settlements = await this.#processor.process(run.map(({ message }) => message))
       for (const [index, { event, lockWait, failure }] of settlements.entries()) {

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
-import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+import { registry } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker, ToWorker } from '../../../apps/trains/protocol.js'
 import type { StartWorker, WorkerProcess } from '../../../apps/trains/supervisor/worker-process.js'
 import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
@@ -58,13 +58,7 @@ export class FakeWorkers {
       switch (message.kind) {
         case 'start': {
           const { run, limits: tries } = message.settings
-          const processor = new MessageProcessor(
-            runStore(store, run),
-            new MessageRegistry(),
-            tries,
-            silent,
-            systemClock,
-          )
+          const processor = new MessageProcessor(runStore(store, run), registry, tries, silent, systemClock)
           const limits = { run: 2, atOnce: 8 }
           const fail = (error: unknown) => {
             send(workerFailure(error))

@@ -442,7 +442,7 @@ describe('an invalid feed', () => {
   test('an archive that is broken, not an archive, or has its files in a folder is reported as that', async () => {
     const path = join(temporary, 'feed.zip')
     await writeFile(path, 'not a zip archive')
-    await expect(read(path)).rejects.toThrow('neither a folder nor a zip archive')
+    await expect(read(path)).rejects.toThrow('neither a folder nor a readable zip archive')
     await writeFile(path, zipArchive(new Map([['feed/stops.txt', Buffer.from('stop_id\nA\n')]])))
     await expect(read(path)).rejects.toThrow('has no stops.txt; it is there as feed/stops.txt')
     const archive = zipArchive(new Map([['stops.txt', Buffer.from('stop_id\nA\nB\nC\nD\n'.repeat(20))]]))

@@ -6,7 +6,6 @@ import { paced } from '../../../apps/trains/input/pacing.js'
 import { Findings, type Finding } from '../../../apps/trains/input/findings.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
-import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 
 /** The bytes of a text in pieces of the given size. */
 async function* pieces(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {
@@ -73,7 +72,6 @@ describe('messages as lines of JSON', () => {
     const rejected: Finding[] = []
     const source = new NdjsonSource(
       { file: 'in', bytes: pieces(text, 10), total: undefined },
-      new MessageRegistry(),
       { rejected: finding => rejected.push(finding), repaired: () => undefined },
     )
     const messages: unknown[] = []

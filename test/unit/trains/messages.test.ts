@@ -7,11 +7,10 @@ import { Log } from '../../../apps/trains/log/log.js'
 import { name, type Field } from '../../../apps/trains/messages/field.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 import { ignored, type MessageType } from '../../../apps/trains/messages/message-type.js'
-import { MessageRegistry, standardTypes } from '../../../apps/trains/messages/registry.js'
+import { MessageRegistry, registry, standardTypes } from '../../../apps/trains/messages/registry.js'
 import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
 import { FakeTransaction, runStore, SharedState } from './fake-store.js'
 
-const registry = new MessageRegistry()
 let state: SharedState
 beforeEach(() => {
   state = new SharedState()

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readOptions } from '../../../apps/trains/options.js'
+import { EXIT } from '../../../apps/trains/report/report.js'
 
 let complaints = ''
 beforeEach(() => {
@@ -34,15 +36,11 @@ describe('the command line', () => {
         days: 30,
         speed: undefined,
       },
-      kills: 0,
+      kill: 0,
       limits: { lockWait: 30_000, lease: 30_000, lockTries: 1, attempts: 3 },
       engineWait: 30_000,
       use: 'together',
-      resume: false,
-      strict: false,
-      json: undefined,
       deadLetters: './.signalbox/dead-letters.ndjson',
-      logFile: undefined,
       logLevel: 'warn',
     })
   })
@@ -62,7 +60,7 @@ describe('the command line', () => {
         days: 2,
         speed: 1.5,
       },
-      kills: 20,
+      kill: 20,
       limits: { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 },
       engineWait: 10_000,
       use: 'unlocked',
@@ -70,7 +68,7 @@ describe('the command line', () => {
       strict: true,
       json: 'j',
       deadLetters: 'd',
-      logFile: 'l',
+      log: 'l',
       logLevel: 'info',
     })
     expect(readOptions(['--lock-wait', '10ms']).use).toBe('alone')
@@ -99,6 +97,12 @@ describe('the command line', () => {
     [['--fast'], "unknown option '--fast'"],
     [['feed.zip'], 'too many arguments'],
   ]
+  test('documents the exit statuses as its help does', () => {
+    const page = readFileSync('docs/trains.md', 'utf8')
+    const rows = [...page.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, status, text]) => [status, text])
+    expect(rows).toEqual(Object.values(EXIT).map(({ status, text }) => [String(status), text]))
+  })
+
   test('shows no password', () => {
     expect(refusal('--engine', 'REDIS://me:secret@host')).not.toContain('secret')
   })

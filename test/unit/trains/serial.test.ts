@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
-import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+import { registry } from '../../../apps/trains/messages/registry.js'
 import { countsOf } from '../../../apps/trains/report/comparison.js'
 import { SerialResult, type SerialMessage } from '../../../apps/trains/serial.js'
 import { FakeTransaction, SharedState } from './fake-store.js'
@@ -34,7 +34,6 @@ test('agrees with the message types on any stream', () => {
     fc.record({ type: some('move'), train: some('T', 'U', 'A'), to: some('A', 'B', 'C') }),
     fc.record({ type: some('delete'), train: some('T', 'U', 'A') }),
   )
-  const registry = new MessageRegistry()
   const everyKey = ['T', 'U', 'A', 'B', 'C'].flatMap(name => [`TRA_${name}`, `LOC_${name}`])
   fc.assert(
     fc.property(fc.array(message, { maxLength: 40 }), messages => {

@@ -15,7 +15,7 @@ import type { Message } from '../../../apps/trains/messages/message.js'
 import { create as creation } from '../../../apps/trains/messages/create.js'
 import type { MessageType } from '../../../apps/trains/messages/message-type.js'
 import { move, type Move } from '../../../apps/trains/messages/move.js'
-import { MessageRegistry, standardTypes } from '../../../apps/trains/messages/registry.js'
+import { MessageRegistry, registry, standardTypes } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker } from '../../../apps/trains/protocol.js'
 import type { RunStore } from '../../../apps/trains/run-store.js'
 import type { TrainStore, TransactionOptions } from '../../../apps/trains/store.js'
@@ -88,7 +88,7 @@ async function process(store: TrainStore, limits = classic, level: LogLevel = 'd
   }
   const log = new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, level)
   const half = () => 0.5
-  const processor = new MessageProcessor(store, new MessageRegistry(), limits, log, clock, half)
+  const processor = new MessageProcessor(store, registry, limits, log, clock, half)
   const [settlement] = await processor.process([message])
   return { settlement: settlement!, lines, slept, events: lines.map(({ event }) => event) }
 }
