@@ -15,7 +15,7 @@ import {
   ZooKeeper,
 } from 'signalbox-zookeeper'
 
-// Retries what may have been applied, and what was not: each step checks before it does anything twice.
+// Retries requests even if they may have been applied: each step first checks whether they were.
 const retrying = retry(handleType(ConnectionLossError).orType(NotSentError), {
   maxAttempts: 20,
   backoff: new ExponentialBackoff({ initialDelay: 20, maxDelay: 500 }),
@@ -32,7 +32,8 @@ async function withLock<T>(zk: ZooKeeper, folder: string, wait: number, task: ()
     return children.sort((one, other) => (one.slice(-10) < other.slice(-10) ? -1 : 1))
   }
 
-  // After the sync of a linearizable read, a request that a lost connection had sent was applied or never will be.
+  // A linearizable read syncs first, so it shows whether a request of a lost connection was applied; if not, it never
+  // is.
   async function enter(attempt: number, signal: AbortSignal): Promise<string> {
     const known = attempt > 0 ? (await queue()).find(isOwn) : undefined
     if (known !== undefined) return known

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 
-/** The folder of the clone. What is no program is not compiled, and stays where its source is. */
+/** The root folder of the clone: files that are not compiled, such as the page, are read from the source tree. */
 export const clonePath = dirname(createRequire(import.meta.url).resolve('signalbox/package.json'))

@@ -22,8 +22,8 @@ import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
 
 /**
- * Executes the command line of the tracker and gives its exit status. Standard input may be open still afterwards, so
- * the caller has to end the process.
+ * Executes a command line of the tracker and returns the exit status. Standard input may still be open then, so the
+ * caller must end the process.
  */
 export async function trains(args: readonly string[]): Promise<number> {
   let settings: Settings
@@ -33,7 +33,7 @@ export async function trains(args: readonly string[]): Promise<number> {
     if (!(error instanceof CommanderError)) throw error
     return (error.exitCode === 0 ? EXIT.fine : EXIT.badInput).status
   }
-  // The run and its status count, also where the reader stops after the first lines.
+  // A reader that stops early, such as `head`, does not end the run.
   process.stdout.on('error', ignoreClosedPipe)
   try {
     return await track(settings)
@@ -64,18 +64,18 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     throw error
   })
   const outages = new Outages(settings.engineWait, log, systemClock)
-  // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
+  // Not retried: the URL of an engine that was never reachable may be misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
   let board: Board | undefined
   try {
     if (!(await tracker.claimRun())) {
       throw new InputError(
-        `another run uses ${withoutSecrets(settings.engine)}: wait for its end, or name another --engine`,
+        `another run uses ${withoutSecrets(settings.engine)}: wait until it ends, or pass another --engine`,
       )
     }
     if (settings.watch !== undefined) {
       board = await Board.open(settings.watch, { source, locks: () => tracker.locks() })
-      process.stdout.write(`watch it at ${board.url}\n`)
+      process.stdout.write(`watch the run at ${board.url}\n`)
     }
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
@@ -91,7 +91,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(report, undefined, 2)}\n`)
     if (board && !report.interrupted) {
       ignoreSignals()
-      output.write(`${board.url} shows the result until Ctrl-C\n`)
+      output.write(`${board.url} shows the result until you press Ctrl-C\n`)
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
     }
     return exitStatus(report, settings.strict)
@@ -106,14 +106,14 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 }
 
 /**
- * The first signal lets what was read be finished, a second one ends everything at once.
- * @returns ends that.
+ * Stops the run on the first signal, so that it finishes what it has read, and aborts it on the second.
+ * @returns a function that ignores signals again.
  */
 function stopOnSignals(run: Run): () => void {
   let signals = 0
   const stop = () => {
     if (++signals === 1) {
-      process.stderr.write('\nstopping: finishing the messages in progress; press again to end at once\n')
+      process.stderr.write('\nstopping: finishing the messages that were read; press Ctrl-C again to abort\n')
       run.stop()
     } else {
       run.abandon()

@@ -47,10 +47,10 @@ export interface Settings extends PlainOptions {
   readonly logLevel: LogLevel
 }
 
-/** The timetable that is played when none is named: Caltrain's of 2016. */
+/** The default timetable: Caltrain's of 2016. */
 const BUNDLED_FEED = join(clonePath, 'apps/trains/data/caltrain-gtfs')
 
-/** Below this wait for locks, in milliseconds, messages don't share locks. */
+/** With a shorter wait for locks, in milliseconds, messages do not share locks. */
 const SHORT_WAIT = 1000
 
 /** The longest duration of an option, in milliseconds: a message may be delivered again after it. */
@@ -83,80 +83,70 @@ The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.
 export function trainsCommand(): Command {
   return new Command('signalbox trains')
     .description(
-      'Drives the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
-        'and the result is compared with a serial one.',
+      'Runs the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
+        'and the result is compared with that of a serial run.',
     )
-    .option('--engine <url>', 'where locks and state live', engineUrl, 'file:./.signalbox/trains')
-    .option('--processes <number>', 'worker processes', wholeNumber(1, 256), 4)
+    .option('--engine <url>', 'where locks and state are kept', engineUrl, 'file:./.signalbox/trains')
+    .option('--processes <number>', 'number of worker processes', integer(1, 256), 4)
     .option(
       '--days <number>',
-      'number of times to play the timetable, each with new trains (default: 30)',
-      wholeNumber(1, 100_000),
+      'how many times to run the timetable, each time with new trains (default: 30)',
+      integer(1, 100_000),
     )
-    .option(
-      '--gtfs <path>',
-      "a timetable: folder or zip archive of a GTFS feed (default: Caltrain's, bundled)",
-    )
+    .option('--gtfs <path>', "timetable: folder or zip archive of a GTFS feed (default: Caltrain's, bundled)")
     .option(
       '--date <date>',
-      'only what runs on this date, like 20160704 (default: every trip of the feed once)',
+      'only the trips on this date, such as 20160704 (default: every trip of the feed once)',
       date,
     )
     .addOption(new Option('--by <kind>', 'what a location is (default: "stop")').choices(['stop', 'station']))
     .option(
       '--speed <factor>',
-      'play in real time, sped up by this factor (default: as fast as possible)',
+      'run in real time, sped up by this factor (default: as fast as possible)',
       positive,
     )
     .option(
       '--messages <file>',
       'read messages, one JSON object a line, instead of a timetable; - for standard input',
     )
-    .option('--kill <number>', 'kill this number of workers while they work', wholeNumber(0, 100_000), 0)
+    .option('--kill <number>', 'kill this number of workers while they work', integer(0, 100_000), 0)
     .addOption(
       new Option(
         '--lock-wait <duration>',
-        'how long one try queues for the locks; below 1s messages share no locks',
+        'how long a try waits for the locks; below 1s messages do not share locks',
       )
         .argParser(duration(0, LONGEST))
         .default(30_000, '30s'),
     )
     .addOption(
-      new Option('--lease <duration>', 'how long locks outlive a worker that has stopped')
+      new Option('--lease <duration>', 'how long locks outlive a worker that stopped')
         .argParser(duration(20, LONGEST))
         .default(30_000, '30s'),
     )
-    .option('--lock-tries <number>', 'tries to get the locks in one attempt', wholeNumber(1, 10_000), 1)
-    .option('--attempts <number>', 'attempts before a message is given up', wholeNumber(1, 10_000), 3)
+    .option('--lock-tries <number>', 'tries to acquire the locks in one attempt', integer(1, 10_000), 1)
+    .option('--attempts <number>', 'attempts before a message is dead-lettered', integer(1, 10_000), 3)
     .addOption(
-      new Option(
-        '--engine-wait <duration>',
-        'how long an engine is waited for that is out of reach meanwhile',
-      )
+      new Option('--engine-wait <duration>', 'how long to wait for an unreachable engine')
         .argParser(duration(0, LONGEST))
         .default(30_000, '30s'),
     )
-    .option(
-      '--dead-letters <file>',
-      'where messages go that are given up',
-      './.signalbox/dead-letters.ndjson',
-    )
+    .option('--dead-letters <file>', 'file for dead-lettered messages', './.signalbox/dead-letters.ndjson')
     .addOption(
       new Option('--watch [port]', 'serve a page on 127.0.0.1 that shows the run (default: on a free port)')
-        .argParser(wholeNumber(0, 65_535))
+        .argParser(integer(0, 65_535))
         .preset('0'),
     )
-    .option('--resume', 'go on where the last run on this engine was interrupted, with the same input')
-    .option('--strict', 'end with status 5 when a line of the input was rejected')
-    .option('--json <file>', 'write the report there')
-    .option('--log <file>', 'append the log there (default: standard error)')
+    .option('--resume', 'continue the last run on this engine, with the same input')
+    .option('--strict', 'exit with status 5 if an input line was rejected')
+    .option('--json <file>', 'write the report to this file')
+    .option('--log <file>', 'append the log to this file (default: standard error)')
     .addOption(
       new Option(
         '--log-level <level>',
-        'how much is logged (default: "info" with --log, else "warn")',
+        'lowest level that is logged (default: "info" with --log, otherwise "warn")',
       ).choices(LOG_LEVELS),
     )
-    .option('--unsafe-no-locks', 'leave out locks and version checks, to see the comparison fail')
+    .option('--unsafe-no-locks', 'use no locks and no version checks, to see the comparison fail')
     .addHelpText('after', AFTER_HELP)
     .allowExcessArguments(false)
     .configureOutput({ writeErr: text => process.stderr.write(withoutSecrets(text)) })
@@ -164,9 +154,8 @@ export function trainsCommand(): Command {
 }
 
 /**
- * Reads the command line, without `node` and the script.
- * @throws CommanderError when there is something wrong with it, which was then explained on standard error already,
- * and when only help was asked for.
+ * Parses the arguments of the command line.
+ * @throws CommanderError if they are invalid, after the reason was printed to standard error; also after help.
  */
 export function readOptions(args: readonly string[]): Settings {
   const trains = trainsCommand()
@@ -175,7 +164,7 @@ export function readOptions(args: readonly string[]): Settings {
   if (messages !== undefined) {
     for (const [name, value] of Object.entries({ gtfs, date: day, by, speed, days })) {
       if (value === undefined) continue
-      trains.error(`error: --messages can't be used together with --${name}, which is about a timetable`)
+      trains.error(`error: --messages can't be combined with --${name}, which is for timetables`)
     }
   }
   const { lockWait, lease, lockTries, attempts, ...plain } = rest
@@ -203,30 +192,28 @@ function engineUrl(text: string): string {
   if (!/^[a-z][a-z0-9+.-]*:/.test(text))
     throw new InvalidArgumentError('It must be a URL such as file:./dir.')
   if (text.startsWith('memory:')) {
-    throw new InvalidArgumentError(
-      "The workers are processes of their own, which can't share the memory of one.",
-    )
+    throw new InvalidArgumentError('Worker processes do not share memory.')
   }
   return text
 }
 
-function wholeNumber(least: number, most: number): (text: string) => number {
+function integer(least: number, most: number): (text: string) => number {
   return text => {
     const number = /^\d+$/.test(text) ? Number(text) : NaN
     if (number >= least && number <= most) return number
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`)
   }
 }
 
 function positive(text: string): number {
   const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN
   if (number > 0) return number
-  throw new InvalidArgumentError('It must be a number above 0.')
+  throw new InvalidArgumentError('It must be a number greater than 0.')
 }
 
 function date(text: string): string {
   if (weekdayOf(text) !== undefined) return text
-  throw new InvalidArgumentError('It must be a date like 20160704.')
+  throw new InvalidArgumentError('It must be a date such as 20160704.')
 }
 
 function duration(least: number, most: number): (text: string) => number {
@@ -235,7 +222,7 @@ function duration(least: number, most: number): (text: string) => number {
     const milliseconds = match ? Number(match[1]) * UNITS[match[2]!]! : NaN
     if (milliseconds >= least && milliseconds <= most) return milliseconds
     throw new InvalidArgumentError(
-      `It must be a duration like 10ms, 5s or 2m, from ${least} ms to ${most} ms.`,
+      `It must be a duration such as 10ms, 5s or 2m, from ${least} ms to ${most} ms.`,
     )
   }
 }

@@ -1,22 +1,22 @@
-/** How often a process looks how much memory it uses, in milliseconds. */
-const LOOKED_EVERY = 1000
+/** Interval between two measurements, in milliseconds. */
+const SAMPLE_INTERVAL = 1000
 
 /**
- * The most memory that this process has used, as the operating system counts it, in bytes. It looks every second,
- * because the system's own peak is no less than that of the process that started this one.
+ * Measures the peak of this process's resident memory, in bytes. It samples, because the peak that the operating system
+ * reports includes that of the parent process.
  */
 export class PeakMemory {
-  readonly #timer = setInterval(() => this.#look(), LOOKED_EVERY).unref()
+  readonly #timer = setInterval(() => this.#sample(), SAMPLE_INTERVAL).unref()
   #peak = 0
 
-  /** The peak up to now. The process looks no further. */
+  /** Stops and returns the peak. */
   end(): number {
     clearInterval(this.#timer)
-    this.#look()
+    this.#sample()
     return this.#peak
   }
 
-  #look(): void {
+  #sample(): void {
     this.#peak = Math.max(this.#peak, process.memoryUsage.rss())
   }
 }

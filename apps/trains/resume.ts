@@ -19,43 +19,42 @@ export function checkResumable(progress: Progress, input: string): void {
   }
   if (progress.input !== input) {
     throw new InputError(
-      `--resume must read what the interrupted run read: ${progress.input}; this is: ${input}`,
+      `--resume needs the input of the interrupted run, ${progress.input}; this is ${input}`,
     )
   }
 }
 
 /**
- * The messages that come after those which an interrupted run has done. What it has done is reported to `onDone`, as if
- * it were done now.
+ * Yields the messages that the interrupted run has not done, and reports those that it has done to `onDone`.
  * @param digest of the IDs that were reported to `onDone`.
- * @throws InputError when the input does not begin with the messages that the interrupted run has read.
+ * @throws InputError if the input does not begin with the messages of the interrupted run.
  */
-export async function* afterMark(
+export async function* skipDone(
   batches: AsyncIterable<readonly TimedMessage[]>,
   progress: Progress,
   digest: IdDigest,
   onDone: OnDone,
 ): AsyncGenerator<readonly TimedMessage[]> {
-  const givenUp = new Set(progress.givenUp)
+  const deadLettered = new Set(progress.deadLettered)
   let sequence = 0
   for await (const batch of batches) {
-    if (sequence === progress.mark) {
+    if (sequence === progress.lowWatermark) {
       yield batch
       continue
     }
-    const done = batch.slice(0, progress.mark - sequence)
+    const done = batch.slice(0, progress.lowWatermark - sequence)
     for (const { message } of done) {
-      onDone(message, sequence, givenUp.has(sequence))
+      onDone(message, sequence, deadLettered.has(sequence))
       sequence++
     }
-    if (sequence === progress.mark && digest.value !== progress.digest) {
+    if (sequence === progress.lowWatermark && digest.value !== progress.digest) {
       throw new InputError(`--resume: the first ${sequence} messages are not those of the interrupted run`)
     }
     if (done.length < batch.length) yield batch.slice(done.length)
   }
-  if (sequence < progress.mark) {
+  if (sequence < progress.lowWatermark) {
     throw new InputError(
-      `--resume: the input ends after ${sequence} messages, but ${progress.mark} are done already`,
+      `--resume: the input ends after ${sequence} messages, but ${progress.lowWatermark} are done`,
     )
   }
 }

@@ -8,7 +8,7 @@ interface Stamped {
 }
 
 /**
- * How long the store remembers the ids of committed messages, in milliseconds: a message that is delivered again later
+ * How long the store remembers the IDs of committed messages, in milliseconds: a message that is delivered again later
  * would count twice.
  */
 export const ID_RETENTION = 24 * 3_600_000
@@ -17,16 +17,15 @@ export const ID_RETENTION = 24 * 3_600_000
 export type Retry = <Result>(task: () => Promise<Result>) => Promise<Result>
 
 /**
- * The part of a store that one run of the tracker sees, through outages of the engine. Each run starts empty on any
- * engine, independent of what earlier runs left there: their values count as absent, and their message ids as other
- * ids.
+ * A run's view of the store. Each run starts empty on any engine: it sees neither the values nor the message IDs of
+ * earlier runs.
  */
 export class RunStore {
   readonly #store: TrainStore
   readonly #run: string
   readonly #retry: Retry
 
-  /** @param run a name that no other run has. */
+  /** @param run a unique name. */
   constructor(store: TrainStore, run: string, retry: Retry) {
     this.#store = store
     this.#run = run
@@ -41,7 +40,7 @@ export class RunStore {
     await this.#retry(() => this.#store.put(key, this.#stamped(value)))
   }
 
-  /** As `TrainStore.transaction`. Messages that an attempt committed without an answer are not committed again. */
+  /** As `TrainStore.transaction`. Messages that a try without a reply has committed are not committed again. */
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
@@ -74,7 +73,7 @@ export class RunStore {
             delete: key => write(key, undefined),
             committed: one => transaction.committed(this.#ownId(one)),
           })
-          // Each value is parsed and written once, however many messages of the run use it.
+          // Each value is parsed and written once, regardless of how many messages use it.
           for (const key of changed) {
             const value = values.get(key)
             if (value === undefined) transaction.delete(key)

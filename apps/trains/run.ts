@@ -20,7 +20,7 @@ import { compareLocations, countsOf } from './report/comparison.js'
 import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
 import { Tally } from './report/tally.js'
-import { afterMark, checkResumable } from './resume.js'
+import { skipDone, checkResumable } from './resume.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
 import { Kills } from './supervisor/kills.js'
@@ -30,35 +30,36 @@ import type { Tracker } from './tracker.js'
 import { ALREADY_APPLIED } from './worker/message-processor.js'
 
 /**
- * How often the progress is stored, in milliseconds. So much is delivered again when the supervisor itself is killed.
+ * How often the progress is stored, in milliseconds. If the supervisor is killed, the messages since then are delivered
+ * again.
  */
-const SAVED_EVERY = 1000
+const SAVE_INTERVAL = 1000
 
-/** How many differing locations the report names. */
-const NAMED = 10
+/** Maximum number of differing locations in the report. */
+const MAX_DIFFERENCES = 10
 
-/** How many locations are read at a time for the report. */
-const READ_TOGETHER = 64
+/** Number of locations that are read at a time for the report. */
+const READ_BATCH = 64
 
-/** What a run works with. */
+/** The parts of a run. */
 export interface RunParts {
   readonly settings: Settings
   readonly source: MessageSource
-  /** What was found in the input; more is added while it is read. */
+  /** The faults of the input; more are added while it is read. */
   readonly findings: Findings
   readonly tracker: Tracker
   readonly startWorker: StartWorker
   readonly deadLetters: DeadLetterFile
   readonly log: Log
   readonly output: NodeJS.WriteStream
-  /** Shows the run; undefined where it is not to be shown. */
+  /** Shows the run; undefined without `--watch`. */
   readonly board: Board | undefined
 }
 
-/** One run of the tracker: from the input to the report. */
+/** A run of the tracker, from the input to the report. */
 export class Run {
   readonly #parts: RunParts
-  /** What the interrupted run that this one resumes had done; undefined for a run of its own. */
+  /** The progress of the run that this one resumes; undefined for a new run. */
   readonly #earlier: Progress | undefined
   readonly #name: string
   readonly #supervisor: Supervisor
@@ -66,8 +67,8 @@ export class Run {
   readonly #serial = new SerialResult()
   readonly #digest = new IdDigest()
   readonly #tally = new Tally()
-  readonly #givenUp: number[] = []
-  /** All locations that any message names, also those where nothing must have happened. */
+  readonly #deadLettered: number[] = []
+  /** All locations that a message names, even if nothing should have happened there. */
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
   readonly #memory = new PeakMemory()
@@ -78,19 +79,19 @@ export class Run {
     const { settings, source, tracker, startWorker, deadLetters, log, board } = parts
     this.#parts = parts
     this.#earlier = earlier
-    // Every id and value has it, so it is short.
+    // Short, because it is in every ID and value.
     this.#name = earlier?.run ?? randomBytes(9).toString('base64url')
     this.#kills = new Kills(planKills(settings.kill, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
-      // At least two, so that they contend for locks.
+      // At least two, so that workers contend for locks.
       atOnce: Math.max(availableParallelism(), 2),
       startWorker,
       settingsOf: worker => this.#workerSettings(worker),
       revoke: session => tracker.revoke(session),
       kills: this.#kills,
-      first: earlier?.mark ?? 0,
-      onDone: (message, sequence, givenUp) => this.#note(message, sequence, givenUp),
+      first: earlier?.lowWatermark ?? 0,
+      onDone: (message, sequence, deadLettered) => this.#note(message, sequence, deadLettered),
       onAcknowledged: acknowledgement => this.#tally.add(acknowledgement),
       onSettled: board && ((message, event) => board.settled(message, event)),
       placeOf: message => registry.placeOf(message),
@@ -100,15 +101,15 @@ export class Run {
   }
 
   /**
-   * Prepares a run, from nothing or from where the last one on this engine was interrupted.
-   * @throws InputError when the interrupted run read something else, or is too old; what the engine throws.
+   * Prepares a new run, or one that continues the last run on this engine.
+   * @throws InputError if the last run can't be resumed with this input; what the engine throws.
    */
   static async prepare(parts: RunParts): Promise<Run> {
     const { settings, source, tracker, deadLetters, log } = parts
     const earlier = settings.resume ? await loadProgress(tracker) : undefined
     if (earlier) {
       checkResumable(earlier, source.description)
-      log.info('resumed', { run: earlier.run, after: earlier.mark })
+      log.info('resumed', { run: earlier.run, after: earlier.lowWatermark })
     } else {
       if (settings.resume) log.warn('nothing to resume', { engine: withoutSecrets(settings.engine) })
       deadLetters.clear()
@@ -119,9 +120,9 @@ export class Run {
   }
 
   /**
-   * Delivers all messages, and says what has come of it; undefined when it was stopped before it had caught up with
-   * the run that it resumes, and so has done nothing.
-   * @throws Error when the run breaks off.
+   * Delivers all messages and returns the report; undefined if it was stopped before it had caught up with the run that
+   * it resumes, and so has done nothing.
+   * @throws Error if the run is aborted.
    */
   async deliver(): Promise<Report | undefined> {
     const { settings, source, output, board } = this.#parts
@@ -129,7 +130,7 @@ export class Run {
     board?.begin(() => this.#state())
     await supervisor.start()
     const display = new ProgressDisplay(output, source.total, () => this.#doneSoFar())
-    const saving = setInterval(() => this.#saveNowAndThen(), SAVED_EVERY)
+    const saving = setInterval(() => this.#saveProgress(), SAVE_INTERVAL)
     const begun = performance.now()
     display.start()
     let complete: boolean
@@ -154,13 +155,13 @@ export class Run {
     return report
   }
 
-  /** Reads no further messages; the run ends as soon as those already read are done. */
+  /** Stops reading; the run ends when the messages that were read are done. */
   stop(): void {
     this.#stop.abort()
     this.#supervisor.stop()
   }
 
-  /** Ends at once; what is not acknowledged by now is delivered again by a run that resumes this one. */
+  /** Aborts the run. A run that resumes it delivers the unacknowledged messages again. */
   abandon(): void {
     this.#supervisor.abandon()
   }
@@ -169,36 +170,36 @@ export class Run {
     const { settings, source, board } = this.#parts
     const all = source.batches()
     const messages = this.#earlier
-      ? afterMark(all, this.#earlier, this.#digest, (message, sequence, givenUp) => {
-          if (!givenUp) {
+      ? skipDone(all, this.#earlier, this.#digest, (message, sequence, deadLettered) => {
+          if (!deadLettered) {
             this.#tally.skip()
             board?.settled(message, ALREADY_APPLIED)
           }
-          this.#note(message, sequence, givenUp)
+          this.#note(message, sequence, deadLettered)
         })
       : all
     const speed = settings.input.kind === 'timetable' ? settings.input.speed : undefined
     return speed === undefined ? messages : paced(messages, speed, systemClock, this.#stop.signal)
   }
 
-  /** Notes, in the order of the stream, that a message is done: this is what the serial result is made from. */
-  #note(message: Message, sequence: number, givenUp: boolean): void {
+  /** Records a message that is done, in the order of the stream: the serial result is computed from these. */
+  #note(message: Message, sequence: number, deadLettered: boolean): void {
     this.#done = sequence + 1
     this.#digest.add(message.id)
-    if (givenUp) this.#givenUp.push(sequence)
+    if (deadLettered) this.#deadLettered.push(sequence)
     else this.#serial.apply(message)
     const { location, to } = message as SerialMessage
     if (location !== undefined) this.#mentioned.add(location)
     if (to !== undefined) this.#mentioned.add(to)
   }
 
-  /** Whether the run that this one resumes has come further than this one has. */
+  /** Whether this run has not yet reached the point where the one that it resumes ended. */
   #catchingUp(): boolean {
-    return this.#done < (this.#earlier?.mark ?? 0)
+    return this.#done < (this.#earlier?.lowWatermark ?? 0)
   }
 
   #doneSoFar(): number {
-    return (this.#earlier?.mark ?? 0) + this.#supervisor.acknowledged
+    return (this.#earlier?.lowWatermark ?? 0) + this.#supervisor.acknowledged
   }
 
   #state(): RunState {
@@ -225,15 +226,15 @@ export class Run {
     return saveProgress(tracker, {
       run: this.#name,
       input: source.description,
-      mark: this.#done,
+      lowWatermark: this.#done,
       digest: this.#digest.value,
-      givenUp: [...this.#givenUp],
+      deadLettered: [...this.#deadLettered],
       at: Date.now(),
     })
   }
 
-  #saveNowAndThen(): void {
-    // Two at the same time could arrive in the wrong order.
+  #saveProgress(): void {
+    // Two concurrent writes could arrive in the wrong order.
     if (this.#saving || this.#catchingUp()) return
     this.#saving = this.#save()
       .catch((error: unknown) => this.#parts.log.warn('progress not stored', { reason: reasonOf(error) }))
@@ -244,8 +245,8 @@ export class Run {
     const store = this.#parts.tracker.store(this.#name)
     const found = new Map<string, LocationCounts>()
     const ids = [...this.#mentioned].sort()
-    for (let begin = 0; begin < ids.length; begin += READ_TOGETHER) {
-      const some = ids.slice(begin, begin + READ_TOGETHER)
+    for (let begin = 0; begin < ids.length; begin += READ_BATCH) {
+      const some = ids.slice(begin, begin + READ_BATCH)
       const stored = await Promise.all(some.map(id => store.get(locationKey(id))))
       for (const [index, id] of some.entries()) {
         const location = stored[index] as LocationCounts | undefined
@@ -265,20 +266,20 @@ export class Run {
       processes: settings.processes,
       days: source.days ?? null,
       messages: this.#done,
-      resumedAfter: this.#earlier?.mark ?? 0,
+      resumedAfter: this.#earlier?.lowWatermark ?? 0,
       interrupted: !complete,
       seconds,
       perSecond: this.#supervisor.acknowledged / seconds,
       ...changesOf(locations.values()),
       ignored: this.#tally.ignored(locations.values()),
       ...findings.summary,
-      deadLettered: this.#givenUp.length,
+      deadLettered: this.#deadLettered.length,
       redelivered: this.#supervisor.redelivered,
       kills: this.#kills.done,
       lockWaitMs: { p50: waits.percentile(0.5) ?? null, p99: waits.percentile(0.99) ?? null },
       serial: this.#serial.totals,
       matchesSerial: differences.length === 0,
-      differences: differences.slice(0, NAMED),
+      differences: differences.slice(0, MAX_DIFFERENCES),
       locations: Object.fromEntries(locations),
       perWorker: this.#supervisor.perWorker,
       peakMemory: this.#memory.end(),

@@ -1,34 +1,34 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
-/** The ids of a transaction's messages, and the options of the command, in milliseconds. */
+/** The IDs of a transaction's messages, and the wait and lease of its locks in milliseconds. */
 export interface TransactionOptions {
   readonly id: readonly string[]
   readonly wait: number
   readonly lease: number
 }
 
-/** As RunStore passes them on: `retention` is how long the store remembers the ids. */
+/** The options as `RunStore` passes them on, with how long the store remembers the IDs. */
 export interface StoredOptions extends TransactionOptions {
   readonly retention: number
 }
 
 /** A transaction of several messages. */
 export interface MessagesTransaction extends Transaction {
-  /** Whether the message with this id was committed before, and must be skipped. */
+  /** Whether the message with this ID is already committed, and must be skipped. */
   committed(id: string): boolean
 }
 
-/** The outcome of a transaction: `applied` is false when all its messages were committed before. */
+/** The outcome of a transaction: `applied` is false if all its messages were already committed. */
 export type TransactionResult<Result> =
   { readonly applied: true; readonly result: Result } | { readonly applied: false }
 
-/** What the tracker uses of Signalbox's `Store`, which has more than that. */
+/** The part of Signalbox's `Store` that the tracker uses. */
 export interface TrainStore {
   get(key: string): Promise<{ readonly value: unknown } | undefined>
   put(key: string, value: unknown): Promise<unknown>
   delete(key: string): Promise<unknown>
   /**
-   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none. The ids are
+   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none. The IDs are
    * recorded with the first key.
    */
   transaction<Result>(

@@ -5,26 +5,23 @@ import { RunStore, type Retry } from './run-store.js'
 import { unlockedStore } from './unlocked-store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
-/** The name of the store that the tracker keeps trains and locations in. */
+/** The store for trains and locations. */
 const STORE = 'trains'
 
-/**
- * Held over a run: two on one engine would overwrite each other's values, each taking those of the other for absent.
- */
+/** Held during a run: two runs on one engine would overwrite each other's values, because each ignores the other's. */
 const RUN_LOCK = 'trains-run'
-/** How long a run that was killed keeps others away, where nothing proves it dead, in milliseconds. */
+/** How long a killed run excludes others if the engine does not notice its death, in milliseconds. */
 const RUN_LEASE = 10_000
-/** Another run is waited for as long as one that was killed may seem alive, in milliseconds. */
+/** How long to wait for another run, in milliseconds: longer than a killed one excludes others. */
 const RUN_WAIT = { 'at once': 1000, 'session timeout': 15_000, lease: 15_000 }
 
 /**
- * How a process of the tracker uses the store. `together`: messages that come at the same time share their locks and
- * their commit. `alone`: each takes its own, which is slower, but none has to wait for the locks of others. `unlocked`:
- * without locks and version checks.
+ * How a process uses the store. `together`: concurrent messages share locks and a commit. `alone`: each has its own,
+ * which is slower, but no message waits for the locks of others. `unlocked`: no locks and no version checks.
  */
 export type StoreUse = 'together' | 'alone' | 'unlocked'
 
-/** How much a process works on at the same time, and the options of its store. */
+/** The concurrency of a process, and the options of its store. */
 export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: StoreOptions }>> = {
   together: { limits: { run: 16, atOnce: 128 }, store: { group: { maxSize: 64, maxTime: 20 } } },
   alone: { limits: { run: 1, atOnce: 4 }, store: {} },
@@ -34,29 +31,29 @@ export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: Store
 /** A location whose lock is in use. */
 export interface LockInUse {
   readonly location: string
-  /** The labels of the boxes that hold it, and of those that wait for it, in the order in which they are served. */
+  /** The labels of the boxes that hold it, and of those that wait for it, in the order of the queue. */
   readonly holders: readonly string[]
   readonly waiters: readonly string[]
 }
 
-/** What one process of the tracker has open: the only place where the tracker meets Signalbox. */
+/** The tracker's access to Signalbox in a process: the only place that opens a box. */
 export interface Tracker {
-  /** What a supervisor revokes when this process has died. */
+  /** The session that a supervisor revokes if this process dies. */
   readonly session: string
-  /** The store as a run of this name sees it. */
+  /** The store as seen by the run of this name. */
   store(run: string): RunStore
-  /** Keeps other runs away until `close`; false when one that is not known to be dead is there and stays. */
+  /** Excludes other runs until `close`; false if another run holds the engine. */
   claimRun(): Promise<boolean>
-  /** Frees at once what the session of a dead process held. */
+  /** Frees at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
-  /** The locations whose locks are in use at this moment. */
+  /** The locations whose locks are in use now. */
   locks(): Promise<readonly LockInUse[]>
   close(): Promise<void>
 }
 
 /**
  * Opens the tracker's store on an engine.
- * @param outages says how long the engine is waited for once it is open.
+ * @param outages retries operations on the open box.
  * @throws what `open` of Signalbox throws.
  */
 export async function openTracker(
@@ -65,7 +62,7 @@ export async function openTracker(
   use: StoreUse,
   outages: Outages,
 ): Promise<Tracker> {
-  // Handlers take no further locks, so there is no circle to look for.
+  // Handlers take no further locks, so they can't deadlock.
   const box = await open(engine, { label, detectDeadlocks: false })
   const store = box.store(STORE, USES[use].store)
   const retry: Retry = task => outages.retryDuringOutage(task, () => box.ping())
@@ -75,7 +72,7 @@ export async function openTracker(
     async claimRun() {
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
-        // What an attempt without a reply may hold is free within the wait of the next one.
+        // If an attempt without a reply holds the lock, it is free again within the wait of the next one.
         await retry(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {

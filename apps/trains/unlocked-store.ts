@@ -1,8 +1,8 @@
 import type { TrainStore } from './store.js'
 
 /**
- * What the tracker would be without locks and version checks: it reads, changes and writes back, and overwrites what
- * was written in between. It shows that the comparison with the serial result notices such a thing.
+ * A store without locks and version checks, which overwrites concurrent updates. It shows that the comparison with the
+ * serial result detects lost updates.
  */
 export function unlockedStore(store: Pick<TrainStore, 'get' | 'put' | 'delete'>): TrainStore {
   const read = async (key: string): Promise<unknown> => (await store.get(key))?.value

@@ -10,7 +10,7 @@ import { workerFailure } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
 
-/** A worker process: the supervisor starts it, and it applies the messages that it is sent. */
+/** A worker process: it applies the messages that the supervisor sends. */
 interface Running {
   readonly worker: MessageWorker
   readonly tracker: Tracker
@@ -44,11 +44,11 @@ async function drain({ worker, tracker, closeLog }: Running): Promise<void> {
 }
 
 function send(message: FromWorker): void {
-  // Once the supervisor is gone this process is about to end, see below.
+  // Without a supervisor, this process is about to exit; see below.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 }
 
-/** Reports to the supervisor why this worker can't continue, and ends it. */
+/** Reports to the supervisor why this worker can't continue, and exits. */
 function fail(error: unknown): void {
   process.send?.(workerFailure(error), undefined, undefined, () => process.exit(1))
 }
@@ -70,9 +70,9 @@ process.on('message', (message: ToWorker) => {
   }
 })
 
-// A terminal sends Ctrl-C to the whole group, and a service manager its SIGTERM; the supervisor decides what follows.
+// A terminal sends Ctrl-C to the whole process group, a service manager SIGTERM; the supervisor decides what to do.
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', () => undefined)
 
-// Without a supervisor no process would learn of the results, and a run that resumes this one must not meet it.
+// Without a supervisor, nobody receives the results, and this process would disturb a run that resumes this one.
 process.on('disconnect', () => process.exit())

@@ -1,9 +1,9 @@
 /**
- * An engine that keeps everything in a JSON file in a folder, for all processes of a machine, and its fixture for the
+ * An engine that keeps its state in JSON files in a folder, for all processes of a machine, and its fixture for the
  * conformance kit.
  *
  *     node json-engine.js        runs the checks of the first promise
- *     node json-engine.js P13    those of another one
+ *     node json-engine.js P13    those of another promise
  *     node json-engine.js ''     all, in about two minutes
  */
 import { randomUUID } from 'node:crypto'
@@ -42,7 +42,7 @@ const guarantees: Guarantees = {
   weaknesses: [
     {
       promise: 'P3',
-      how: 'Leases run on a clock that starts again with the machine, and last longer after a reboot.',
+      how: 'Leases use a clock that starts again with the machine, and last longer after a reboot.',
     },
     { promise: 'P13', how: 'Nothing waits for the disk, so a power failure can lose the newest commits.' },
   ],
@@ -57,10 +57,10 @@ const machineClock: Clock = {
   after: (...timer) => systemClock.after(...timer),
 }
 
-/** Number of states that are kept. A process that is further behind can't know whether its own was kept. */
+/** Number of states that are kept. A process that is further behind can't know whether its commit succeeded. */
 const KEPT = 256
 
-/** Work to be done in one step, and its caller. */
+/** Work for one step, and the callbacks of its caller. */
 interface Job {
   readonly work: (state: EngineState) => unknown
   readonly resolve: (value: unknown) => void
@@ -68,8 +68,8 @@ interface Job {
 }
 
 /**
- * Keeps everything in a JSON file in a folder. Each change creates the next of a series of files: `link` fails if the
- * name exists, so if two processes create the same file, one succeeds, and the other decides again.
+ * Keeps the state in JSON files in a folder. Each change creates the file with the next number. `link` fails if the
+ * name exists, so if two processes create the same file, one succeeds, and the other repeats its work on the new state.
  */
 class JsonEngine extends StateEngine {
   readonly name: string
@@ -133,7 +133,7 @@ class JsonEngine extends StateEngine {
     return join(this.#folder, `${number}.json`)
   }
 
-  /** Does all pending work in one step, and never fails. */
+  /** Does all pending work in one step. Never rejects. */
   async #run(): Promise<void> {
     const jobs = this.#jobs.take()
     try {
@@ -167,7 +167,7 @@ class JsonEngine extends StateEngine {
         this.#state.load(this.#saved)
         return
       } catch (error) {
-        // It is no longer the newest, and was deleted.
+        // It was deleted, because it is no longer among the newest.
         if ((error as { code?: string }).code !== 'ENOENT') throw error
       }
     }
@@ -178,7 +178,7 @@ class JsonEngine extends StateEngine {
     return Math.max(0, ...names.flatMap(name => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number))
   }
 
-  /** Creates the next file. False: another process has created it. */
+  /** Creates the next file. Returns false if another process has created it. */
   async #keep(text: string): Promise<boolean> {
     const next = this.#newest + 1
     const draft = join(this.#folder, `${randomUUID()}.draft`)
@@ -192,9 +192,12 @@ class JsonEngine extends StateEngine {
       await rm(draft)
     }
     if ((await this.#lookForNewest()) >= next + KEPT)
-      throw new IndeterminateError(`${this.name} went on while this process stood still`, {
-        engine: this.name,
-      })
+      throw new IndeterminateError(
+        `the outcome of a commit to ${this.name} is unknown: ${KEPT} others followed while this process was stopped`,
+        {
+          engine: this.name,
+        },
+      )
     this.#newest = next
     this.#saved = text
     await rm(this.#file(next - KEPT), { force: true })
@@ -230,7 +233,7 @@ async function withCopy(task: (original: Box, copy: () => Promise<string>) => Pr
   }
 }
 
-/** Locks that a process held when the machine crashed are held for longer than their lease. */
+/** Locks that a process held when the machine crashed outlast their lease. */
 function heldForTooLong(): Promise<void> {
   return withCopy(async (box, copy) => {
     await box.mutex('key').acquire({ lease: 100 })

@@ -14,7 +14,7 @@ import { limitFetch } from 'signalbox/limits/http'
 
 const { REDIS_URL, DATABASE_URL, PARTNER_URL, PORT = '8080', REPORT_EVERY = '1d' } = process.env
 if (!REDIS_URL || !DATABASE_URL || !PARTNER_URL)
-  throw new Error('REDIS_URL, DATABASE_URL or PARTNER_URL is missing')
+  throw new Error('set REDIS_URL, DATABASE_URL and PARTNER_URL')
 const charges = new URL('/charges', PARTNER_URL)
 
 const db = new pg.Pool({ connectionString: DATABASE_URL })
@@ -27,7 +27,7 @@ const partner = box.limiter('partner', { limit: 20, per: '1s', jitter: '100ms' }
 // The partner identifies a charge by its key, so a retry is safe.
 const callPartner = limitFetch(fetch, partner, { retries: 3, idempotent: true, wait: '5s' })
 
-/** Charges an invoice once, no matter which processes are asked to, and how often. */
+/** Charges an invoice once, even if several processes receive the request, or receive it repeatedly. */
 async function pay(invoice: string): Promise<void> {
   await box.mutex(`invoice:${invoice}`).run(
     async grant => {
@@ -41,17 +41,17 @@ async function pay(invoice: string): Promise<void> {
         signal: grant.signal,
       })
       if (!charged.ok) throw new Error(`the partner answered ${charged.status}`)
-      // Rejects a holder that was stopped for longer than its lease: a later one has a greater token.
+      // Rejects a holder whose lease has expired, because a later holder has a greater token.
       const token = String(grant.token)
       const sql = 'update invoice set paid = true, fence = $2 where id = $1 and not paid and fence <= $2'
       const { rowCount } = await db.query(sql, [invoice, token])
-      if (rowCount === 0) throw new Error('a later holder was quicker')
+      if (rowCount === 0) throw new Error('the lease expired, and a later holder wrote the invoice')
     },
     { wait: '2s', lease: '2s' },
   )
 }
 
-/** The slot is the key, because a report whose reply was lost is made again. */
+/** The slot is the key, because a report is made again if its reply was lost. */
 async function report(slot: string): Promise<void> {
   const sql =
     'insert into report (slot, paid) select $1, count(*) from invoice where paid on conflict do nothing'
@@ -107,7 +107,7 @@ app.get('/ready', async (_request, response) => {
 })
 app.use(problems)
 
-const server = app.listen(Number(PORT), () => console.log(`listens on ${PORT}`))
+const server = app.listen(Number(PORT), () => console.log(`listening on ${PORT}`))
 const jobs = [reportEachSlot(), lead().catch(logError)]
 
 async function end(): Promise<void> {

@@ -184,7 +184,7 @@ describe('trains', () => {
   test('runs the train tracker, with its options and statuses', async () => {
     const { status, stdout } = await signalbox('trains', '--engine', url, '--processes', '2', '--days', '1')
     expect(status).toBe(0)
-    expect(stdout).toContain('Every location is as the serial result says.')
+    expect(stdout).toContain('Every location agrees with the serial result.')
     expect((await signalbox('trains', '--help')).stdout).toMatch(/^Usage: signalbox trains .*Exit status:/s)
     const refused = await signalbox('trains', '--processes', 'x')
     expect(refused.status).toBe(2)

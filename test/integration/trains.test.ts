@@ -58,7 +58,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
       matchesSerial: true,
     })
     expect(report.locations).toMatchObject({ X: { created: 1, departed: 1 }, Y: { arrived: 1 } })
-    expect(output).toMatch(/is lost: 1\n.*line 2: .*fly.*\n$/)
+    expect(output).toMatch(/is lost\): 1\n.*line 2: .*fly.*\n$/)
     expect(status).toBe(5)
   })
 

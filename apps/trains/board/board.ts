@@ -20,33 +20,33 @@ import { Network } from './network.js'
 import { PageServer } from './page-server.js'
 import { Scene } from './scene.js'
 
-/** How often pages receive what has happened, in milliseconds. */
-const FRAME_EVERY = 100
-/** How often pages receive a network that grows, in milliseconds. They redraw it each time. */
-const DIAGRAM_EVERY = 1000
-/** How often the locks are looked at while there is a page, in milliseconds. */
-const LOCKS_EVERY = 250
-/** How often the locations are sorted again, in milliseconds. */
-const SORTED_EVERY = 500
-/** So many locations are shown. */
-const BUSIEST = 10
-/** So many events are shown. */
-const MOST_EVENTS = 12
+/** Interval between frames, in milliseconds. */
+const FRAME_INTERVAL = 100
+/** Interval between diagrams of a growing network, in milliseconds. Pages redraw each one. */
+const DIAGRAM_INTERVAL = 1000
+/** Interval between queries of the locks while a page is open, in milliseconds. */
+const LOCKS_INTERVAL = 250
+/** Interval between sorts of the locations, in milliseconds. */
+const SORT_INTERVAL = 500
+/** Maximum number of busiest locations. */
+const MAX_BUSIEST = 10
+/** Maximum number of events. */
+const MAX_EVENTS = 12
 
-/** How a run is getting on. */
+/** The state of a run. */
 export interface RunState {
   readonly messages: number
   readonly workers: readonly Omit<WorkerState, 'perSecond'>[]
 }
 
-/** What a board shows. */
+/** The parts of a board. */
 export interface BoardParts {
   readonly source: MessageSource
-  /** The locks of locations that are in use now. Rejects when the engine can't be asked. */
+  /** Returns the locks of locations that are in use now. Rejects if the engine is unreachable. */
   locks(): Promise<readonly LockInUse[]>
 }
 
-/** Shows a run on a page: trains, stations, locks, workers, and what comes of it. */
+/** Shows a run on a page: trains, stations, locks, workers, and the result. */
 export class Board {
   readonly #parts: BoardParts
   readonly #network: Network
@@ -54,7 +54,7 @@ export class Board {
   readonly #server: PageServer
   readonly #rate = new RateMeter()
   readonly #workerRates = new Map<number, RateMeter>()
-  /** The workers as they were in the frame before. */
+  /** The workers of the last frame. */
   #workers: readonly WorkerState[] = []
   #events: readonly string[] = []
   #state: () => RunState = () => ({ messages: 0, workers: [] })
@@ -63,8 +63,8 @@ export class Board {
   #locked: readonly LockedStation[] = []
   #busiest: readonly BusyPlace[] = []
   #timers: NodeJS.Timeout[] = []
-  #isLooking = false
-  /** What a page begins with when the run is over. */
+  #isReadingLocks = false
+  /** The first frames of a page after the run. */
   #final: readonly Frame[] | undefined
 
   private constructor(parts: BoardParts, network: Network, scene: Scene, server: PageServer) {
@@ -77,7 +77,7 @@ export class Board {
   /**
    * Serves the page on 127.0.0.1.
    * @param port 0 for a free one.
-   * @throws InputError when the port can't be used.
+   * @throws InputError if the port can't be used.
    */
   static async open(port: number, parts: BoardParts): Promise<Board> {
     const { locationNames, geography } = parts.source
@@ -92,26 +92,26 @@ export class Board {
     return this.#server.url
   }
 
-  /** The run begins. @param state returns its progress. */
+  /** Starts to send frames. @param state returns the state of the run. */
   begin(state: () => RunState): void {
     this.#state = state
     this.#begun = performance.now()
     this.#shownChanges = this.#network.changes
     this.#timers = [
-      setInterval(() => this.#sendFrame(), FRAME_EVERY),
-      setInterval(() => this.#sendGrowth(), DIAGRAM_EVERY),
-      setInterval(() => void this.#lookAtLocks(), LOCKS_EVERY),
-      setInterval(() => this.#sort(), SORTED_EVERY),
+      setInterval(() => this.#sendFrame(), FRAME_INTERVAL),
+      setInterval(() => this.#sendGrowth(), DIAGRAM_INTERVAL),
+      setInterval(() => void this.#readLocks(), LOCKS_INTERVAL),
+      setInterval(() => this.#sort(), SORT_INTERVAL),
     ]
     for (const timer of this.#timers) timer.unref()
   }
 
-  /** A message is done. */
+  /** Shows a message that is done. */
   settled(message: Message, event: string): void {
     this.#scene.settle(message, event)
   }
 
-  /** The run is over. The page is served until `close`. */
+  /** Shows the report. The page is served until `close`. */
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
     this.#sendGrowth()
@@ -120,7 +120,7 @@ export class Board {
       ...this.#now(this.#scene.frame()),
       ...{ messages, seconds, perSecond },
       busiest: this.#busiestOf(new Map(Object.entries(report.locations))),
-      // Their processes have ended, as they should.
+      // Their processes have exited normally.
       workers: this.#workers.map(worker => ({ ...worker, isReady: true })),
       locked: [],
     }
@@ -130,7 +130,7 @@ export class Board {
     this.#final = [this.#diagram(), { ...now, trains: this.#scene.standing() }, end]
   }
 
-  /** Ends. Pages get what was sent to them. */
+  /** Stops serving, after pages have received what was sent. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     await this.#server.close()
@@ -156,7 +156,10 @@ export class Board {
 
   #busiestOf(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {
     const { locationNames } = this.#parts.source
-    return busiest(locations, BUSIEST).map(place => ({ ...place, name: locationNames.get(place.id) ?? '' }))
+    return busiest(locations, MAX_BUSIEST).map(place => ({
+      ...place,
+      name: locationNames.get(place.id) ?? '',
+    }))
   }
 
   #diagram(): Frame {
@@ -174,7 +177,7 @@ export class Board {
       seconds: this.#begun === 0 ? 0 : (at - this.#begun) / 1000,
       perSecond: this.#rate.rate(at, messages),
       trains,
-      underWay: this.#scene.underWay,
+      running: this.#scene.running,
       busiest: this.#busiest,
       workers: this.#workers,
       events: this.#events,
@@ -182,15 +185,15 @@ export class Board {
     }
   }
 
-  /** Notes the outcome of workers since the frame before. */
+  /** Adds events of workers since the last frame. */
   #note(workers: readonly WorkerState[]): void {
     const events = workers.flatMap(({ worker, kills, replaced }, index) => {
       const before = this.#workers[index] ?? { kills: 0, replaced: 0 }
       if (replaced === before.replaced) return []
       const how = kills > before.kills ? 'was killed' : 'died'
-      return [`worker ${worker} is replaced`, `worker ${worker} ${how}`]
+      return [`worker ${worker} was replaced`, `worker ${worker} ${how}`]
     })
-    this.#events = [...events, ...this.#events].slice(0, MOST_EVENTS)
+    this.#events = [...events, ...this.#events].slice(0, MAX_EVENTS)
     this.#workers = workers
   }
 
@@ -198,13 +201,13 @@ export class Board {
     return getOrInsert(this.#workerRates, worker, () => new RateMeter()).rate(at, messages)
   }
 
-  async #lookAtLocks(): Promise<void> {
-    // An engine that is slow or unreachable is not asked again before it has answered.
-    if (this.#server.pages === 0 || this.#isLooking) return
-    this.#isLooking = true
-    // A page shows the last state while the engine can't be asked.
+  async #readLocks(): Promise<void> {
+    // A slow or unreachable engine is not asked again before it has answered.
+    if (this.#server.pages === 0 || this.#isReadingLocks) return
+    this.#isReadingLocks = true
+    // The page shows the last state while the engine is unreachable.
     const locks = await this.#parts.locks().catch(() => undefined)
-    this.#isLooking = false
+    this.#isReadingLocks = false
     if (locks && !this.#final) this.#locked = this.#lockedStations(locks)
   }
 

@@ -1,7 +1,7 @@
 import type { LocationCounts } from '../domain/location.js'
 import type { Diagram } from './network.js'
 
-/** Where a train has been since the last frame, as stations in order; the first is where it was then. */
+/** The stations of a train since the last frame, in order, beginning with the one where it was then. */
 export interface TrainMoves {
   /** The train's number, the same in all frames. */
   readonly train: number
@@ -9,18 +9,18 @@ export interface TrainMoves {
   readonly isGone: boolean
 }
 
-/** A location with what has happened there. */
+/** A location with its counts. */
 export interface BusyPlace extends LocationCounts {
   readonly id: string
-  /** Empty where the input does not say. */
+  /** Empty if unknown. */
   readonly name: string
 }
 
-/** What a worker does. */
+/** The state of a worker. */
 export interface WorkerState {
   /** Counted from 1. */
   readonly worker: number
-  /** Whether it takes messages. */
+  /** Whether it accepts messages. */
   readonly isReady: boolean
   readonly messages: number
   /** Messages a second. */
@@ -33,11 +33,11 @@ export interface WorkerState {
 export interface LockedStation {
   readonly station: number
   readonly holders: readonly string[]
-  /** In the order in which they are served. */
+  /** In the order of the queue. */
   readonly waiters: readonly string[]
 }
 
-/** A message to a page. A `diagram` comes first, and again when the network has grown. */
+/** A message to a page. A `diagram` comes first, and again when the network grows. */
 export type Frame = DiagramFrame | NowFrame | EndFrame
 
 export interface DiagramFrame {
@@ -46,29 +46,29 @@ export interface DiagramFrame {
   readonly diagram: Diagram
 }
 
-/** How the run is getting on. */
+/** The state of the run. */
 export interface NowFrame {
   readonly kind: 'now'
   readonly messages: number
-  /** Null where it is not known. */
+  /** Null if unknown. */
   readonly total: number | null
   readonly seconds: number
   readonly perSecond: number
   readonly trains: readonly TrainMoves[]
-  /** How many trains are under way, drawn or not. */
-  readonly underWay: number
+  /** Number of trains that exist, drawn or not. */
+  readonly running: number
   readonly busiest: readonly BusyPlace[]
   readonly workers: readonly WorkerState[]
-  /** The outcome of workers, newest first. */
+  /** Kills, deaths and replacements of workers, newest first. */
   readonly events: readonly string[]
   readonly locked: readonly LockedStation[]
 }
 
-/** Comes last, after a `now` with the figures of the report. */
+/** The last frame, after a `now` with the figures of the report. */
 export interface EndFrame {
   readonly kind: 'end'
-  /** `incomplete`: what was done is right, but the run was interrupted, or something was lost. */
+  /** `incomplete`: correct, but the run was interrupted, or messages or input lines were lost. */
   readonly outcome: 'right' | 'incomplete' | 'wrong'
-  /** What has come of the run, as lines of text. */
+  /** The summary of the run, as lines of text. */
   readonly lines: readonly string[]
 }

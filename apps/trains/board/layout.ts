@@ -9,14 +9,14 @@ export interface Point {
 /** Two stations, by their index. */
 export type Track = readonly [one: number, other: number]
 
-/** How much of a distance is taken from the order of the stations; the rest is as on the map. */
-const BY_ORDER = 0.6
-/** So often a station without a place is put between its neighbours. */
+/** Fraction of a distance that depends on the order of the stations; the rest is as on the map. */
+const ORDER_SHARE = 0.6
+/** Number of rounds in which stations without a place are moved between their neighbours. */
 const ROUNDS = 20
 
 /**
- * Lays stations out as a diagram: as on a map that is turned so that it is wider than high, with crowded parts pulled
- * apart. A station without a place lies between its neighbours; where no station has one, they lie on a circle.
+ * Lays out stations as a diagram: a map that is rotated to be wider than high, with crowded parts pulled apart. A
+ * station without a place is between its neighbours; if no station has a place, they are on a circle.
  * @param tracks pairs of stations, by their index.
  */
 export function layOut(places: readonly (Place | undefined)[], tracks: readonly Track[]): Point[] {
@@ -34,9 +34,9 @@ function onCircle(count: number): Point[] {
   })
 }
 
-/** Where a place is as seen from another one, on a map of a small part of the earth. */
+/** Returns a place relative to another, on a map of a small part of the earth. */
 export function flat({ latitude, longitude }: Place, from: Place): Point {
-  // The shorter way round the earth, so that a network can lie on both sides of the 180th meridian.
+  // The shorter way around the earth, so that a network may cross the 180th meridian.
   const east = ((longitude - from.longitude + 540) % 360) - 180
   return { x: east * Math.cos((from.latitude * Math.PI) / 180), y: from.latitude - latitude }
 }
@@ -59,7 +59,7 @@ function withNeighbours(points: readonly (Point | undefined)[], tracks: readonly
   return placed
 }
 
-/** Turns the longest extent sideways. */
+/** Rotates the longest extent to the horizontal. */
 function turn(points: readonly Point[]): Point[] {
   const center = middleOf(points)
   const moved = points.map(({ x, y }) => ({ x: x - center.x, y: y - center.y }))
@@ -72,7 +72,7 @@ function turn(points: readonly Point[]): Point[] {
   return moved.map(({ x, y }) => ({ x: x * cos + y * sin, y: y * cos - x * sin }))
 }
 
-/** Pulls crowded parts apart, in each direction: places go partly by their order. */
+/** Pulls crowded parts apart: in each direction, the position depends partly on the order. */
 function spread(points: readonly Point[]): Point[] {
   const xs = ordered(points.map(({ x }) => x))
   const ys = ordered(points.map(({ y }) => y))
@@ -83,7 +83,7 @@ function ordered(values: readonly number[]): number[] {
   const sorted = [...new Set(values)].sort((a, b) => a - b)
   const [least, extent] = [sorted[0]!, sorted.at(-1)! - sorted[0]!]
   const rank = new Map(sorted.map((value, index) => [value, index / Math.max(1, sorted.length - 1)]))
-  return values.map(value => (1 - BY_ORDER) * (value - least) + BY_ORDER * extent * rank.get(value)!)
+  return values.map(value => (1 - ORDER_SHARE) * (value - least) + ORDER_SHARE * extent * rank.get(value)!)
 }
 
 function fitted(points: readonly Point[]): Point[] {

@@ -3,32 +3,32 @@ import type { Geography, Place } from '../input/source.js'
 import { layOut, type Point, type Track } from './layout.js'
 import { trackName, tracksOf } from './tracks.js'
 
-/** More stations than these are not drawn: those where most trips stop come first. */
-const MOST_STATIONS = 1500
-/** More tracks than these are not drawn. */
-const MOST_TRACKS = 6000
+/** Maximum number of stations that are drawn: those where the most trips stop. */
+const MAX_STATIONS = 1500
+/** Maximum number of tracks that are drawn. */
+const MAX_TRACKS = 6000
 
 /** A station as it is drawn. */
 export interface Station extends Point {
   readonly name: string
 }
 
-/** What is drawn of a network. Tracks are pairs of stations, by their index. */
+/** A drawing of a network. Tracks are pairs of stations, by their index. */
 export interface Diagram {
   readonly stations: readonly Station[]
   readonly tracks: readonly Track[]
-  /** How many stations are not drawn, because there are too many. */
+  /** Number of stations that are not drawn, because there are too many. */
   readonly left: number
 }
 
 /**
- * The stations that trains stop at, and the tracks between them. A station has all locations that belong to it or are
- * at the same point. Where the input has no geography, stations and tracks are added as trains are seen there.
+ * The stations at which trains stop, and the tracks between them. A station has all locations that belong to it or are
+ * at the same point. If the input has no geography, stations and tracks are added when trains use them.
  */
 export class Network {
-  /** How often it has grown: a diagram is out of date when this has changed. */
+  /** Number of changes: a diagram is outdated when this differs. */
   changes = 0
-  /** How many stations are not drawn. */
+  /** Number of stations that are not drawn. */
   #left = 0
   readonly #names: ReadonlyMap<string, string>
   /** Whether the input lists all tracks. */
@@ -38,23 +38,23 @@ export class Network {
   readonly #stationOf = new Map<string, number | undefined>()
   readonly #tracks = new Map<string, Track>()
 
-  /** @param names of locations and stations, for people. */
+  /** @param names of locations and stations. */
   constructor(names: ReadonlyMap<string, string>, geography: Geography | undefined) {
     this.#names = names
     this.#isKnown = geography !== undefined
     if (geography) this.#read(geography)
   }
 
-  /** The index of the station that a location belongs to; undefined where it is not drawn. */
+  /** Returns the index of a location's station; undefined if it is not drawn. */
   stationOf(location: string): number | undefined {
     if (!this.#stationOf.has(location)) this.#add([location], location, undefined)
     return this.#stationOf.get(location)
   }
 
-  /** Notes that a train went from one station to another. */
+  /** Records that a train went from one station to another. */
   passed(from: number, to: number): void {
     const track = trackName(from, to)
-    if (this.#isKnown || from === to || this.#tracks.has(track) || this.#tracks.size >= MOST_TRACKS) return
+    if (this.#isKnown || from === to || this.#tracks.has(track) || this.#tracks.size >= MAX_TRACKS) return
     this.#tracks.set(track, [from, to])
     this.changes++
   }
@@ -89,7 +89,7 @@ export class Network {
   }
 
   #add(locations: Iterable<string>, id: string, place: Place | undefined): void {
-    const isDrawn = this.#places.length < MOST_STATIONS
+    const isDrawn = this.#places.length < MAX_STATIONS
     for (const location of locations) this.#stationOf.set(location, isDrawn ? this.#places.length : undefined)
     if (!isDrawn) {
       this.#left++

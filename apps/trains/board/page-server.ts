@@ -9,7 +9,7 @@ import type { Frame } from './frames.js'
 
 const HOST = '127.0.0.1'
 
-/** What the page consists of, by its path on the server. */
+/** The files of the page, by their path on the server. */
 const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Map([
   ['/', ['board.html', 'text/html']],
   ['/board.css', ['board.css', 'text/css']],
@@ -19,7 +19,7 @@ const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Ma
   ['/trains.js', ['trains.js', 'text/javascript']],
 ])
 
-/** A name that a timetable brings must never run as a program, and nothing is loaded from elsewhere. */
+/** A name from a timetable must never be executed, and nothing is loaded from other servers. */
 const HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:",
@@ -29,21 +29,21 @@ const HEADERS = {
 } as const
 
 /**
- * Maximum number of bytes that a page may be behind. Then it is disconnected; it reconnects and starts with the state
- * of that time.
+ * Maximum number of bytes that a page has not yet read. A page with more is disconnected; it reconnects, and starts
+ * with the current state.
  */
-const MOST_BEHIND = 4 << 20
-/** So long pages are given at the end to read what was sent to them, in milliseconds. */
-const PATIENCE = 2000
+const MAX_BACKLOG = 4 << 20
+/** Time for pages to read what was sent before the server closes, in milliseconds. */
+const CLOSE_TIMEOUT = 2000
 
-/** Serves the page on this machine, and sends frames to all that show it. */
+/** Serves the page on this machine, and sends frames to all open pages. */
 export class PageServer {
   readonly #server: Server
   readonly #pages = new Set<ServerResponse>()
   readonly #files = new Map<string, readonly [content: Buffer, type: string]>()
   readonly #first: () => readonly Frame[]
 
-  /** @param first the frames that a page begins with. */
+  /** @param first returns the first frames of a page. */
   private constructor(first: () => readonly Frame[]) {
     this.#first = first
     for (const [path, [file, type]] of FILES)
@@ -54,7 +54,7 @@ export class PageServer {
   /**
    * Serves the page.
    * @param port 0 for a free one.
-   * @throws InputError when the port can't be used.
+   * @throws InputError if the port can't be used.
    */
   static async open(port: number, first: () => readonly Frame[]): Promise<PageServer> {
     const pages = new PageServer(first)
@@ -72,7 +72,7 @@ export class PageServer {
     return `http://${HOST}:${(this.#server.address() as AddressInfo).port}/`
   }
 
-  /** How many pages are shown. */
+  /** Number of open pages. */
   get pages(): number {
     return this.#pages.size
   }
@@ -81,12 +81,12 @@ export class PageServer {
     if (this.#pages.size === 0) return
     const text = event(frame)
     for (const page of this.#pages) {
-      if (page.writableLength > MOST_BEHIND) page.destroy()
+      if (page.writableLength > MAX_BACKLOG) page.destroy()
       else page.write(text)
     }
   }
 
-  /** Ends. Pages that read get all that was sent. */
+  /** Stops serving, after pages have received what was sent. */
   async close(): Promise<void> {
     this.#server.close()
     const ended = [...this.#pages].map(page => {
@@ -94,13 +94,13 @@ export class PageServer {
       page.end()
       return closed
     })
-    await Promise.race([Promise.all(ended), setTimeout(PATIENCE, undefined, { ref: false })])
+    await Promise.race([Promise.all(ended), setTimeout(CLOSE_TIMEOUT, undefined, { ref: false })])
     this.#server.closeAllConnections()
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
-    // A page elsewhere that gives this address a name of its own must not read what is here.
+    // Another site whose name resolves to this address must not read the page.
     if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/i.test(request.headers.host ?? '')) return refuse(response, 421)
     const { method } = request
     if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405)

@@ -6,10 +6,10 @@ import type { SerialMessage } from '../serial.js'
 import type { TrainMoves } from './frames.js'
 import type { Network } from './network.js'
 
-/** So many trains are drawn at most. */
-const MOST_DRAWN = 300
-/** So many new trains are drawn in each frame: more would be gone before a page has drawn them. */
-const MOST_NEW = 6
+/** Maximum number of trains that are drawn. */
+const MAX_DRAWN = 300
+/** Maximum number of new trains in a frame: more would be gone before a page has drawn them. */
+const MAX_NEW = 6
 /** The change that a message makes, by its type: for messages whose event does not name it. */
 const CHANGES: Readonly<Record<string, string>> = { create: 'created', move: 'moved', delete: 'deleted' }
 
@@ -24,7 +24,7 @@ interface Drawn {
   isGone: boolean
 }
 
-/** What the board shows of trains and locations, from one frame to the next. */
+/** The trains and locations that the board shows. */
 export class Scene {
   readonly #network: Network
   readonly #trains = new Map<string, Train>()
@@ -32,18 +32,18 @@ export class Scene {
   readonly #drawn = new Set<Drawn>()
   readonly #moved = new Set<Drawn>()
   #numbers = 0
-  #room = MOST_NEW
+  #room = MAX_NEW
 
   constructor(network: Network) {
     this.#network = network
   }
 
-  /** How many trains are under way. */
-  get underWay(): number {
+  /** Number of trains that exist. */
+  get running(): number {
     return this.#trains.size
   }
 
-  /** Takes in a message that is committed. @param event what it came to. */
+  /** Applies a message that is done. */
   settle(message: Message, event: string): void {
     const { type, train, location, to } = message as SerialMessage
     const change = event === ALREADY_APPLIED ? CHANGES[type] : event
@@ -52,9 +52,9 @@ export class Scene {
     else if (change === 'deleted') this.#deleted(train)
   }
 
-  /** The trains that have moved since the last frame, or are drawn from now on. */
+  /** Returns the trains that have moved since the last frame, or are new in this one. */
   frame(): TrainMoves[] {
-    // Where few trains are new, there is room for others that are under way.
+    // If few trains are new, others that exist can be drawn.
     this.#drawMore(this.#room)
     const moves = [...this.#moved].map(drawn => ({ ...drawn }))
     for (const drawn of this.#moved) {
@@ -62,17 +62,17 @@ export class Scene {
       drawn.stations = drawn.stations.slice(-1)
     }
     this.#moved.clear()
-    this.#room = MOST_NEW
+    this.#room = MAX_NEW
     return moves
   }
 
-  /** The trains that are drawn, where they are now: as many as can be. */
+  /** Returns as many trains as can be drawn, where they are now. */
   standing(): TrainMoves[] {
-    this.#drawMore(MOST_DRAWN)
+    this.#drawMore(MAX_DRAWN)
     return [...this.#drawn].map(drawn => ({ ...drawn, stations: drawn.stations.slice(-1) }))
   }
 
-  /** What has happened at locations. */
+  /** The counts of locations. */
   get counts(): ReadonlyMap<string, LocationCounts> {
     return this.#counts
   }
@@ -85,19 +85,19 @@ export class Scene {
     if (this.#room > 0 && this.#draw(train)) this.#room--
   }
 
-  /** Draws up to a number of the trains that are under way and not drawn yet. */
+  /** Draws at most `most` further trains. */
   #drawMore(most: number): void {
     let left = most
     for (const train of this.#trains.values()) {
-      if (left === 0 || this.#drawn.size === MOST_DRAWN) return
+      if (left === 0 || this.#drawn.size === MAX_DRAWN) return
       if (!train.drawn && this.#draw(train)) left--
     }
   }
 
-  /** Draws a train from now on; returns whether it can be drawn. */
+  /** Starts to draw a train; returns whether it can be drawn. */
   #draw(train: Train): boolean {
     const station = this.#network.stationOf(train.location)
-    if (station === undefined || this.#drawn.size === MOST_DRAWN) return false
+    if (station === undefined || this.#drawn.size === MAX_DRAWN) return false
     train.drawn = { train: ++this.#numbers, stations: [station], isGone: false }
     this.#drawn.add(train.drawn)
     this.#moved.add(train.drawn)

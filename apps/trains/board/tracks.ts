@@ -2,12 +2,12 @@ import { getOrInsert } from '../get-or-insert.js'
 import type { Place } from '../input/source.js'
 import { flat, type Track } from './layout.js'
 
-/** A way by other tracks that is longer by no more than this is the same track. */
+/** A track is left out if a path over other tracks is at most this much longer. */
 const DETOUR = 1.25
 
 /**
- * The tracks that trains with these stops run on. A train that passes stations without a stop runs on the track of
- * those that stop there, and has none of its own.
+ * Returns the tracks of trains with these stops. A train that passes stations without a stop uses the tracks of those
+ * that stop there.
  * @param patterns stations in the order of a train's stops.
  * @param places of the stations.
  */
@@ -30,12 +30,15 @@ export function tracksOf(
   )
 }
 
-/** The same for both directions. */
+/** Returns the name of a track, which is the same in both directions. */
 export function trackName(one: number, other: number): string {
   return one < other ? `${one} ${other}` : `${other} ${one}`
 }
 
-/** By the greedy spanner of Althöfer and others: the shortest first, each only where those before it lead far round. */
+/**
+ * The greedy spanner of Althöfer et al.: shortest tracks first, each unless those before it form a path of about its
+ * length.
+ */
 function withoutShortcuts(tracks: readonly Track[], places: readonly (Place | undefined)[]): Track[] {
   const long = tracks.map(track => ({ track, length: lengthOf(track, places) }))
   long.sort((one, other) => one.length - other.length)
@@ -54,7 +57,7 @@ function withoutShortcuts(tracks: readonly Track[], places: readonly (Place | un
   return kept
 }
 
-/** Whether the way from one station to another has at most a given length. */
+/** Whether a path from one station to another has at most this length. */
 function isReached(
   from: number,
   to: number,
@@ -75,7 +78,7 @@ function isReached(
   return false
 }
 
-/** In degrees; 0 where it is not known. */
+/** Returns the length of a track in degrees; 0 if unknown. */
 function lengthOf([one, other]: Track, places: readonly (Place | undefined)[]): number {
   const [a, b] = [places[one], places[other]]
   if (!a || !b) return 0

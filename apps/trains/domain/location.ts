@@ -1,34 +1,34 @@
-/** What happened at a location so far. */
+/** What has happened at a location. */
 export interface LocationCounts {
   /** Trains that began here. */
   readonly created: number
   /** Trains that ended here. */
   readonly deleted: number
-  /** Moves that ended here. */
+  /** Moves to here. */
   readonly arrived: number
-  /** Moves that began here. */
+  /** Moves from here. */
   readonly departed: number
 }
 
 /** The same while it is counted. */
 export type MutableCounts = { -readonly [Count in keyof LocationCounts]: number }
 
-/** A place where trains stand: a stop, or a whole station. */
+/** A place where trains stop: a stop or a station. */
 export interface Location extends LocationCounts {
   readonly id: string
 }
 
-/** The store key of a location; a train of the same name has another. */
+/** Returns the store key of a location, which differs from that of a train with the same name. */
 export function locationKey(id: string): string {
   return `LOC_${id}`
 }
 
-/** A location of which nothing is known yet. */
+/** Returns a location where nothing has happened. */
 export function emptyLocation(id: string): Location {
   return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
 
-/** The changes of trains that the counters of all locations together stand for. */
+/** Returns the number of changes that the counters of all locations add up to. */
 export function changesOf(locations: Iterable<LocationCounts>): {
   created: number
   moved: number

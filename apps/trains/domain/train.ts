@@ -1,11 +1,11 @@
-/** A train that is under way or waits somewhere. One that was deleted is not there at all. */
+/** A train that was created and not deleted. */
 export interface Train {
   readonly id: string
-  /** The id of the location where it stands. */
+  /** The ID of its location. */
   readonly location: string
 }
 
-/** The store key of a train; a location of the same name has another. */
+/** Returns the store key of a train, which differs from that of a location with the same name. */
 export function trainKey(id: string): string {
   return `TRA_${id}`
 }

@@ -7,17 +7,17 @@ import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 
 const DIRECTORY_ENTRY = Buffer.from([0x50, 0x4b, 0x01, 0x02])
 const DIRECTORY_END = Buffer.from([0x50, 0x4b, 0x05, 0x06])
 const END_LENGTH = 22
-/** A number that stands in an extension of the format: ZIP64. */
-const ELSEWHERE = 0xffffffff
+/** The value is in the ZIP64 extension of the format. */
+const IN_ZIP64 = 0xffffffff
 const BLOCK = 64 * 1024
 
-/** Where a zip archive is within a file. */
+/** The position of a zip archive in a file. */
 interface Bounds {
   readonly start: number
   readonly end: number
 }
 
-/** Opens a zip archive that may have other bytes before and behind it. Rejects when there is none in the file. */
+/** Opens a zip archive that may have other bytes before and after it. Rejects if the file has none. */
 export async function openArchiveIn(path: string): Promise<ZipFile> {
   const file = await open(path)
   let bounds: Bounds
@@ -45,7 +45,7 @@ class ArchiveSlice extends RandomAccessReader {
   }
 }
 
-/** The last archive of the file; the whole file where none is found. */
+/** Returns the last archive of the file; the whole file if none is found. */
 async function boundsIn(file: FileHandle): Promise<Bounds> {
   const { size } = await file.stat()
   for (let from = size - BLOCK; from > -BLOCK; from -= BLOCK) {
@@ -63,7 +63,7 @@ async function boundsIn(file: FileHandle): Promise<Bounds> {
   return { start: 0, end: size }
 }
 
-/** The archive whose directory ends with this record at this place; undefined when there is none. */
+/** Returns the archive whose directory ends with this record at this position; undefined if there is none. */
 async function boundsAt(
   file: FileHandle,
   at: number,
@@ -74,7 +74,7 @@ async function boundsAt(
   const [length, offset] = [record.readUInt32LE(12), record.readUInt32LE(16)]
   const end = at + END_LENGTH + record.readUInt16LE(20)
   if (end > size) return undefined
-  if (offset === ELSEWHERE) return { start: 0, end }
+  if (offset === IN_ZIP64) return { start: 0, end }
   const start = at - length - offset
   if (start < 0) return undefined
   const first = await read(file, at - length, at - length + DIRECTORY_ENTRY.length, size)

@@ -1,14 +1,14 @@
 import type { Trip } from './timetable.js'
 
-/** Something that happens on every day of the timetable. */
+/** An event of every day of the timetable. */
 export interface PlannedEvent {
   /** Seconds after the start of the service day. */
   readonly time: number
   readonly trip: string
-  /** The event's place within its trip, counted from 0. */
+  /** The position of the event in its trip, counted from 0. */
   readonly step: number
   readonly type: 'create' | 'move' | 'delete'
-  /** Where the train begins, where it goes, or where it ends. */
+  /** Where the train is created, moves to, or is deleted. */
   readonly location: string
 }
 

@@ -7,17 +7,17 @@ import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
 import { openArchiveIn } from './archive-slice.js'
 
-/** The files of a timetable feed, in a folder or in a zip archive. */
+/** The files of a feed, in a folder or zip archive. */
 export interface FeedFiles {
   /** As the caller named it. */
   readonly path: string
   has(file: string): boolean
-  /** @throws InputError when the file is not there or can't be unpacked. */
+  /** @throws InputError if the file is missing or can't be unpacked. */
   open(file: string): Promise<Readable>
   close(): void
 }
 
-/** @throws InputError when `path` is neither a folder nor a readable zip archive. */
+/** @throws InputError if `path` is neither a folder nor a readable zip archive. */
 export async function openFeed(path: string): Promise<FeedFiles> {
   const stats = await stat(path).catch((error: unknown) => {
     throw unreadable(path, error)
@@ -73,7 +73,7 @@ async function openArchive(path: string): Promise<FeedFiles> {
 }
 
 function missing(path: string, file: string, elsewhere?: string): InputError {
-  const hint = elsewhere === undefined ? '' : `; it is there as ${elsewhere}, but must not lie in a folder`
+  const hint = elsewhere === undefined ? '' : `; ${elsewhere} must be at the top level of the archive`
   return new InputError(`${path} has no ${file}${hint}`)
 }
 

@@ -10,23 +10,23 @@ import { readTimetable, type Trip } from './timetable.js'
 
 const SECONDS_A_DAY = 24 * 60 * 60
 
-/** How many messages are handed on at a time. */
+/** Number of messages in a batch. */
 const BATCH = 256
 
-/** Which part of a feed is played, and how often. */
+/** Which trips of a feed to run, and how often. */
 export interface TimetableChoice {
   /** The folder or zip archive of the feed. */
   readonly path: string
-  /** Only what runs on this date, like `20260131`; otherwise every trip of the feed once. */
+  /** Only the trips on this date, such as `20260131`; undefined: every trip of the feed once. */
   readonly date: string | undefined
   readonly locations: LocationKind
-  /** How often it is repeated, each time with new trains. */
+  /** How many times to run it, each time with new trains. */
   readonly days: number
 }
 
 /**
- * Reads a feed and makes messages of it: every trip of every day is a train.
- * @throws InputError when the feed as a whole can't be used.
+ * Reads a feed and turns it into messages: every trip of every day is a train.
+ * @throws InputError if the whole feed is unusable.
  */
 export async function openTimetable(
   choice: TimetableChoice,
@@ -54,7 +54,7 @@ export async function openTimetable(
   }
 }
 
-/** The orders in which trips stop at locations, each once. */
+/** Returns the distinct sequences of locations at which trips stop. */
 function patternsOf(timetable: readonly Trip[]): readonly (readonly string[])[] {
   const patterns = new Map<string, readonly string[]>()
   for (const { stops } of timetable) {
@@ -69,7 +69,7 @@ function describe({ path, date, locations, days }: TimetableChoice): string {
   return `timetable ${path}, ${what}, by ${locations}, days: ${days}`
 }
 
-/** The messages of all days in order of time. Only one day's plan is in memory, however many days there are. */
+/** Yields the messages of all days in order of time. Only one day's plan is in memory. */
 async function* batchesOf(
   plan: readonly PlannedEvent[],
   days: number,
@@ -85,32 +85,32 @@ async function* batchesOf(
   if (batch.length > 0) yield batch
 }
 
-interface DayUnderWay {
+interface CurrentDay {
   readonly day: number
   next: number
 }
 
 function* messagesOf(plan: readonly PlannedEvent[], days: number): Generator<TimedMessage> {
-  // Trips past midnight run into the next day, so several days can be under way; the earliest event is next.
-  const underWay: DayUnderWay[] = []
-  let begun = 0
-  const timeOf = ({ day, next }: DayUnderWay) => plan[next]!.time + (day - 1) * SECONDS_A_DAY
+  // Trips past midnight overlap the next day, so several days can be current; the earliest event is next.
+  const current: CurrentDay[] = []
+  let started = 0
+  const timeOf = ({ day, next }: CurrentDay) => plan[next]!.time + (day - 1) * SECONDS_A_DAY
   while (plan.length > 0) {
-    if (underWay.length === 0) {
-      if (begun === days) return
-      underWay.push({ day: ++begun, next: 0 })
+    if (current.length === 0) {
+      if (started === days) return
+      current.push({ day: ++started, next: 0 })
     }
-    let earliest = underWay[0]!
-    for (const day of underWay) if (timeOf(day) < timeOf(earliest)) earliest = day
-    const following = { day: begun + 1, next: 0 }
-    if (begun < days && timeOf(following) < timeOf(earliest)) {
-      begun++
-      underWay.push(following)
+    let earliest = current[0]!
+    for (const day of current) if (timeOf(day) < timeOf(earliest)) earliest = day
+    const following = { day: started + 1, next: 0 }
+    if (started < days && timeOf(following) < timeOf(earliest)) {
+      started++
+      current.push(following)
       earliest = following
     }
     yield { message: messageOf(plan[earliest.next]!, earliest.day), time: timeOf(earliest) }
     earliest.next++
-    if (earliest.next === plan.length) underWay.splice(underWay.indexOf(earliest), 1)
+    if (earliest.next === plan.length) current.splice(current.indexOf(earliest), 1)
   }
 }
 

@@ -4,10 +4,10 @@ import { kindOf, name } from '../messages/field.js'
 import type { FeedFiles } from './feed-files.js'
 import { readTable, type Row } from './table.js'
 
-/** Columns of calendar.txt, in the order in which `Date` counts the days of a week. */
+/** Columns of calendar.txt, in the order of `Date.getUTCDay`. */
 const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const
 
-/** The weekday of a date like `20260131`, 0 for Sunday; undefined when there is no such date. */
+/** Returns the weekday of a date such as `20260131`, 0 for Sunday; undefined if the date is invalid. */
 export function weekdayOf(date: string): number | undefined {
   const match = /^(\d{4})(\d{2})(\d{2})$/.exec(date)
   if (!match) return undefined
@@ -17,9 +17,9 @@ export function weekdayOf(date: string): number | undefined {
 }
 
 /**
- * Whether each service of the feed runs on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may
- * be missing.
- * @throws InputError when both are, when there is no such date, or when nothing runs on it.
+ * Returns for each service of the feed whether it runs on a date, from calendar.txt and the exceptions in
+ * calendar_dates.txt; either may be missing.
+ * @throws InputError if both are missing, the date is invalid, or nothing runs on it.
  */
 export async function servicesOn(
   date: string,
@@ -27,12 +27,12 @@ export async function servicesOn(
   findings: FindingsListener,
 ): Promise<ReadonlyMap<string, boolean>> {
   const weekday = weekdayOf(date)
-  if (weekday === undefined) throw new InputError(`there is no date ${date}: it must be like 20260131`)
+  if (weekday === undefined) throw new InputError(`invalid date ${date}: it must be a date such as 20260131`)
   const calendar = files.has('calendar.txt')
   const exceptions = files.has('calendar_dates.txt')
   if (!calendar && !exceptions) {
     throw new InputError(
-      `${files.path} has neither calendar.txt nor calendar_dates.txt, so it doesn't say what runs on ${date}`,
+      `${files.path} has neither calendar.txt nor calendar_dates.txt, so the trips on ${date} are unknown`,
     )
   }
   const services = new Map<string, boolean>()
@@ -66,7 +66,7 @@ async function addRegular(
       findings.rejected({ file, line: row.line, ...refused })
       continue
     }
-    // Dates of this form compare like numbers.
+    // Dates in this format sort as text.
     const within = row.value('start_date') <= date && date <= row.value('end_date')
     const service = row.value('service_id')
     services.set(service, services.get(service) === true || (within && row.value(weekday) === '1'))
@@ -92,7 +92,7 @@ async function applyExceptions(
   }
 }
 
-/** Why the service of a line can't be one. */
+/** Returns why the service of a line is invalid. */
 export function serviceRefused(row: Row): Fault | undefined {
   const checked = name(row.value('service_id'))
   return 'refused' in checked ? { kind: 'service_id', reason: `service_id ${checked.refused}` } : undefined
@@ -101,7 +101,7 @@ export function serviceRefused(row: Row): Fault | undefined {
 function dateRefused(row: Row, column: string): Fault | undefined {
   const date = row.value(column)
   if (weekdayOf(date) !== undefined) return undefined
-  return { kind: column, reason: `${column} must be a date like 20260131, got ${kindOf(date)}` }
+  return { kind: column, reason: `${column} must be a date such as 20260131, got ${kindOf(date)}` }
 }
 
 function flagRefused(row: Row, column: string, allowed: readonly string[]): Fault | undefined {

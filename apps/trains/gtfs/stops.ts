@@ -6,19 +6,19 @@ import { readTable, type Row } from './table.js'
 
 const FILE = 'stops.txt'
 
-/** A boarding area belongs to a platform, and that to a station. */
+/** A boarding area belongs to a platform, and a platform to a station. */
 const LEVELS = 2
 
-/** What counts as one location: every stop of the feed, or all stops of a station together. */
+/** What a location is: a stop of the feed, or a station with all its stops. */
 export type LocationKind = 'stop' | 'station'
 
 interface Stop {
   readonly line: number
   readonly name: string
   readonly place: Place | undefined
-  /** As the line says. */
+  /** The `parent_station` of the line. */
   readonly station: string
-  /** The stop or station that it belongs to; undefined where it is a location of its own. */
+  /** The stop or station that it belongs to; undefined if it is a location of its own. */
   parent: string | undefined
 }
 
@@ -34,10 +34,9 @@ export class Stops {
     return this.#stops.has(stop)
   }
 
-  /** The location of a stop: itself where stops.txt does not have it. */
+  /** Returns the location of a stop; the stop itself if it is not in stops.txt. */
   locationOf(stop: string): string {
     let location = stop
-    // A boarding area belongs to a platform and that to a station.
     for (let parent = this.#stops.get(stop)?.parent; parent !== undefined;) {
       location = parent
       parent = this.#stops.get(parent)?.parent
@@ -45,7 +44,7 @@ export class Stops {
     return location
   }
 
-  /** The station of a location of any type: itself where it has none. */
+  /** Returns the station of a location; the location itself if it has none. */
   stationOf(location: string): string {
     let station = location
     for (let level = 0; level < LEVELS; level++) {
@@ -56,18 +55,18 @@ export class Stops {
     return station
   }
 
-  /** Where a stop or station is; undefined where stops.txt does not say so. */
+  /** Returns the place of a stop or station; undefined if stops.txt has none. */
   placeOf(stop: string): Place | undefined {
     return this.#stops.get(stop)?.place
   }
 
-  /** The names of all stops and stations, by id. */
+  /** Returns the names of all stops and stations, by ID. */
   names(): ReadonlyMap<string, string> {
     return new Map([...this.#stops].map(([id, stop]) => [id, stop.name]))
   }
 }
 
-/** @throws InputError when stops.txt or its column stop_id is missing. */
+/** @throws InputError if stops.txt or its column stop_id is missing. */
 export async function readStops(
   files: FeedFiles,
   kind: LocationKind,
@@ -83,8 +82,8 @@ export async function readStops(
       continue
     }
     if (stops.has(id)) {
-      const reason = `stop_id ${kindOf(id)} was on an earlier line already, which counts`
-      findings.repaired({ file: FILE, line, kind: 'repeated stop', reason })
+      const reason = `stop_id ${kindOf(id)} repeats an earlier line; the earlier one is used`
+      findings.repaired({ file: FILE, line, kind: 'duplicate stop', reason })
       continue
     }
     const station = row.value('parent_station')
@@ -97,7 +96,7 @@ export async function readStops(
 
 function placeOf(row: Row): Place | undefined {
   const [latitude, longitude] = [degrees(row.value('stop_lat'), 90), degrees(row.value('stop_lon'), 180)]
-  // Where there is no place, many feeds have both at zero.
+  // Many feeds have zeros for an unknown place.
   if (latitude === undefined || longitude === undefined || (latitude === 0 && longitude === 0))
     return undefined
   return { latitude, longitude }
@@ -108,7 +107,7 @@ function degrees(text: string, most: number): number | undefined {
   return Math.abs(number) <= most ? number : undefined
 }
 
-/** A parent that stops.txt lacks, or that leads back to the stop, is no reason to make up a location or to hang. */
+/** Removes parents that are not in stops.txt, or that lead back to the stop. */
 function dropWrongParents(stops: ReadonlyMap<string, Stop>, findings: FindingsListener): void {
   const wrong = [...stops].flatMap(([id, stop]) => {
     const fault = parentFault(id, stops)

@@ -6,27 +6,27 @@ import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
 import type { FeedFiles } from './feed-files.js'
 
-/** A line of a table: its number in the file and its values by column. */
+/** A line of a table: its number in the file, and its values by column. */
 export interface Row {
   readonly line: number
-  /** The value without blanks around it; empty when the line leaves it out or the file lacks the column. */
+  /** Returns the trimmed value; empty if the line or the file does not have the column. */
   value(column: string): string
 }
 
-/** One record a line, of any number of fields. */
+/** One record per line, with any number of fields. */
 const LINES = { record_delimiter: '\n', relax_column_count: true } as const
 
 const UTF16 = ['fffe', 'feff']
 
-/** A line whose quotes all begin and end a value, or stand twice within one. */
+/** A line in which each quote begins or ends a value, or is doubled within one. */
 const REGULAR = /^(?:\s*"(?:[^"]|"")*"\s*|[^",]*)(?:,(?:\s*"(?:[^"]|"")*"\s*|[^",]*))*$/
 
 /**
- * Reads a table of the feed line by line. Columns may stand in any order, and further ones are ignored. A line may leave
- * out values at its end that are not required. Any other line with more or fewer fields than the first one is rejected,
- * because nothing says which of them are which. The GTFS reference allows no line ends inside values, so one quote that
- * is not closed does not swallow the lines after it.
- * @throws InputError when the file or a required column is missing, and when the file is in UTF-16 or has CR as line ends.
+ * Reads a table of the feed line by line. Columns may be in any order, and other columns are ignored. A line may omit
+ * values at its end that are not required. Any other line with more or fewer fields than the first one is rejected,
+ * because the columns of its fields are unknown. GTFS allows no line ends inside values, so an unclosed quote does not
+ * swallow the next lines.
+ * @throws InputError if the file or a required column is missing, or the file is in UTF-16 or has CR as line ends.
  */
 export async function* readTable(
   files: FeedFiles,
@@ -48,7 +48,7 @@ export async function* readTable(
       }
       const isCut = isRegular && least <= record.length && record.length < width
       if (record.length !== width) {
-        const reason = `the first line names ${width} columns, this one has ${record.length}`
+        const reason = `the line has ${record.length} fields, but the first line names ${width} columns`
         if (!isCut) {
           findings.rejected({ file, line, kind: 'columns', reason })
           continue
@@ -57,7 +57,7 @@ export async function* readTable(
           file,
           line,
           kind: 'columns',
-          reason: `${reason}; the last ones are taken as empty`,
+          reason: `${reason}; the missing ones are empty`,
         })
       }
       const own = places
@@ -72,11 +72,11 @@ export async function* readTable(
 interface Numbered {
   readonly line: number
   readonly record: readonly string[]
-  /** False where stray quotes leave several ways to read the line. */
+  /** False if stray quotes make the line ambiguous. */
   readonly isRegular: boolean
 }
 
-/** The fields of all lines that are not blank. @param width how many a line should have; 0 when that is not known. */
+/** Yields the fields of all lines that are not blank. @param width returns the expected number; 0 if unknown. */
 async function* records(
   bytes: Readable,
   file: string,
@@ -84,7 +84,7 @@ async function* records(
   findings: FindingsListener,
 ): AsyncGenerator<Numbered> {
   for await (const lines of readLines(asText(bytes as AsyncIterable<Uint8Array>, file))) {
-    // A call for each line would cost many times as much.
+    // One call for the batch, because a call for each line costs many times as much.
     const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
     const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()
     for (const { number: line, text, fault } of lines) {
@@ -94,7 +94,7 @@ async function* records(
         continue
       }
       if (fault) {
-        const reason = 'the line is not valid UTF-8; what is not is replaced by U+FFFD'
+        const reason = 'the line is not valid UTF-8; invalid bytes became U+FFFD'
         findings.repaired({ file, line, kind: fault.kind, reason })
       }
       let record: readonly string[]
@@ -102,7 +102,7 @@ async function* records(
       if (!text.includes('"')) record = text.split(',')
       else if (REGULAR.test(text)) record = parsed.next().value!
       else {
-        findings.repaired({ file, line, kind: 'quotes', reason: 'a stray quote in the line is text' })
+        findings.repaired({ file, line, kind: 'quotes', reason: 'a stray quote was read as text' })
         record = irregularFields(text, width())
         isRegular = false
       }
@@ -111,7 +111,7 @@ async function* records(
   }
 }
 
-/** @throws InputError when the beginning is that of a text whose lines can't be read. */
+/** @throws InputError if the text begins in an encoding or with line ends that can't be read. */
 async function* asText(bytes: AsyncIterable<Uint8Array>, file: string): AsyncGenerator<Uint8Array> {
   let isFirst = true
   for await (const chunk of bytes) {
@@ -124,7 +124,7 @@ async function* asText(bytes: AsyncIterable<Uint8Array>, file: string): AsyncGen
 function refuseOtherText(start: Buffer, file: string): void {
   // Without a byte order mark, every other byte of an English header is zero.
   if (UTF16.includes(start.toString('hex', 0, 2)) || start.subarray(0, 4).includes(0)) {
-    throw new InputError(`${file} is in UTF-16 or another wide encoding: save it in UTF-8`)
+    throw new InputError(`${file} is in UTF-16 or another wide encoding: save it as UTF-8`)
   }
   // An editor may have added a line feed at the end.
   if (/^[^\n]*\r[^\r\n]/.test(start.toString('latin1'))) {
@@ -132,22 +132,22 @@ function refuseOtherText(start: Buffer, file: string): void {
   }
 }
 
-/** Of the ways to read stray quotes, the one that yields the right number of fields. */
+/** Reads stray quotes in the way that yields the right number of fields. */
 function irregularFields(line: string, width: number): readonly string[] {
-  // A quote that is not followed by a comma is text, so blanks between the two are dropped.
+  // A quote that is not followed by a comma is text, so blanks between them are removed.
   const closed = line.replace(/"\s+(?=,|$)/g, '"')
   let quoted: readonly string[]
   try {
     quoted = parse(closed, { ...LINES, ltrim: true, relax_quotes: true })[0]!
   } catch {
-    // A quote at the start of a value is not closed.
+    // A quote at the start of a value was not closed.
     return line.split(',')
   }
   const plain = line.split(',')
   return quoted.length !== width && plain.length === width ? plain : quoted
 }
 
-/** Where the columns are; of further ones of the same name the first counts. */
+/** Returns the positions of the columns; of those with the same name, the first. */
 function placesOf(
   file: string,
   header: readonly string[],
@@ -156,12 +156,10 @@ function placesOf(
   const names = header.map(name => name.trim())
   const missing = required.filter(column => !names.includes(column))
   if (missing.length > 0) {
-    throw new InputError(
-      `${file} lacks ${missing.length === 1 ? 'the column' : 'the columns'} ${missing.join(', ')}`,
-    )
+    throw new InputError(`${file} has no column ${missing.join(', ')}`)
   }
   const twice = required.find(column => names.indexOf(column) < names.lastIndexOf(column))
-  if (twice !== undefined) throw new InputError(`${file} has the column ${twice} twice`)
+  if (twice !== undefined) throw new InputError(`${file} has duplicate columns ${twice}`)
   return new Map(names.map((name, index) => [name, index] as const).toReversed())
 }
 

@@ -1,8 +1,8 @@
 const TIME = /^(\d{1,3}):([0-5]\d):([0-5]\d)$/
 
 /**
- * Seconds after the start of the service day for a time like `7:05:00`, `07:05:00` or, past midnight, `25:10:00`;
- * undefined when it is invalid.
+ * Returns the seconds after the start of the service day for a time such as `7:05:00`, `07:05:00` or, past midnight,
+ * `25:10:00`; undefined if it is invalid.
  */
 export function secondsOf(time: string): number | undefined {
   const match = TIME.exec(time)

@@ -8,18 +8,18 @@ import { readTable, type Row } from './table.js'
 import { secondsOf } from './time.js'
 import { timedStops, type StopTime, type TimedStop } from './trip.js'
 
-/** Room that is left in a train's name for the day and the number of a message. */
-const LONGEST_TRIP_ID = 180
+/** Maximum length of a trip's ID, which leaves room in a message's ID for the day and the step. */
+const MAX_TRIP_ID = 180
 
-/** A trip and the stops it makes, in order, each with its times. */
+/** A trip with its stops in order, each with its times. */
 export interface Trip {
   readonly id: string
   readonly stops: readonly TimedStop[]
 }
 
 /**
- * The trips of a feed, or those that run on `date`, in order of their ids.
- * @throws InputError when a file or a column is missing, or nothing runs on the date.
+ * Reads the trips of a feed, or those that run on `date`, in the order of their IDs.
+ * @throws InputError if a file or a column is missing, or nothing runs.
  */
 export async function readTimetable(
   files: FeedFiles,
@@ -40,12 +40,12 @@ export async function readTimetable(
       repaired: (line, kind, reason) => findings.repaired({ file, line, kind, reason: `${name} ${reason}` }),
     })
     if (trip.stopTimes.length === 0) {
-      const reason = `${name} has no line in stop_times.txt that can be used`
+      const reason = `${name} has no usable line in stop_times.txt`
       findings.rejected({ file: 'trips.txt', line: trip.line, kind: 'no stops', reason })
     }
     if (timed.length > 0) timetable.push({ id, stops: timed })
   }
-  if (timetable.length === 0) throw new InputError(`${files.path} has no trip that runs`)
+  if (timetable.length === 0) throw new InputError(`${files.path} has no usable trip`)
   return timetable.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
@@ -75,12 +75,12 @@ async function readTrips(
 function tripRefused(id: string, trips: ReadonlyMap<string, TripLines>): Fault | undefined {
   const checked = name(id)
   if ('refused' in checked) return { kind: 'trip_id', reason: `trip_id ${checked.refused}` }
-  if (id.length > LONGEST_TRIP_ID) {
-    const reason = `trip_id must have at most ${LONGEST_TRIP_ID} characters, got ${id.length}`
+  if (id.length > MAX_TRIP_ID) {
+    const reason = `trip_id must have at most ${MAX_TRIP_ID} characters, got ${id.length}`
     return { kind: 'trip_id', reason }
   }
   if (!trips.has(id)) return undefined
-  return { kind: 'repeated trip', reason: `trip_id ${kindOf(id)} was on an earlier line already` }
+  return { kind: 'duplicate trip', reason: `trip_id ${kindOf(id)} repeats an earlier line` }
 }
 
 function unknownService(row: Row, services: ReadonlyMap<string, boolean>): Fault | undefined {
@@ -114,22 +114,22 @@ async function addStopTimes(
     const stop = row.value('stop_id')
     if (!stops.has(stop)) {
       const named = `trip ${kindOf(row.value('trip_id'))}: stop_id ${kindOf(stop)}`
-      const reason = `${named} is not in stops.txt, so it is tracked by its id`
+      const reason = `${named} is not in stops.txt; it is tracked by its ID`
       findings.repaired({ file, line, kind: 'unknown stop', reason })
     }
   }
 }
 
-/** The line's content, or why it is refused. */
+/** Returns the content of a line, or why it is refused. */
 function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   const stop = row.value('stop_id')
   const checked = name(stop)
   if ('refused' in checked) return { kind: 'stop_id', reason: `stop_id ${checked.refused}` }
   const place = row.value('stop_sequence')
   if (!/^\d{1,15}$/.test(place))
-    return { kind: 'stop_sequence', reason: `stop_sequence must be a whole number, got ${kindOf(place)}` }
+    return { kind: 'stop_sequence', reason: `stop_sequence must be an integer, got ${kindOf(place)}` }
   const [arrives, departs] = [row.value('arrival_time'), row.value('departure_time')]
-  // One time stands for both where the train does not wait.
+  // One time is enough if the train does not wait.
   const arrival = secondsOf(arrives === '' ? departs : arrives)
   const departure = secondsOf(departs === '' ? arrives : departs)
   if (arrival === undefined && arrives !== '') return noTime('arrival_time', arrives)
@@ -142,5 +142,5 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
 }
 
 function noTime(column: string, got: string): Fault {
-  return { kind: column, reason: `${column} must be like 07:05:00, got ${kindOf(got)}` }
+  return { kind: column, reason: `${column} must be a time such as 07:05:00, got ${kindOf(got)}` }
 }

@@ -1,14 +1,14 @@
-/** A line of stop_times.txt: where a trip stops, in which place, and when if the timetable says so. */
+/** A line of stop_times.txt: where and when a trip stops, and its position in the trip. */
 export interface StopTime {
   readonly line: number
   readonly sequence: number
   readonly location: string
-  /** Seconds after the start of the service day; undefined for a stop between two timepoints. */
+  /** Seconds after the start of the service day; undefined for a stop without times. */
   readonly arrival: number | undefined
   readonly departure: number | undefined
 }
 
-/** A stop of a trip with times for certain: given, or interpolated. */
+/** A stop of a trip whose times are given or estimated. */
 export interface TimedStop {
   readonly location: string
   readonly arrival: number
@@ -20,17 +20,17 @@ interface Timepoint extends StopTime {
   readonly departure: number
 }
 
-/** Receives which lines of a trip are left out, and which times are estimated. A reason follows the trip's name. */
+/** Receives the dropped lines and the estimated times of a trip. Each reason continues the trip's name. */
 export interface TripListener {
   readonly rejected: (line: number, kind: string, reason: string) => void
   readonly repaired: (line: number, kind: string, reason: string) => void
 }
 
 /**
- * The stops of one trip in the order of their sequence numbers, each with its times. Stops without times are spread
- * evenly between the timepoints around them. Where the first or last stops have none, the trip goes as fast there as
- * between the two timepoints next to them. A line that can't be true is rejected and left out: a place in the sequence
- * that is taken, a time before that of an earlier stop, or no time where none can be estimated.
+ * Returns the stops of a trip in the order of their sequence numbers, each with its times. Stops without times are
+ * spread evenly between the stops with times around them. At the ends of a trip, times are estimated from the speed
+ * between the two nearest stops with times. A line is rejected if it repeats a sequence number, goes back in time, or
+ * has no time and none can be estimated.
  */
 export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
   const possible = inForwardOrder(inSequence(lines, listener), listener)
@@ -43,7 +43,7 @@ export function timedStops(lines: readonly StopTime[], listener: TripListener): 
   return timed
 }
 
-/** With times at the first and the last stop. Two stops at least have a time. */
+/** Adds times to the first and last stops. At least two stops must have times. */
 function withEnds(stops: readonly StopTime[], { repaired }: TripListener): readonly StopTime[] {
   const timepoints = [...stops.keys()].filter(index => isTimepoint(stops[index]!))
   const [first, second] = [timepoints[0]!, timepoints[1]!]
@@ -60,7 +60,7 @@ function withEnds(stops: readonly StopTime[], { repaired }: TripListener): reado
   })
 }
 
-/** How long a trip takes for one stop between two timepoints, in seconds. */
+/** Returns the average time per stop between two stops with times, in seconds. */
 function pace(stops: readonly StopTime[], from: number, to: number): number {
   return (stops[to]!.arrival! - stops[from]!.departure!) / (to - from)
 }
@@ -69,8 +69,8 @@ function inSequence(lines: readonly StopTime[], { rejected }: TripListener): rea
   const sorted = lines.toSorted((a, b) => a.sequence - b.sequence || a.line - b.line)
   return sorted.filter((stop, index) => {
     const same = index > 0 && sorted[index - 1]!.sequence === stop.sequence
-    const reason = `has stop_sequence ${stop.sequence} on an earlier line already`
-    if (same) rejected(stop.line, 'repeated place', reason)
+    const reason = `repeats stop_sequence ${stop.sequence} of an earlier line`
+    if (same) rejected(stop.line, 'duplicate stop_sequence', reason)
     return !same
   })
 }
@@ -81,7 +81,7 @@ function inForwardOrder(stops: readonly StopTime[], { rejected }: TripListener):
     if (!isTimepoint(stop)) return true
     if (stop.arrival < latest) {
       const [arrival, earlier] = [clockTime(stop.arrival), clockTime(latest)]
-      const reason = `arrives at ${arrival}, but leaves an earlier stop at ${earlier}`
+      const reason = `arrives at ${arrival}, but departs from an earlier stop at ${earlier}`
       rejected(stop.line, 'backwards', reason)
       return false
     }

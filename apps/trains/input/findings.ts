@@ -1,49 +1,49 @@
 import type { Log } from '../log/log.js'
 
-/** What is not as it should be. */
+/** A fault of the input. */
 export interface Fault {
   /** The same for all lines with the same fault. */
   readonly kind: string
-  /** What it is, with what the line has. */
+  /** What is wrong, with the value in the line. */
   readonly reason: string
 }
 
-/** A fault of a line of the input. */
+/** A fault in a line of the input. */
 export interface Finding extends Fault {
   readonly file: string
   /** The line's number in the file, counted from 1. */
   readonly line: number
 }
 
-/** All findings of one kind in one file. */
+/** The faults of one kind in one file. */
 export interface FoundKind {
   readonly file: string
   readonly kind: string
-  /** How many there are. */
+  /** Number of lines that have it. */
   lines: number
   /** The first in the file. */
   first: { readonly line: number; readonly reason: string }
 }
 
-/** What was found in an input. */
+/** The faults of an input. */
 export interface FindingsSummary {
-  /** Lines that could not be used: what they say is lost. */
+  /** Number of dropped lines. */
   readonly rejected: number
   readonly rejections: readonly FoundKind[]
-  /** Faults of lines that were used all the same. */
+  /** Number of faults in lines that were used. */
   readonly repaired: number
   readonly repairs: readonly FoundKind[]
 }
 
-/** What is reported about the input while it is read. */
+/** Receives the faults of the input while it is read. */
 export interface FindingsListener {
-  /** The line can't be used: what it says is lost, and reading continues. */
+  /** The line is dropped, and reading continues. */
   rejected(finding: Finding): void
-  /** The line is used all the same, and how. */
+  /** The line is used; the reason says how. */
   repaired(finding: Finding): void
 }
 
-/** Counts what was found in the input. The log has one of each kind; with the level `debug` all. */
+/** Counts the faults of the input. Logs one of each kind; at the level `debug`, all. */
 export class Findings implements FindingsListener {
   readonly #log: Log
   readonly #rejected = new Map<string, FoundKind>()
@@ -61,7 +61,7 @@ export class Findings implements FindingsListener {
     this.#add(this.#repaired, 'repaired', finding)
   }
 
-  /** What was found so far. */
+  /** The faults so far. */
   get summary(): FindingsSummary {
     const [rejections, repairs] = [[...this.#rejected.values()], [...this.#repaired.values()]]
     return { rejected: countOf(rejections), rejections, repaired: countOf(repairs), repairs }

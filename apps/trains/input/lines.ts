@@ -1,14 +1,14 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Fault } from './findings.js'
 
-/** The longest line that is read, in bytes or characters, whichever is counted where it is cut. */
-const LONGEST_LINE = 64 * 1024
+/** Maximum length of a line, in characters. */
+const MAX_LINE = 64 * 1024
 
 /** A line of a text file, without its line end. */
 export interface Line {
   /** Counted from 1, as editors do. */
   readonly number: number
-  /** Empty when the line is too long; with U+FFFD for what is not UTF-8. */
+  /** Empty if the line is too long; invalid UTF-8 is U+FFFD. */
   readonly text: string
   readonly fault?: Fault
 }
@@ -16,21 +16,21 @@ export interface Line {
 const NOT_UTF8: Fault = { kind: 'not UTF-8', reason: 'the line is not valid UTF-8' }
 
 function tooLong(length: number, limit: number): Fault {
-  return { kind: 'too long', reason: `the line has ${length} characters, at most ${limit} are read` }
+  return { kind: 'too long', reason: `the line has ${length} characters, more than the limit of ${limit}` }
 }
 
 /**
- * Splits text in UTF-8 into lines that end with LF or CRLF, in batches as they come. A byte order mark is dropped.
- * A line that is too long or isn't UTF-8 has a fault; no more of it than the limit is ever held in memory.
+ * Splits UTF-8 text into lines that end with LF or CRLF, in batches as they arrive. A byte order mark is dropped. A
+ * line that is too long or not UTF-8 has a fault; at most `limit` characters of it are in memory.
  */
 export async function* readLines(
   bytes: AsyncIterable<Uint8Array | string>,
-  limit: number = LONGEST_LINE,
+  limit: number = MAX_LINE,
 ): AsyncGenerator<readonly Line[]> {
   const decoder = new StringDecoder('utf8')
   let number = 0
   let rest = ''
-  // How many characters of the present line have been thrown away because it is too long.
+  // Number of characters of the current line that were dropped because it is too long.
   let dropped = 0
   let first = true
 
@@ -40,7 +40,7 @@ export async function* readLines(
     dropped = 0
     const end = text.endsWith('\r') ? -1 : undefined
     if (length > limit) return { number, text: '', fault: tooLong(length, limit) }
-    // What isn't UTF-8 is decoded to this character.
+    // Invalid UTF-8 is decoded as this character.
     const isBroken = text.includes('\uFFFD')
     return { number, text: text.slice(0, end), ...(isBroken && { fault: NOT_UTF8 }) }
   }

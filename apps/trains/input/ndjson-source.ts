@@ -5,24 +5,24 @@ import { readLines, type Line } from './lines.js'
 import type { FindingsListener } from './findings.js'
 import type { MessageSource, TimedMessage } from './source.js'
 
-/** How many of the newest ids are remembered to find a repeated one: enough for what senders send twice. */
-const REMEMBERED_IDS = 1_000_000
+/** Number of the newest IDs in which a duplicate is detected: enough for messages that senders repeat. */
+const MAX_IDS = 1_000_000
 
-/** Where the lines come from, how to call it, and how many messages it holds at most, where that is known. */
+/** Where the lines come from: its name, its bytes, and the maximum number of messages, if known. */
 export interface NdjsonInput {
   readonly file: string
   readonly bytes: AsyncIterable<Uint8Array | string>
   readonly total: number | undefined
 }
 
-/** Messages as lines of JSON, one object a line. Empty lines are passed over. */
+/** Messages as lines of JSON, one object per line. Empty lines are skipped. */
 export class NdjsonSource implements MessageSource {
   readonly days = undefined
   readonly locationNames: ReadonlyMap<string, string> = new Map()
   readonly geography = undefined
   readonly #input: NdjsonInput
   readonly #findings: FindingsListener
-  /** The lines on which the newest ids stand, oldest first. */
+  /** The line numbers of the newest IDs, oldest first. */
   readonly #idLines = new Map<string, number>()
 
   constructor(input: NdjsonInput, findings: FindingsListener) {
@@ -62,7 +62,7 @@ export class NdjsonSource implements MessageSource {
     const usedOn = this.#idLines.get(message.id)
     if (usedOn !== undefined) {
       const id = JSON.stringify(message.id)
-      throw new InvalidMessageError(`"id" ${id} was used on line ${usedOn} already`, 'repeated id')
+      throw new InvalidMessageError(`duplicate "id" ${id}, first on line ${usedOn}`, 'duplicate id')
     }
     this.#remember(message.id, line.number)
     return { message }
@@ -70,7 +70,7 @@ export class NdjsonSource implements MessageSource {
 
   #remember(id: string, line: number): void {
     this.#idLines.set(id, line)
-    if (this.#idLines.size <= REMEMBERED_IDS) return
+    if (this.#idLines.size <= MAX_IDS) return
     const oldest = this.#idLines.keys().next()
     if (!oldest.done) this.#idLines.delete(oldest.value)
   }
@@ -80,11 +80,11 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new InvalidMessageError(`not JSON: ${reasonOf(error)}`, 'not JSON')
+    throw new InvalidMessageError(`invalid JSON: ${reasonOf(error)}`, 'not JSON')
   }
 }
 
-/** How many lines a text has that are not empty: as many messages as it can hold. */
+/** Counts the lines that are not empty: the maximum number of messages. */
 export async function countFilledLines(bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let filled = 0
   let blank = true

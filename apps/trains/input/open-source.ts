@@ -8,8 +8,8 @@ import type { FindingsListener } from './findings.js'
 import { InputError, type MessageSource } from './source.js'
 
 /**
- * Opens what the command line says is to be read.
- * @throws InputError when it can't be read, or is no timetable as a whole.
+ * Opens the input that the command line names.
+ * @throws InputError if it can't be read or is not a timetable.
  */
 export async function openSource(
   input: Settings['input'],
@@ -28,7 +28,7 @@ async function messageFile(path: string): Promise<NdjsonInput> {
   try {
     const stats = await stat(path)
     if (stats.isDirectory()) throw new Error('it is a folder')
-    // What comes through a pipe can be read only once.
+    // A pipe can be read only once.
     const total = stats.isFile() ? await countFilledLines(bytesOf(path)) : undefined
     return { file: path, bytes: bytesOf(path), total }
   } catch (error) {

@@ -1,14 +1,14 @@
 import type { Clock } from '../clock.js'
 import type { TimedMessage } from './source.js'
 
-/** When a message is due on the clock: `time` and `firstTime` are seconds of the timetable, the rest milliseconds. */
+/** Returns when a message is due: `time` and `firstTime` are seconds of the timetable, the others milliseconds. */
 function dueAt(start: number, firstTime: number, time: number, speed: number): number {
   return start + ((time - firstTime) * 1000) / speed
 }
 
 /**
- * Plays a timetable against the clock: hands on each message when it is due, `speed` times as fast as the timetable
- * goes. The first message is due at once. Ends early when `signal` aborts.
+ * Yields each message when it is due, `speed` times as fast as the timetable. The first message is due at once. Ends
+ * early if `signal` aborts.
  */
 export async function* paced(
   batches: AsyncIterable<readonly TimedMessage[]>,

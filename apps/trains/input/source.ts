@@ -1,45 +1,45 @@
 import type { Message } from '../messages/message.js'
 
-/** A message and, where its input has a timetable, when it happens. */
+/** A message and, for a timetable, when it happens. */
 export interface TimedMessage {
   readonly message: Message
-  /** Seconds since midnight of the first day; undefined where the input has no times. */
+  /** Seconds since midnight of the first day; undefined if the input has no times. */
   readonly time?: number | undefined
 }
 
-/** A point of the earth, in degrees. */
+/** A point on the earth, in degrees. */
 export interface Place {
   readonly latitude: number
   readonly longitude: number
 }
 
-/** Where the locations of a timetable are, and how trains go from one to the other. */
+/** The places of a timetable's locations, and the routes between them. */
 export interface Geography {
-  /** The locations that trips stop at, in order, each order once. */
+  /** The distinct sequences of locations at which trips stop. */
   readonly patterns: readonly (readonly string[])[]
-  /** The station that a location belongs to: itself where it belongs to none. */
+  /** The station of a location; the location itself if it has none. */
   readonly stationOf: (location: string) => string
-  /** Where a location or station is; undefined where that is not known. */
+  /** The place of a location or station; undefined if unknown. */
   readonly placeOf: (location: string) => Place | undefined
 }
 
-/** Where messages come from. The same input gives the same messages in the same order, always. */
+/** A source of messages. The same input always yields the same messages in the same order. */
 export interface MessageSource {
-  /** What is read and how, in words: also shows whether a resumed run reads what the interrupted one read. */
+  /** Describes the input and how it is read. A resumed run must have the same description. */
   readonly description: string
-  /** How many messages there will be; undefined where that is not known before they are read. */
+  /** Number of messages; undefined if unknown before they are read. */
   readonly total: number | undefined
-  /** How often the timetable is repeated; undefined where the input has no days. */
+  /** How many times the timetable is run; undefined if the input has no days. */
   readonly days: number | undefined
-  /** The names of locations, for people, as far as the input has them. */
+  /** The names of locations, if the input has them. */
   readonly locationNames: ReadonlyMap<string, string>
-  /** Undefined where the input does not say. */
+  /** Undefined if the input does not say. */
   readonly geography: Geography | undefined
-  /** The messages in order, some at a time, read as they are asked for. To be called once. */
+  /** Reads the messages in order, in batches. May be called once. */
   batches(): AsyncIterable<readonly TimedMessage[]>
 }
 
-/** An input as a whole can't be used: a file or a column is missing, or an option does not fit it. */
+/** The whole input is unusable: a file or column is missing, or an option does not fit. */
 export class InputError extends Error {
   override readonly name = 'InputError'
 }

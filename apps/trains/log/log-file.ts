@@ -1,15 +1,15 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { LineSink } from './log.js'
 
-/** How many characters are collected before they are written. */
-const FULL = 64 * 1024
+/** Number of characters after which the buffer is written. */
+const FLUSH_SIZE = 64 * 1024
 
-/** How long a line is kept back at most, in milliseconds. A process that is killed loses as much of its log. */
-const KEPT_BACK = 100
+/** Maximum time until a line is written, in milliseconds. A killed process loses this much of its log. */
+const FLUSH_INTERVAL = 100
 
 /**
- * Appends whole lines to a file, many at a time. Several processes may append to the same file: what one write brings
- * stays together.
+ * Appends lines to a file, many at a time. Several processes may append to the same file: the lines of one write stay
+ * together.
  */
 export class LogFile implements LineSink {
   readonly #file: number
@@ -20,18 +20,18 @@ export class LogFile implements LineSink {
     this.#file = file
   }
 
-  /** Opens the file, which is made when it is not there. @throws the system's error when it can't be opened. */
+  /** Opens the file, or creates it. @throws the system's error if that fails. */
   static open(path: string): LogFile {
     return new LogFile(openSync(path, 'a'))
   }
 
   write(line: string): void {
     this.#lines += line
-    if (this.#lines.length >= FULL) this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), KEPT_BACK).unref()
+    if (this.#lines.length >= FLUSH_SIZE) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL).unref()
   }
 
-  /** Writes what was kept back. */
+  /** Writes the buffer. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -40,7 +40,7 @@ export class LogFile implements LineSink {
     for (let written = 0; written < lines.length;) written += writeSync(this.#file, lines, written)
   }
 
-  /** Writes what was kept back and closes the file. */
+  /** Writes the buffer and closes the file. */
   close(): void {
     this.flush()
     closeSync(this.#file)

@@ -1,18 +1,17 @@
-/** How much is logged: each level includes those before it. */
+/** Log levels; each includes those before it. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** What a line says besides its event. Undefined fields are left out. */
+/** Further fields of an event. Undefined ones are omitted. */
 export type LogFields = Readonly<Record<string, unknown>>
 
-/** Takes finished lines, each with its line end. */
+/** Receives finished lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void
 }
 
 /**
- * A structured log: one line of JSON an event, with the time, the level, the event and what belongs to it.
- * Lines below the level cost nothing but the call.
+ * A structured log: each event is a line of JSON with the time, the level, the event and its fields.
  */
 export class Log {
   readonly #sink: LineSink
@@ -21,14 +20,14 @@ export class Log {
   #second = 0
   #secondText = ''
 
-  /** @param common fields that every line carries, such as the worker's number. */
+  /** @param common fields of every line, such as the worker's number. */
   constructor(sink: LineSink, level: LogLevel, common: LogFields = {}) {
     this.#sink = sink
     this.#level = LOG_LEVELS.indexOf(level)
     this.#rest = JSON.stringify(common).slice(1, -1)
   }
 
-  /** Whether lines of this level are written, for callers that would have to prepare much. */
+  /** Whether lines of this level are written, for callers whose fields are expensive. */
   writes(level: LogLevel): boolean {
     return LOG_LEVELS.indexOf(level) <= this.#level
   }
@@ -58,7 +57,7 @@ export class Log {
     this.#sink.write(`{${parts.join()}}\n`)
   }
 
-  /** The time in UTC to the millisecond. The date is put together only once a second: that is most of the work. */
+  /** The time in UTC, to the millisecond. The date is formatted once a second, because that is most of the work. */
   #time(): string {
     const now = Date.now()
     const second = Math.floor(now / 1000)

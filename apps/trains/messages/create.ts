@@ -11,7 +11,7 @@ export interface Create extends Message {
   readonly location: string
 }
 
-/** Puts a train where it begins. A train that is already there is left alone. */
+/** Creates a train at a location, unless it exists. */
 export const create: MessageType<Create> = {
   type: 'create',
   fields: { train: name, location: name },

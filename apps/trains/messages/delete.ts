@@ -10,7 +10,7 @@ export interface Delete extends Message {
   readonly type: 'delete'
 }
 
-/** Removes a train; a later message may create it again. */
+/** Deletes a train; a later message may create it again. */
 export const deletion: MessageType<Delete> = {
   type: 'delete',
   fields: { train: name },

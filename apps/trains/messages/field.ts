@@ -1,28 +1,28 @@
-/** Checks one field of an incoming message: gives its value, or the reason why it is refused. */
+/** Checks a field of an incoming message: returns its value, or the reason why it is refused. */
 export type Field<Value> = (value: unknown) => { readonly value: Value } | { readonly refused: string }
 
-/** The longest name of a train or location and the longest message id, in characters. */
-const LONGEST_NAME = 200
+/** Maximum length of names and message IDs, in characters. */
+const MAX_NAME = 200
 
 /**
- * Control characters spoil keys and logs; a lone surrogate turns into another text on its way through UTF-8. What is
- * not UTF-8 was read as U+FFFD, so two different names could become the same.
+ * Control characters corrupt keys and logs. A lone surrogate changes when it is encoded as UTF-8. Invalid UTF-8 is read
+ * as U+FFFD, so two different names could become the same.
  */
-const UNFIT = /[\p{Cc}\p{Cs}\uFFFD]/u
+const FORBIDDEN = /[\p{Cc}\p{Cs}\uFFFD]/u
 
-/** A name: some text of at most 200 characters, without control characters. */
+/** A name: a text of 1 to 200 characters without control characters. */
 export const name: Field<string> = value => {
   if (value === undefined) return { refused: 'is missing' }
   if (typeof value !== 'string') return { refused: `must be a string, got ${kindOf(value)}` }
   if (value === '') return { refused: 'must not be empty' }
-  if (value.length > LONGEST_NAME) {
-    return { refused: `must have at most ${LONGEST_NAME} characters, got ${value.length}` }
+  if (value.length > MAX_NAME) {
+    return { refused: `must have at most ${MAX_NAME} characters, got ${value.length}` }
   }
-  if (UNFIT.test(value)) return { refused: 'must not contain control characters or broken ones' }
+  if (FORBIDDEN.test(value)) return { refused: 'must not contain control characters or invalid ones' }
   return { value }
 }
 
-/** Names what a value is, for a reason that is shown to users. */
+/** Describes a value for an error message. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'

@@ -1,4 +1,4 @@
-/** What every message has: an id that no other message of the stream has, its type, and the train it is about. */
+/** The fields of every message: an ID that is unique in the stream, its type, and its train. */
 export interface Message {
   readonly id: string
   readonly type: string
@@ -11,7 +11,7 @@ export interface NumberedMessage {
   readonly message: Message
 }
 
-/** A message was refused before anything was done with it; the text says which field, what it got and what it takes. */
+/** A message is invalid. The text names the field, what it must be, and what it is. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError'
 

@@ -5,13 +5,13 @@ import type { Message } from './message.js'
 import { ignored, type MessageType } from './message-type.js'
 import { count, trainIn } from './state.js'
 
-/** A train leaves the location where it is and arrives at another, or at the same again. */
+/** A train moves from its location to another, or to the same. */
 export interface Move extends Message {
   readonly type: 'move'
   readonly to: string
 }
 
-/** Moves a train. The location that it leaves is known only by reading the train. */
+/** Moves a train. The location that it leaves is read from the train. */
 export const move: MessageType<Move> = {
   type: 'move',
   fields: { train: name, to: name },

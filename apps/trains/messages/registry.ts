@@ -8,7 +8,7 @@ import { move } from './move.js'
 /** The message types of the train tracker. */
 export const standardTypes: readonly MessageType[] = [create, move, deletion]
 
-/** The message types that are known, by name. */
+/** Message types, by name. */
 export class MessageRegistry {
   readonly #types = new Map<string, MessageType>()
 
@@ -21,8 +21,8 @@ export class MessageRegistry {
   }
 
   /**
-   * Checks what came from outside and keeps only the fields that its type names.
-   * @throws InvalidMessageError with the field, what it got and what it takes.
+   * Checks an incoming message and returns the fields that its type defines.
+   * @throws InvalidMessageError if a field is invalid.
    */
   validate(incoming: unknown): Message {
     if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming)) {
@@ -38,7 +38,7 @@ export class MessageRegistry {
     return message as unknown as Message
   }
 
-  /** Where a message happens; undefined where neither it nor its type says so. */
+  /** Returns where a message happens; undefined if its type does not say. */
   placeOf(message: Message): string | undefined {
     return this.#types.get(message.type)?.place?.(message)
   }

@@ -2,12 +2,12 @@ import { emptyLocation, locationKey, type Location, type LocationCounts } from '
 import { trainKey, type Train } from '../domain/train.js'
 import type { Transaction } from './message-type.js'
 
-/** The train as the transaction has it; undefined when there is none of this id. */
+/** Returns the train with this ID; undefined if there is none. */
 export function trainIn(transaction: Transaction, id: string): Train | undefined {
   return transaction.get(trainKey(id)) as Train | undefined
 }
 
-/** Adds one to a counter of a location, which starts at zero when it is not known yet. */
+/** Increments a counter of a location. Counters of a new location are zero. */
 export function count(transaction: Transaction, location: string, counter: keyof LocationCounts): void {
   const key = locationKey(location)
   const before = (transaction.get(key) as Location | undefined) ?? emptyLocation(location)

@@ -1,12 +1,12 @@
 import type { LocationCounts } from '../domain/location.js'
 
-/** A location with all that happened there. */
+/** A location with its counts and their sum. */
 export interface BusyLocation extends LocationCounts {
   readonly id: string
   readonly total: number
 }
 
-/** The locations where most happened, `most` at most; equal ones in order of their ids. */
+/** Returns the busiest locations, at most `most`; equally busy ones in the order of their IDs. */
 export function busiest(
   locations: ReadonlyMap<string, LocationCounts>,
   most: number,

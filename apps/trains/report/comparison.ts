@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { emptyLocation, type LocationCounts } from '../domain/location.js'
 
-/** A location that does not show what the serial result says. */
+/** A location that differs from the serial result. */
 export interface Difference {
   readonly location: string
   readonly expected: LocationCounts
@@ -9,8 +9,8 @@ export interface Difference {
 }
 
 /**
- * Compares what is stored with the serial result. A location that one of them lacks counts as zero there.
- * @returns the locations that differ, in order of their ids.
+ * Compares the stored locations with the serial result. A missing location counts as zero.
+ * @returns the differing locations, in the order of their IDs.
  */
 export function compareLocations(
   expected: ReadonlyMap<string, LocationCounts>,
@@ -28,7 +28,7 @@ export function compareLocations(
   return differences
 }
 
-/** The counters alone; zeros for a location that is not known. */
+/** Returns the counters only; zeros for an unknown location. */
 export function countsOf(location: LocationCounts = emptyLocation('')): LocationCounts {
   const { created, deleted, arrived, departed } = location
   return { created, deleted, arrived, departed }

@@ -1,26 +1,26 @@
-/** Durations of one bucket differ by at most a twentieth. */
+/** Durations in a bucket differ by at most a twentieth. */
 const GROWTH = 1.05
 
-/** Everything up to this is one bucket, in milliseconds. */
+/** The first bucket has all durations up to this, in milliseconds. */
 const SMALLEST = 0.01
 
-/** The number of the bucket that a duration in milliseconds falls into. */
+/** Returns the number of the bucket of a duration in milliseconds. */
 export function bucketOf(duration: number): number {
   return duration <= SMALLEST ? 0 : Math.ceil(Math.log(duration / SMALLEST) / Math.log(GROWTH))
 }
 
-/** Counts durations in buckets, so that millions of them take no memory and those of several processes add up. */
+/** Counts durations in buckets: millions of them take little memory, and those of several processes can be added. */
 export class Histogram {
   readonly #counts: number[] = []
   #total = 0
 
-  /** Counts one more duration of this bucket. */
+  /** Counts a duration of this bucket. */
   add(bucket: number): void {
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
     this.#total++
   }
 
-  /** The duration in milliseconds that `share` (0 to 1) of all stay at or below; undefined when there are none. */
+  /** Returns the duration in milliseconds that `share` (0 to 1) of all do not exceed; undefined if there are none. */
   percentile(share: number): number | undefined {
     let left = Math.max(1, Math.ceil(this.#total * share))
     for (const [bucket, count = 0] of this.#counts.entries()) {

@@ -1,11 +1,11 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { RateMeter, shortDuration } from './rate-meter.js'
 
-/** How often progress is printed on a terminal, and elsewhere, in milliseconds. */
+/** Interval between updates on a terminal, and elsewhere, in milliseconds. */
 const BAR_INTERVAL = 100
 const LINE_INTERVAL = 2000
 
-/** Shows how far a run has come: as a bar on a terminal, as a line now and then elsewhere. */
+/** Shows the progress of a run: as a bar on a terminal, otherwise as a line every two seconds. */
 export class ProgressDisplay {
   readonly #output: NodeJS.WriteStream
   readonly #total: number | undefined
@@ -15,8 +15,8 @@ export class ProgressDisplay {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param total how many messages there will be; undefined where that is not known.
-   * @param done how many are done now.
+   * @param total number of messages; undefined if unknown.
+   * @param done returns how many are done.
    */
   constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {
     this.#output = output
@@ -51,7 +51,7 @@ export class ProgressDisplay {
   }
 }
 
-/** How far a run has come, in one line. */
+/** Returns the progress of a run as one line. */
 export function progressLine(done: number, total: number | undefined, rate: number, left: string): string {
   const of = total === undefined ? '' : ` of ${total}`
   const remaining = total === undefined ? '' : `, ${left} left`

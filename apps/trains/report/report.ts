@@ -5,21 +5,21 @@ import type { Kill } from '../supervisor/kill-plan.js'
 import type { WorkerTotals } from '../supervisor/supervisor.js'
 import type { Difference } from './comparison.js'
 
-/** What a run has come to; `--json` writes it as it is. */
+/** The report of a run; `--json` writes it as it is. */
 export interface Report extends FindingsSummary {
-  /** The engine's URL, without a password. */
+  /** The engine's URL, without secrets. */
   readonly engine: string
   readonly input: string
   readonly processes: number
-  /** How often the timetable was repeated; null for an input without days. */
+  /** How many times the timetable was run; null for an input without days. */
   readonly days: number | null
-  /** All messages of the input that were done, also those that an interrupted run had done before this one. */
+  /** Number of messages that are done, including those of the run that this one resumed. */
   readonly messages: number
-  /** How many messages the interrupted run had done that this one resumed; 0 for a run of its own. */
+  /** Number of messages that the resumed run had done; 0 for a new run. */
   readonly resumedAfter: number
-  /** Whether it was ended before the input was. */
+  /** Whether the run ended before its input. */
   readonly interrupted: boolean
-  /** From the first message to the last acknowledgement, without the start of the workers. */
+  /** Time from the first message to the last acknowledgement, without the start of the workers. */
   readonly seconds: number
   readonly perSecond: number
   readonly created: number
@@ -27,20 +27,20 @@ export interface Report extends FindingsSummary {
   readonly deleted: number
   readonly ignored: number
   readonly deadLettered: number
-  /** Messages that were delivered again because their worker died. */
+  /** Number of messages that were delivered again because their worker died. */
   readonly redelivered: number
   readonly kills: readonly Kill[]
-  /** How long messages waited until their locks were held: milliseconds, null when there were none. */
+  /** How long messages waited for their locks, in milliseconds; null if there were none. */
   readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }
-  /** What the serial result says about all locations together. */
+  /** The totals of the serial result. */
   readonly serial: SerialResult['totals']
-  /** Whether every location shows what the serial result says. */
+  /** Whether every location agrees with the serial result. */
   readonly matchesSerial: boolean
-  /** The first locations that don't. */
+  /** The first locations that differ. */
   readonly differences: readonly Difference[]
   readonly locations: Readonly<Record<string, LocationCounts>>
   readonly perWorker: readonly WorkerTotals[]
-  /** The most memory that the supervisor used, in bytes. It does not grow with the number of messages. */
+  /** The peak memory of the supervisor in bytes. It does not grow with the number of messages. */
   readonly peakMemory: number
 }
 

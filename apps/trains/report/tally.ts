@@ -3,10 +3,10 @@ import type { Acknowledgement } from '../protocol.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
 import { Histogram } from './histogram.js'
 
-/** The events that each change the counters of a location once. */
+/** The events that change the counters of locations. */
 const CHANGES = ['created', 'moved', 'deleted'] as const
 
-/** Counts what the workers acknowledge. */
+/** Counts the acknowledged messages. */
 export class Tally {
   readonly #events = new Map<string, number>()
   readonly #waits = new Histogram()
@@ -18,7 +18,7 @@ export class Tally {
     for (const wait of waits) this.#waits.add(wait)
   }
 
-  /** Counts a message that an earlier run has applied. */
+  /** Counts a message that the resumed run has applied. */
   skip(): void {
     this.#skipped++
   }
@@ -29,9 +29,9 @@ export class Tally {
   }
 
   /**
-   * How many messages changed nothing, the locations being as given. Where a worker applied a message and died before
-   * it could say so, or an earlier run applied it, no event shows whether it was ignored. But each change that is
-   * counted at the locations and that no event reports was one of those messages.
+   * Returns the number of messages that changed nothing, given the final locations. If a worker died before it could
+   * acknowledge a message, or an earlier run applied it, no event says whether it was ignored. But each change that the
+   * locations count and no event reports was made by one of these messages.
    */
   ignored(locations: Iterable<LocationCounts>): number {
     const { created, moved, deleted } = changesOf(locations)

@@ -4,16 +4,16 @@ import type { FindingsSummary, FoundKind } from '../input/findings.js'
 import { busiest } from './busiest.js'
 import type { Report } from './report.js'
 
-/** How many locations the table shows. */
-const SHOWN = 10
+/** Maximum number of locations in the table. */
+const MAX_ROWS = 10
 
 const numbers = new Intl.NumberFormat('en-US')
 const durations = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 
 /**
- * The report as text for people.
- * @param names of locations, where the input has them.
- * @param deadLetters the file that messages were put into which were given up.
+ * Returns the report as text.
+ * @param names of locations, if the input has them.
+ * @param deadLetters the file of dead letters.
  */
 export function textReport(report: Report, names: ReadonlyMap<string, string>, deadLetters: string): string {
   return [
@@ -29,7 +29,7 @@ export function textReport(report: Report, names: ReadonlyMap<string, string>, d
 }
 
 function table(report: Report, names: ReadonlyMap<string, string>): readonly string[] {
-  const rows = busiest(new Map(Object.entries(report.locations)), SHOWN)
+  const rows = busiest(new Map(Object.entries(report.locations)), MAX_ROWS)
   const head = ['location', 'name', 'created', 'arrived', 'departed', 'deleted', 'all']
   const cells = rows.map(({ id, total, created, arrived, departed, deleted }) => [
     id,
@@ -55,18 +55,16 @@ function totals(report: Report, deadLetters: string): readonly string[] {
       `waited for locks: p50 ${wait(report.lockWaitMs.p50)}, p99 ${wait(report.lockWaitMs.p99)}`,
     memory(report),
   ]
-  if (report.resumedAfter > 0) {
-    lines.push(`${count(report.resumedAfter)} of the messages were done by the run that was resumed`)
-  }
-  if (report.deadLettered > 0) lines.push(`dead letters are in ${deadLetters}`)
+  if (report.resumedAfter > 0) lines.push(`${count(report.resumedAfter)} messages were done before --resume`)
+  if (report.deadLettered > 0) lines.push(`dead letters: ${deadLetters}`)
   return lines
 }
 
 function memory({ peakMemory, perWorker }: Report): string {
   const workers = perWorker.flatMap(worker => worker.peakMemory ?? [])
-  const megabytes = (bytes: number) => `up to ${numbers.format(Math.round(bytes / 1e6))} MB`
-  const worker = workers.length === 0 ? '' : `, of a worker ${megabytes(Math.max(...workers))}`
-  return `memory of the supervisor ${megabytes(peakMemory)}${worker}`
+  const megabytes = (bytes: number) => `${numbers.format(Math.round(bytes / 1e6))} MB`
+  const worker = workers.length === 0 ? '' : `, worker ${megabytes(Math.max(...workers))}`
+  return `peak memory: supervisor ${megabytes(peakMemory)}${worker}`
 }
 
 function kills(report: Report): readonly string[] {
@@ -75,16 +73,16 @@ function kills(report: Report): readonly string[] {
     numbers.format(report.kills.reduce((total, kill) => total + pick(kill), 0))
   return [
     `${report.kills.length} kills with ${sum(kill => kill.inFlight)} messages in flight; ` +
-      `${sum(kill => kill.redelivered)} were delivered again, of which ${sum(kill => kill.alreadyApplied)} were committed already`,
+      `${sum(kill => kill.redelivered)} were delivered again, ${sum(kill => kill.alreadyApplied)} of them already committed`,
   ]
 }
 
-/** How the result compares with the serial one, as lines of text. */
+/** The comparison with the serial result, as lines of text. */
 function verdict(report: Report): readonly string[] {
-  const part = report.interrupted ? ' so far; --resume goes on' : ''
-  if (report.matchesSerial) return [`Every location is as the serial result says${part}.`]
+  const part = report.interrupted ? ' so far; --resume continues' : ''
+  if (report.matchesSerial) return [`Every location agrees with the serial result${part}.`]
   return [
-    'THE RESULT IS WRONG: locations differ from the serial result, the first of them:',
+    'THE RESULT IS WRONG. The first locations that differ from the serial result:',
     ...report.differences.map(
       ({ location, expected, found }) =>
         `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
@@ -92,27 +90,27 @@ function verdict(report: Report): readonly string[] {
   ]
 }
 
-/** What a run has come to in a few lines of text: how the result compares, and what was lost. */
+/** Summarizes a run in a few lines of text: the comparison, and what was lost. */
 export function outcome(report: Report): readonly string[] {
   const { rejected, deadLettered } = report
   const count = (value: number, what: string) => `${numbers.format(value)} ${what}${value === 1 ? '' : 's'}`
   return [
     ...verdict(report),
-    ...(rejected > 0 ? [`Lost: ${count(rejected, 'rejected line')} of the input.`] : []),
-    ...(deadLettered > 0 ? [`Given up: ${count(deadLettered, 'message')}.`] : []),
+    ...(rejected > 0 ? [`${count(rejected, 'input line')} rejected.`] : []),
+    ...(deadLettered > 0 ? [`${count(deadLettered, 'message')} dead-lettered.`] : []),
   ]
 }
 
-/** What was found in the input as lines of text, what is lost last. */
+/** The faults of the input as lines of text; rejected lines come last. */
 export function findingsText(found: FindingsSummary): readonly string[] {
   const { repaired, repairs, rejected, rejections } = found
   return [
     ...(repaired > 0
-      ? [`Faults of the input that were repaired: ${numbers.format(repaired)}`, ...repairs.map(kindText), '']
+      ? [`Repaired input faults: ${numbers.format(repaired)}`, ...repairs.map(kindText), '']
       : []),
     ...(rejected > 0
       ? [
-          `LINES OF THE INPUT THAT WERE REJECTED, so what they say is lost: ${numbers.format(rejected)}`,
+          `REJECTED INPUT LINES (their content is lost): ${numbers.format(rejected)}`,
           ...rejections.map(kindText),
           '',
         ]

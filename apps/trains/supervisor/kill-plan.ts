@@ -1,24 +1,24 @@
-/** When a worker is killed: while it works, or when it has committed something and not yet acknowledged it. */
+/** When to kill a worker: while it works, or when it has committed messages and not yet acknowledged them. */
 type KillMoment = 'at work' | 'committed, not acknowledged'
 
-/** One kill of the plan. */
+/** A planned kill. */
 export interface PlannedKill {
-  /** Number of messages that must be done first. */
+  /** Number of messages that must be done before. */
   readonly after: number
   readonly moment: KillMoment
 }
 
-/** How many messages lie between two kills of a stream of unknown length. */
-const USUAL_DISTANCE = 1000
+/** Number of messages between two kills if the length of the stream is unknown. */
+const DEFAULT_DISTANCE = 1000
 
-/** Up to which part of the stream kills are due: at its very end nothing is in flight any more that could be lost. */
-const LAST_PART = 0.9
+/** Kills are due in this part of the stream: at its end, no messages are in flight that could be lost. */
+const KILL_RANGE = 0.9
 
-/** Spreads kills evenly over a stream, the two moments in turn. */
+/** Distributes kills evenly over a stream, alternating the two moments. */
 export function planKills(kills: number, messages: number | undefined): readonly PlannedKill[] {
-  const total = messages ?? kills * USUAL_DISTANCE
+  const total = messages ?? kills * DEFAULT_DISTANCE
   return Array.from({ length: kills }, (_, index) => ({
-    after: Math.floor(((index + 0.5) / kills) * LAST_PART * total),
+    after: Math.floor(((index + 0.5) / kills) * KILL_RANGE * total),
     moment: index % 2 === 0 ? 'at work' : 'committed, not acknowledged',
   }))
 }
@@ -29,14 +29,14 @@ export interface Kill {
   readonly worker: number
   readonly pid: number
   readonly moment: PlannedKill['moment']
-  /** How many messages were done when it was killed. */
+  /** Number of messages that were done when it was killed. */
   readonly afterMessages: number
-  /** How many messages it had in flight when it was killed. */
+  /** Number of messages that it had in flight. */
   readonly inFlight: number
-  /** How many of them it had committed without acknowledging, as it said itself; 0 where it was not asked. */
+  /** Number of them that it had reported as committed and not acknowledged; 0 if it was killed at work. */
   readonly committed: number
-  /** How many messages were delivered again to the process that replaced it. */
+  /** Number of messages that were delivered again to its replacement. */
   redelivered: number
-  /** How many of those turned out to be committed already, and changed nothing. */
+  /** Number of those that were already committed, so they changed nothing. */
   alreadyApplied: number
 }

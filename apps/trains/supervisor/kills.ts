@@ -1,7 +1,7 @@
 import type { Kill, PlannedKill } from './kill-plan.js'
 import type { Slot } from './slot.js'
 
-/** Kills workers as planned, one after another in turn, each while it has messages in flight. */
+/** Kills workers as planned, in turn, each while it has messages in flight. */
 export class Kills {
   readonly #planned: PlannedKill[]
   readonly #done: Kill[] = []
@@ -16,35 +16,35 @@ export class Kills {
     return this.#done
   }
 
-  /** Spares a worker that has finished all it had before it could be killed: another one will be. */
-  spareIdle(slot: Slot): void {
-    if (!slot.doomed || slot.killed || slot.inFlight > 0) return
+  /** Cancels the kill of a worker that has finished all its messages; another one will be killed instead. */
+  cancelIfIdle(slot: Slot): void {
+    if (!slot.plannedKill || slot.killed || slot.inFlight > 0) return
     slot.process?.send({ kind: 'hold', holding: false })
-    this.#planned.unshift(slot.doomed)
-    slot.doomed = undefined
+    this.#planned.unshift(slot.plannedKill)
+    slot.plannedKill = undefined
   }
 
-  /** Begins with the next kills that are due after a number of messages. */
+  /** Starts the kills that are due after this number of messages. */
   begin(slots: readonly Slot[], messagesDone: number): void {
     for (let next = this.#planned[0]; next && next.after <= messagesDone; next = this.#planned[0]) {
       const victim = this.#victim(slots)
       if (!victim) return
       this.#planned.shift()
       this.#turn = victim.number
-      victim.doomed = next
-      if (next.moment === 'at work') this.strike(victim, messagesDone, 0)
+      victim.plannedKill = next
+      if (next.moment === 'at work') this.kill(victim, messagesDone, 0)
       else victim.process?.send({ kind: 'hold', holding: true })
     }
   }
 
-  /** Kills a worker that was chosen; `committed` is how many messages it says it has committed since. */
-  strike(slot: Slot, messagesDone: number, committed: number): void {
-    const { doomed, process } = slot
-    if (!doomed || !process || slot.killed) return
+  /** Kills a chosen worker. @param committed number of messages that it reported as committed. */
+  kill(slot: Slot, messagesDone: number, committed: number): void {
+    const { plannedKill, process } = slot
+    if (!plannedKill || !process || slot.killed) return
     slot.killed = {
       worker: slot.number,
       pid: process.pid,
-      moment: doomed.moment,
+      moment: plannedKill.moment,
       afterMessages: messagesDone,
       inFlight: slot.inFlight,
       committed,
@@ -54,25 +54,25 @@ export class Kills {
     process.kill()
   }
 
-  /** Notes that the process of a worker is gone, and which of its messages are to be delivered again. */
+  /** Records that the process of a worker is gone, and which of its messages are delivered again. */
   gone(slot: Slot, redelivered: readonly number[]): void {
-    const { doomed, killed } = slot
-    slot.doomed = undefined
+    const { plannedKill, killed } = slot
+    slot.plannedKill = undefined
     slot.killed = undefined
     if (killed && redelivered.length > 0) {
       killed.redelivered = redelivered.length
       this.#done.push(killed)
       for (const sequence of redelivered) slot.redelivered.set(sequence, killed)
-    } else if (doomed) {
-      // It died before its time, or its last acknowledgements came after all: that was not what was planned.
-      this.#planned.unshift(doomed)
+    } else if (plannedKill) {
+      // It died by itself, or all its acknowledgements had been sent, so the kill is still to come.
+      this.#planned.unshift(plannedKill)
     }
   }
 
-  /** The next worker in turn that is not chosen already and has at least half as much to do as any. */
+  /** The next worker in turn that is not already chosen, and has at least half the load of the busiest. */
   #victim(slots: readonly Slot[]): Slot | undefined {
     const inTurn = [...slots.slice(this.#turn), ...slots.slice(0, this.#turn)]
-    const able = inTurn.filter(slot => slot.ready && slot.inFlight > 0 && !slot.doomed && !slot.draining)
+    const able = inTurn.filter(slot => slot.ready && slot.inFlight > 0 && !slot.plannedKill && !slot.draining)
     const most = Math.max(...able.map(load))
     return able.find(slot => load(slot) >= most / 2)
   }

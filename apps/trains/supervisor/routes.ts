@@ -3,19 +3,19 @@ import { workerOf } from './assignment.js'
 import { districtsOf, isEven, type Districts } from './districts.js'
 import { Traffic } from './traffic.js'
 
-/** Number of messages after which places are first assigned, and then reviewed repeatedly. */
-const FIRST_LOOK = 2048
-const LOOK = 16_384
+/** Number of messages after which places are assigned, and then between reviews of the assignment. */
+const FIRST_REVIEW = 2048
+const REVIEW_INTERVAL = 16_384
 
-/** A train with messages that are not done. */
+/** A train with unfinished messages. */
 interface Train {
-  /** The worker that has them; only when none is left may another one get the train. */
+  /** The worker that has its messages. Another worker gets the train only when these are done. */
   worker: number
-  /** How many it has. */
+  /** Number of messages that it has. */
   given: number
-  /** Where the newest message happens, as far as that is known. */
+  /** The place of the newest message, if known. */
   place: string | undefined
-  /** Those that come after, with the workers that are to get them. */
+  /** Later messages, with the workers that will get them. */
   readonly waiting: { readonly worker: number; readonly numbered: NumberedMessage }[]
 }
 
@@ -26,9 +26,9 @@ export interface Route {
 }
 
 /**
- * Which worker gets which message. All workers would want the same locks if each had trains that run everywhere, so
- * each gets what happens at the places of its own district. A train that goes to another district gets another worker
- * when all of its earlier messages are done, so their order stays. Where places can't be shared out, trains are.
+ * Chooses the worker of each message. If each worker had trains that run everywhere, all would need the same locks; so
+ * each gets the messages of its own district. A train that enters another district gets another worker when its earlier
+ * messages are done, which keeps their order. If places can't be assigned to districts, each worker has its own trains.
  */
 export class Routes {
   readonly #workers: number
@@ -36,22 +36,22 @@ export class Routes {
   readonly #trains = new Map<string, Train>()
   readonly #traffic = new Traffic()
   #districts: Districts | undefined
-  #untilLook = FIRST_LOOK
+  #untilReview = FIRST_REVIEW
 
-  /** @param placeOf where a message happens, as far as that is known. */
+  /** @param placeOf returns where a message happens, if known. */
   constructor(workers: number, placeOf: (message: Message) => string | undefined) {
     this.#workers = workers
     this.#placeOf = placeOf
   }
 
-  /** The worker that gets a message; undefined when it has to wait for its train's earlier ones. */
+  /** Returns the worker of a message; undefined if it must wait for its train's earlier messages. */
   add(numbered: NumberedMessage): number | undefined {
     const { message } = numbered
     let train = this.#trains.get(message.train)
     const before = train?.place
     const place = this.#placeOf(message) ?? before
     if (place !== undefined) this.#traffic.note(place, before)
-    if (--this.#untilLook === 0) this.#look()
+    if (--this.#untilReview === 0) this.#review()
     const worker = this.#workerAt(place) ?? train?.waiting.at(-1)?.worker ?? train?.worker
     if (!train) {
       train = { worker: worker ?? workerOf(message.train, this.#workers), given: 1, place, waiting: [] }
@@ -67,7 +67,7 @@ export class Routes {
     return train.worker
   }
 
-  /** Notes that a message is done; gives those of its train that need not wait any longer. */
+  /** Records that a message is done. Returns the messages of its train that need not wait any longer. */
   done({ train: name }: Message): Route | undefined {
     const train = this.#trains.get(name)!
     if (--train.given > 0) return undefined
@@ -87,12 +87,12 @@ export class Routes {
     return place === undefined ? undefined : this.#districts?.get(place)
   }
 
-  /** Shares the places out, unless they are shared out evenly already: a train that changes its worker has to wait. */
-  #look(): void {
-    this.#untilLook = LOOK
+  /** Assigns the places, unless the assignment is still even: a train that changes its worker must wait. */
+  #review(): void {
+    this.#untilReview = REVIEW_INTERVAL
     if (!this.#districts || !isEven(this.#districts, this.#traffic, this.#workers)) {
       this.#districts = districtsOf(this.#traffic, this.#workers)
     }
-    this.#traffic.fade()
+    this.#traffic.decay()
   }
 }

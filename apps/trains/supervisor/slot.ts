@@ -2,35 +2,35 @@ import type { Message, NumberedMessage } from '../messages/message.js'
 import type { Kill, PlannedKill } from './kill-plan.js'
 import type { WorkerProcess } from './worker-process.js'
 
-/** How many messages that were taken may stand before those that wait. */
-const MOST_TAKEN = 4096
+/** Maximum number of taken messages at the front of the array before they are cut off. */
+const MAX_TAKEN = 4096
 
-/** One of the workers: the process that is it now, and the messages that are its own. */
+/** A worker: its current process and its messages. */
 export class Slot {
   /** The worker's number, counted from 1. */
   readonly number: number
   process: WorkerProcess | undefined
   /** The session of the process; undefined until it has opened its box. */
   session: string | undefined
-  /** Whether the process takes messages. */
+  /** Whether the process accepts messages. */
   ready = false
-  /** Whether the process was asked to finish. */
+  /** Whether the process should finish and exit. */
   draining = false
-  /** The kill that this worker was chosen for. */
-  doomed: PlannedKill | undefined
+  /** The kill for which this worker was chosen. */
+  plannedKill: PlannedKill | undefined
   /** The kill that was executed, until its process is gone. */
   killed: Kill | undefined
-  /** Messages that are done, of all processes that were this worker. */
+  /** Number of messages done, by all its processes. */
   done = 0
-  /** How often a process of it was replaced. */
+  /** How often its process was replaced. */
   replaced = 0
-  /** The most memory that its last process used: bytes; undefined until that has done all its work. */
+  /** The peak memory of its last process in bytes; undefined until that has drained. */
   peakMemory: number | undefined
-  /** Why a process of it could not continue, as it said last. */
+  /** The last reason that a process of it gave for ending. */
   lastFailure: string | undefined
-  /** Processes that have died by themselves since the last acknowledgement. */
+  /** Number of its processes that died without a kill of ours since the last acknowledgement. */
   deathsInARow = 0
-  /** The kills after which messages were delivered again, by message. */
+  /** Messages that were delivered again after a kill, by sequence number. */
   readonly redelivered = new Map<number, Kill>()
   readonly #inFlight = new Map<number, Message>()
   #waiting: NumberedMessage[] = []
@@ -52,12 +52,12 @@ export class Slot {
     this.#waiting.push(numbered)
   }
 
-  /** The next messages, `most` at most; they are in flight from now on. */
+  /** Takes the next messages, at most `most`; they are now in flight. */
   take(most: number): readonly NumberedMessage[] {
     const batch = this.#waiting.slice(this.#taken, this.#taken + most)
     this.#taken += batch.length
-    // What was taken is cut off now and then: each time would cost as much as all that still waits.
-    if (this.#taken === this.#waiting.length || this.#taken > MOST_TAKEN) {
+    // Not cut off each time, because that copies all waiting messages.
+    if (this.#taken === this.#waiting.length || this.#taken > MAX_TAKEN) {
       this.#waiting = this.#waiting.slice(this.#taken)
       this.#taken = 0
     }
@@ -65,7 +65,7 @@ export class Slot {
     return batch
   }
 
-  /** Records that a message in flight is done, and returns it; undefined when it is not in flight. */
+  /** Records that a message in flight is done, and returns it; undefined if it is not in flight. */
   settle(sequence: number): Message | undefined {
     const message = this.#inFlight.get(sequence)
     if (!message) return undefined
@@ -75,7 +75,7 @@ export class Slot {
     return message
   }
 
-  /** Puts what is in flight back before all that waits, in its order, and gives its numbers. */
+  /** Puts the messages in flight back before the waiting ones, in order, and returns their numbers. */
   takeBack(): readonly number[] {
     const back = Array.from(this.#inFlight, ([sequence, message]) => ({ sequence, message }))
     this.#inFlight.clear()

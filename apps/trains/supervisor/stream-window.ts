@@ -1,16 +1,16 @@
 import type { Message } from '../messages/message.js'
 
-/** Receives, in the order of the stream, each message when it and all before it are done. */
-export type OnDone = (message: Message, sequence: number, givenUp: boolean) => void
+/** Receives each message, in the order of the stream, when it and all earlier ones are done. */
+export type OnDone = (message: Message, sequence: number, deadLettered: boolean) => void
 
 const PENDING = 0
 const APPLIED = 1
-const GIVEN_UP = 2
+const DEAD_LETTERED = 2
 
 /**
- * The part of the stream that is under way: from the oldest message that is not done to the newest that was read.
- * Messages are done in any order and leave in the order of the stream. It has a fixed size, and while it is full
- * nothing more is read, so one slow message holds back the stream before it can fill the memory.
+ * The window of unfinished messages: from the oldest that is not done to the newest that was read. Messages are done in
+ * any order, and leave the window in the order of the stream. Its size is fixed: while it is full, nothing is read, so
+ * a slow message can't fill the memory.
  */
 export class StreamWindow {
   readonly #messages: (Message | undefined)[]
@@ -36,7 +36,7 @@ export class StreamWindow {
     return this.#next === this.#oldest
   }
 
-  /** Takes in the next message of the stream; must not be full. */
+  /** Adds the next message of the stream and returns its sequence number. The window must not be full. */
   add(message: Message): number {
     const place = this.#next % this.#messages.length
     this.#messages[place] = message
@@ -44,15 +44,15 @@ export class StreamWindow {
     return this.#next++
   }
 
-  /** Notes that a message is done. */
-  settle(sequence: number, givenUp: boolean): void {
-    this.#states[sequence % this.#messages.length] = givenUp ? GIVEN_UP : APPLIED
+  /** Records that a message is done. */
+  settle(sequence: number, deadLettered: boolean): void {
+    this.#states[sequence % this.#messages.length] = deadLettered ? DEAD_LETTERED : APPLIED
     while (this.#oldest < this.#next) {
       const place = this.#oldest % this.#messages.length
       if (this.#states[place] === PENDING) return
       const message = this.#messages[place]!
       this.#messages[place] = undefined
-      this.#onDone(message, this.#oldest++, this.#states[place] === GIVEN_UP)
+      this.#onDone(message, this.#oldest++, this.#states[place] === DEAD_LETTERED)
     }
   }
 }

@@ -11,66 +11,66 @@ import { StreamWindow, type OnDone } from './stream-window.js'
 import { Turns } from './turns.js'
 import type { StartWorker } from './worker-process.js'
 
-/** How many messages a worker has in flight at most. */
-const IN_FLIGHT = 2048
+/** Maximum number of messages in flight to a worker. */
+const MAX_IN_FLIGHT = 2048
 
-/** How many messages are sent at a time at most. */
+/** Maximum number of messages in one send. */
 const BATCH = 256
 
-/** How many messages must fit before more are sent to a busy worker: many small sends would cost more. */
-const WORTH_SENDING = 32
+/** Minimum number of messages in a send, unless fewer wait: many small sends would cost more. */
+const MIN_SEND = 32
 
-/** How many messages are under way at most: read, and not yet done, or done before an older one is. */
-const UNDER_WAY = 16_384
+/** Maximum number of messages in the window: from the oldest unfinished one to the newest that was read. */
+const WINDOW_SIZE = 16_384
 
-/** How often a worker may die without having acknowledged anything in between, before the run is given up. */
-const DEATHS_IN_A_ROW = 5
+/** The run is aborted when a worker has died this often without an acknowledgement in between. */
+const MAX_DEATHS = 5
 
-/** A message that was given up. */
+/** A dead-lettered message. */
 export interface DeadLetter {
   readonly message: Message
   readonly reason: string
 }
 
-/** What a supervisor works with. */
+/** The parts of a supervisor. */
 export interface SupervisorParts {
   readonly processes: number
-  /** How many of them are at work at the same time. */
+  /** Maximum number of workers that work at the same time. */
   readonly atOnce: number
   readonly startWorker: StartWorker
   /** The settings of a worker, by its number. */
   settingsOf(worker: number): WorkerSettings
-  /** Frees at once what a session of a dead process held. */
+  /** Frees at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
   readonly kills: Kills
   /** The sequence number of the first message. */
   readonly first: number
-  /** Receives each message in the order of the stream, when it and all before it are done. */
+  /** Receives each message in the order of the stream, when it and all earlier ones are done. */
   readonly onDone: OnDone
   /** Receives every acknowledgement. */
   onAcknowledged(acknowledgement: Acknowledgement): void
-  /** Receives each acknowledged message and its outcome. */
+  /** Receives each acknowledged message and its event. */
   readonly onSettled?: ((message: Message, event: string) => void) | undefined
-  /** Where a message happens, as far as that is known. */
+  /** Returns where a message happens, if known. */
   placeOf(message: Message): string | undefined
-  /** Keeps a message that was given up; only then does it count as done. */
+  /** Stores a dead-lettered message; only then does it count as done. */
   keepDeadLetter(letter: DeadLetter): void
   readonly log: Log
 }
 
-/** What each worker has done. */
+/** The totals of a worker. */
 export interface WorkerTotals {
   readonly worker: number
   readonly messages: number
   /** How often its process died and was replaced. */
   readonly replaced: number
-  /** The most memory that its last process used: bytes; null where that died before it was to end. */
+  /** The peak memory of its last process in bytes; null if that died. */
   readonly peakMemory: number | null
 }
 
 /**
- * Runs the worker processes and gives each message to one of them, so that the order of one train's messages is kept. A
- * worker that dies is replaced, and what it had not acknowledged is delivered again, in order.
+ * Runs the worker processes, and sends each message to one of them so that each train's messages stay in order. A
+ * worker that dies is replaced, and the messages that it had not acknowledged are delivered again, in order.
  */
 export class Supervisor {
   readonly #parts: SupervisorParts
@@ -90,18 +90,18 @@ export class Supervisor {
 
   constructor(parts: SupervisorParts) {
     this.#parts = parts
-    this.#window = new StreamWindow(UNDER_WAY, parts.first, parts.onDone)
+    this.#window = new StreamWindow(WINDOW_SIZE, parts.first, parts.onDone)
     this.#slots = Array.from({ length: parts.processes }, (_, index) => new Slot(index + 1))
     this.#routes = new Routes(parts.processes, message => parts.placeOf(message))
     this.#turns = new Turns(parts.atOnce)
   }
 
-  /** How many messages were delivered again because their worker died. */
+  /** Number of messages that were delivered again because their worker died. */
   get redelivered(): number {
     return this.#redelivered
   }
 
-  /** How many messages were acknowledged. */
+  /** Number of messages that were acknowledged. */
   get acknowledged(): number {
     return this.#acknowledged
   }
@@ -115,21 +115,21 @@ export class Supervisor {
     }))
   }
 
-  /** Whether a worker takes messages. @param worker its number. */
+  /** Whether a worker accepts messages. @param worker its number. */
   isReady(worker: number): boolean {
     return this.#slots[worker - 1]!.ready
   }
 
-  /** Starts the workers; resolves when all of them take messages. @throws Error when one can't be started. */
+  /** Starts the workers; resolves when all of them accept messages. @throws Error if one can't be started. */
   async start(): Promise<void> {
     for (const slot of this.#slots) this.#startProcess(slot)
     await this.#until(() => this.#slots.every(slot => slot.ready))
   }
 
   /**
-   * Delivers all messages; resolves when all of them are done, or, after `stop`, all that were read by then. Reports
-   * whether that was all there is.
-   * @throws Error when workers die again and again, and what reading the messages throws.
+   * Delivers all messages; resolves when all of them are done, or, after `stop`, those that were read. Returns whether
+   * the stream was read to its end.
+   * @throws Error if a worker dies repeatedly or aborts the run; what reading the messages throws.
    */
   async deliver(batches: AsyncIterable<readonly TimedMessage[]>): Promise<boolean> {
     const stream = batches[Symbol.asyncIterator]()
@@ -150,18 +150,18 @@ export class Supervisor {
       await this.#until(() => this.#window.empty)
       return this.#ended
     } finally {
-      // A stream that waits for input ends only when the input does, so this does not wait for it.
+      // Not awaited, because a stream that waits for input returns only when the input ends.
       stream.return?.().catch(() => undefined)
     }
   }
 
-  /** Reads no further messages; `deliver` resolves when those already read are done. */
+  /** Stops reading; `deliver` resolves when the messages that were read are done. */
   stop(): void {
     this.#stopping = true
     this.#endReading()
   }
 
-  /** Lets the workers end; resolves when their processes are gone. */
+  /** Ends the workers; resolves when their processes are gone. */
   async finish(): Promise<void> {
     for (const slot of this.#slots) {
       slot.draining = true
@@ -170,7 +170,7 @@ export class Supervisor {
     await this.#until(() => this.#slots.every(slot => slot.process === undefined))
   }
 
-  /** Ends the workers at once; what they have not acknowledged is not done. */
+  /** Kills the workers; their unacknowledged messages are not done. */
   abandon(): void {
     for (const slot of this.#slots) {
       slot.draining = true
@@ -178,14 +178,14 @@ export class Supervisor {
     }
   }
 
-  /** The next messages of the stream; undefined at its end, and when the supervisor is to stop. */
+  /** Returns the next messages of the stream; undefined at its end and after `stop`. */
   async #read(stream: AsyncIterator<readonly TimedMessage[]>): Promise<readonly TimedMessage[] | undefined> {
     if (this.#failure) throw this.#failure
     if (this.#stopping) return undefined
     return new Promise((resolve, reject) => {
       this.#endReading = () => (this.#failure ? reject(this.#failure) : resolve(undefined))
       stream.next().then(({ done, value }) => {
-        // One that ends because it was to stop has more to give.
+        // A stream that ends because of `stop` is not at its end.
         if (done === true) this.#ended = !this.#stopping
         resolve(done === true ? undefined : value)
       }, reject)
@@ -195,7 +195,7 @@ export class Supervisor {
   #startProcess(slot: Slot): void {
     const process = this.#parts.startWorker({
       message: message => this.#guarded(() => this.#receive(slot, message)),
-      gone: how => void this.#bury(slot, how).catch((error: unknown) => this.#fail(error)),
+      gone: how => void this.#replace(slot, how).catch((error: unknown) => this.#fail(error)),
     })
     slot.process = process
     process.send({ kind: 'start', settings: this.#parts.settingsOf(slot.number) })
@@ -214,7 +214,7 @@ export class Supervisor {
         this.#settle(slot, message)
         break
       case 'holding':
-        this.#parts.kills.strike(slot, this.#acknowledged, message.committed)
+        this.#parts.kills.kill(slot, this.#acknowledged, message.committed)
         break
       case 'drained':
         slot.peakMemory = message.peakMemory
@@ -229,7 +229,7 @@ export class Supervisor {
   }
 
   #settle(slot: Slot, acknowledgement: Acknowledgement): void {
-    const reasons = new Map(acknowledgement.givenUp.map(({ sequence, reason }) => [sequence, reason]))
+    const reasons = new Map(acknowledgement.deadLettered.map(({ sequence, reason }) => [sequence, reason]))
     for (const [index, sequence] of acknowledgement.sequences.entries()) {
       const message = slot.settle(sequence)
       if (!message) continue
@@ -251,7 +251,7 @@ export class Supervisor {
     this.#acknowledged += acknowledgement.sequences.length
     this.#parts.onAcknowledged(acknowledgement)
     this.#sendAll()
-    this.#parts.kills.spareIdle(slot)
+    this.#parts.kills.cancelIfIdle(slot)
     this.#parts.kills.begin(this.#slots, this.#acknowledged)
   }
 
@@ -261,8 +261,8 @@ export class Supervisor {
 
   #send(slot: Slot): void {
     while (this.#turns.maySend(slot)) {
-      const fits = Math.min(IN_FLIGHT - slot.inFlight, slot.waiting, BATCH)
-      if (fits === 0 || (fits < WORTH_SENDING && fits < slot.waiting)) break
+      const fits = Math.min(MAX_IN_FLIGHT - slot.inFlight, slot.waiting, BATCH)
+      if (fits === 0 || (fits < MIN_SEND && fits < slot.waiting)) break
       const batch = slot.take(fits)
       const sequences = batch.map(({ sequence }) => sequence)
       this.#turns.sent(slot, fits)
@@ -270,14 +270,14 @@ export class Supervisor {
     }
   }
 
-  /** Replaces a process that is gone. Nothing is delivered again before what the old one held is free. */
-  async #bury(slot: Slot, how: string): Promise<void> {
+  /** Replaces a process that is gone. Its messages are delivered again only when its locks are free. */
+  async #replace(slot: Slot, how: string): Promise<void> {
     const { log } = this.#parts
     const { session, process, killed } = slot
     slot.process = undefined
     slot.session = undefined
     slot.ready = false
-    // Its turn is another one's meanwhile.
+    // Another worker gets its turn meanwhile.
     this.#sendAll()
     if (session !== undefined && !(slot.draining && slot.inFlight === 0)) await this.#revoke(session)
     if (slot.draining) {
@@ -289,9 +289,9 @@ export class Supervisor {
     this.#parts.kills.gone(slot, back)
     this.#redelivered += back.length
     slot.replaced++
-    if (!killed && ++slot.deathsInARow >= DEATHS_IN_A_ROW) {
+    if (!killed && ++slot.deathsInARow >= MAX_DEATHS) {
       this.#fail(
-        new Error(`worker ${slot.number} died ${DEATHS_IN_A_ROW} times in a row: ${slot.lastFailure ?? how}`),
+        new Error(`worker ${slot.number} died ${MAX_DEATHS} times in a row: ${slot.lastFailure ?? how}`),
       )
       return
     }
@@ -302,7 +302,7 @@ export class Supervisor {
     try {
       await this.#parts.revoke(session)
     } catch (error) {
-      // Then its leases decide: its messages are delivered again all the same and wait for them.
+      // Its messages are delivered again, and wait until its leases end.
       this.#parts.log.warn('session not revoked', { session, reason: reasonOf(error) })
     }
   }
@@ -315,7 +315,7 @@ export class Supervisor {
     }
   }
 
-  /** Ends the run: what waits for it learns the reason. */
+  /** Aborts the run: everything that waits rejects with the error. */
   #fail(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(reasonOf(error))
     this.abandon()
@@ -323,7 +323,7 @@ export class Supervisor {
     this.#changed()
   }
 
-  /** Resolves as soon as the condition holds; rejects when the run has failed. */
+  /** Resolves when the condition holds; rejects if the run fails. */
   #until(condition: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#awaited.push({ condition, resolve, reject })
@@ -331,7 +331,7 @@ export class Supervisor {
     })
   }
 
-  /** Looks again at all that is waited for. */
+  /** Checks the conditions again. */
   #changed(): void {
     this.#awaited = this.#awaited.filter(({ condition, resolve, reject }) => {
       if (this.#failure) reject(this.#failure)
@@ -342,7 +342,7 @@ export class Supervisor {
   }
 }
 
-/** Something that the run waits for. */
+/** A condition that the run waits for. */
 interface Awaited {
   readonly condition: () => boolean
   readonly resolve: () => void

@@ -1,40 +1,40 @@
 import { getOrInsert } from '../get-or-insert.js'
 
-/** How much happens at places, and how much goes on between them. */
+/** Counts messages at places, and trains that go between them. */
 export class Traffic {
   readonly #messages = new Map<string, number>()
-  readonly #passages = new Map<string, Map<string, number>>()
+  readonly #transitions = new Map<string, Map<string, number>>()
 
-  /** Notes a message that happens at a place, and where its train was before. */
+  /** Counts a message at a place; `before` is where its train was. */
   note(place: string, before: string | undefined): void {
     this.#messages.set(place, (this.#messages.get(place) ?? 0) + 1)
     if (before === undefined || before === place) return
-    this.#pass(before, place)
-    this.#pass(place, before)
+    this.#countTransition(before, place)
+    this.#countTransition(place, before)
   }
 
-  /** The places with the most messages, and how many those are. */
+  /** The places with the most messages, and their numbers. */
   busiest(most: number): ReadonlyMap<string, number> {
     const places = [...this.#messages].sort(([, a], [, b]) => b - a)
     return new Map(places.slice(0, most))
   }
 
-  /** How often trains went from or to other places, by these. */
-  passages(place: string): ReadonlyMap<string, number> {
-    return this.#passages.get(place) ?? NONE
+  /** How often trains went between this place and each other one. */
+  transitions(place: string): ReadonlyMap<string, number> {
+    return this.#transitions.get(place) ?? NONE
   }
 
-  /** Lets what was noted count half, and forgets what comes to nothing. */
-  fade(): void {
+  /** Halves all counts, and drops those of at most one. */
+  decay(): void {
     halve(this.#messages)
-    for (const [place, others] of this.#passages) {
+    for (const [place, others] of this.#transitions) {
       halve(others)
-      if (others.size === 0) this.#passages.delete(place)
+      if (others.size === 0) this.#transitions.delete(place)
     }
   }
 
-  #pass(from: string, to: string): void {
-    const others = getOrInsert(this.#passages, from, noCounts)
+  #countTransition(from: string, to: string): void {
+    const others = getOrInsert(this.#transitions, from, noCounts)
     others.set(to, (others.get(to) ?? 0) + 1)
   }
 }

@@ -1,43 +1,42 @@
 import type { Slot } from './slot.js'
 
-/** Number of messages after which a turn may end. */
+/** Number of messages after which a turn ends if others wait. */
 const TURN = 1024
 
 /**
- * Which workers are sent messages: as many at once as there are processors. More of them would take the processors
- * from each other in the middle of a transaction, while others wait for its locks. So each has a turn, does what it was
- * sent, and goes to the end of the line.
+ * Chooses the workers that are sent messages: only as many as there are processors. More would interrupt each other in
+ * the middle of transactions, while others wait for their locks. After its turn, a worker goes to the end of the queue.
  */
 export class Turns {
   readonly #atOnce: number
-  /** The workers whose turn it is, and how many messages each was sent in it. */
+  /** The workers whose turn it is, with the number of messages sent to each in this turn. */
   readonly #sent = new Map<Slot, number>()
-  /** Those that have messages and no turn, the longest first. */
-  readonly #line = new Set<Slot>()
+  /** The workers that wait for a turn, the longest-waiting first. */
+  readonly #queue = new Set<Slot>()
 
   constructor(atOnce: number) {
     this.#atOnce = atOnce
   }
 
-  /** Ends turns and begins others. @returns the workers whose turn it is */
+  /** Ends turns and begins others. Returns the workers whose turn it is. */
   look(slots: readonly Slot[]): readonly Slot[] {
     for (const slot of slots) {
       const takes = slot.ready && !slot.killed
       if (!takes || (slot.inFlight === 0 && this.#isOver(slot))) this.#sent.delete(slot)
-      if (!takes) this.#line.delete(slot)
-      else if (slot.waiting > 0 && !this.#sent.has(slot)) this.#line.add(slot)
+      if (!takes) this.#queue.delete(slot)
+      else if (slot.waiting > 0 && !this.#sent.has(slot)) this.#queue.add(slot)
     }
-    for (const slot of this.#line) {
+    for (const slot of this.#queue) {
       if (this.#sent.size >= this.#atOnce) break
-      this.#line.delete(slot)
+      this.#queue.delete(slot)
       this.#sent.set(slot, 0)
     }
     return [...this.#sent.keys()]
   }
 
-  /** Whether a worker may be sent more in its turn. */
+  /** Whether a worker may be sent more messages in its turn. */
   maySend(slot: Slot): boolean {
-    return this.#line.size === 0 || this.#sent.get(slot)! < TURN
+    return this.#queue.size === 0 || this.#sent.get(slot)! < TURN
   }
 
   sent(slot: Slot, messages: number): void {

@@ -30,7 +30,9 @@ export class RunAbortedError extends Error {
   }
 }
 
-/** Classifies an error. One that is neither of Signalbox nor a RunAbortedError is a bug of a message type, and final. */
+/**
+ * Classifies an error. One that is neither of Signalbox nor a RunAbortedError is a bug of a message type, and final.
+ */
 export function failureKind(error: unknown): FailureKind {
   if (error instanceof RunAbortedError) return 'ending'
   return error instanceof SignalboxError ? KINDS[error.code] : 'final'

@@ -7,52 +7,52 @@ import { reasonOf } from '../reason.js'
 import type { RunStore } from '../run-store.js'
 import { failureKind, RunAbortedError } from './failure.js'
 
-/** How long and how often a message is tried. Durations are milliseconds. */
+/** Limits of the tries and attempts of a message. Durations are in milliseconds. */
 export interface Limits {
-  /** How long one try queues for the locks. */
+  /** How long a try waits for the locks. */
   readonly lockWait: number
-  /** How long the locks outlive a process that has stopped. */
+  /** How long the locks outlive a process that stopped. */
   readonly lease: number
-  /** How often an attempt tries to get the locks. */
+  /** Maximum number of tries to acquire the locks in an attempt. */
   readonly lockTries: number
-  /** How many attempts a message has. */
+  /** Maximum number of attempts. */
   readonly attempts: number
 }
 
-/** What finally became of a message. */
+/** The final outcome of a message. */
 export interface Settlement {
   /** The event of its outcome, `already applied`, or `dead-lettered`. */
   readonly event: string
-  /** How long it waited until its locks were held, in the try that succeeded, in milliseconds. */
+  /** How long the successful try waited for its locks, in milliseconds. */
   readonly lockWait: number
-  /** Why it could not be applied, where it could not. */
+  /** Why it was dead-lettered. */
   readonly failure?: string
 }
 
-/** The event of a message that was committed before, and delivered again because its acknowledgement was lost. */
+/** The event of a message that was already committed, and delivered again because its acknowledgement was lost. */
 export const ALREADY_APPLIED = 'already applied'
 
-/** The event of a message that is given up. */
+/** The event of a message that failed. */
 const DEAD_LETTERED = 'dead-lettered'
 
-/** How long the engine is left alone after it failed, times the number of the attempt, in milliseconds. */
+/** Pause after a failure of the engine, in milliseconds; multiplied by the number of the attempt. */
 const ENGINE_PAUSE = 100
 
 /**
- * The longest pause before locks are tried again, times the number of the try, where the wait for them isn't shorter:
- * milliseconds. Without a pause the engine would be busy only with attempts that come too late.
+ * Longest pause before the next try for the locks, in milliseconds, or the wait for the locks if that is shorter;
+ * multiplied by the number of the try. Without a pause, the engine would be busy with tries that time out.
  */
 const LOCK_PAUSE = 100
 
 /** Thrown to end a transaction that finds its message not committed. */
 const NOT_COMMITTED = new Error('not committed')
 
-/** What the tries of one attempt have come to. */
+/** The outcome of an attempt. */
 type Attempt =
   | { readonly settlements: readonly Settlement[] }
   | { readonly settlements?: undefined; readonly failed: unknown; readonly final: boolean }
 
-/** Applies messages to the store, as often as its limits allow, and logs the outcome of it. */
+/** Applies messages to the store, with retries, and logs the outcomes. */
 export class MessageProcessor {
   readonly #store: Pick<RunStore, 'transaction'>
   readonly #registry: MessageRegistry
@@ -61,7 +61,7 @@ export class MessageProcessor {
   readonly #clock: Clock
   readonly #random: () => number
 
-  /** @param random a number from 0 to below 1: how much of the longest pause is taken between two tries. */
+  /** @param random returns a number from 0 to below 1: the fraction of the longest pause between two tries. */
   constructor(
     store: Pick<RunStore, 'transaction'>,
     registry: MessageRegistry,
@@ -79,8 +79,8 @@ export class MessageProcessor {
   }
 
   /**
-   * Applies messages of one train that follow each other: in one transaction, and if that fails one by one. The messages
-   * of a train must not be processed at the same time.
+   * Applies consecutive messages of a train in one transaction; if that fails, one by one. A train's messages must not
+   * be processed concurrently.
    * @throws what the store throws if it is closed meanwhile, and RunAbortedError. The rest is then neither applied nor
    * dead-lettered.
    */
@@ -205,8 +205,8 @@ export class MessageProcessor {
   }
 
   /**
-   * The keys of each message, as named before the run. Together they suffice for the run: its messages are of one train,
-   * so what a later message finds changed is what an earlier one wrote, under keys that the earlier one named.
+   * The keys of each message, as named before the run. Together they suffice for the run: its messages are of one
+   * train, so what a later message finds changed is what an earlier one wrote, under keys that the earlier one named.
    */
   #keysOf(run: readonly Message[], read: Read): Promise<readonly (readonly string[])[]> {
     return Promise.all(run.map(async message => this.#registry.typeOf(message).keys(message, read)))

@@ -4,25 +4,25 @@ import { bucketOf } from '../report/histogram.js'
 import type { MessageProcessor } from './message-processor.js'
 import { TrainQueues, type QueueLimits } from './train-queues.js'
 
-/** Applies messages: see MessageProcessor. */
+/** Applies messages, see `MessageProcessor`. */
 export type Processor = Pick<MessageProcessor, 'process'>
 
-/** Applies the messages that the supervisor sends, and acknowledges them, all that one tick brings together. */
+/** Applies the messages that the supervisor sends. Those that end in the same tick are acknowledged together. */
 export class MessageWorker {
   readonly #processor: Processor
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
   readonly #queues: TrainQueues<NumberedMessage>
-  /** What is done and not acknowledged yet. */
-  #done = nothing()
+  /** Messages that are done and not yet acknowledged. */
+  #done = noMessages()
   #holding = false
   #reportedHolding = false
-  #flushPlanned = false
+  #flushScheduled = false
 
   /**
-   * @param processor applies messages; what it throws ends the worker.
+   * @param processor applies messages; an error ends the worker.
    * @param send sends to the supervisor.
-   * @param fail is called when the worker can't continue.
+   * @param fail is called if the worker can't continue.
    */
   constructor(
     processor: Processor,
@@ -36,21 +36,21 @@ export class MessageWorker {
     this.#fail = fail
   }
 
-  /** Takes messages over. Those of one train are applied in this order. */
+  /** Accepts messages. Those of a train are applied in this order. */
   work(sequences: readonly number[], messages: readonly Message[]): void {
     for (const [index, message] of messages.entries()) {
       this.#queues.add(message.train, { sequence: sequences[index]!, message })
     }
   }
 
-  /** Acknowledges nothing while it is to hold, and all that is due when it no longer is. */
+  /** Acknowledges nothing while `holding`; afterwards everything that is due. */
   hold(holding: boolean): void {
     this.#holding = holding
     this.#reportedHolding = false
     if (!holding) this.#flush()
   }
 
-  /** Resolves when all that was taken over is applied and acknowledged. */
+  /** Resolves when all accepted messages are done and acknowledged. */
   async drain(): Promise<void> {
     await this.#queues.idle()
     this.#flush()
@@ -64,10 +64,10 @@ export class MessageWorker {
         this.#done.sequences.push(sequence)
         this.#done.events.push(event)
         this.#done.waits.push(bucketOf(lockWait))
-        if (failure !== undefined) this.#done.givenUp.push({ sequence, reason: failure })
+        if (failure !== undefined) this.#done.deadLettered.push({ sequence, reason: failure })
       }
-      if (this.#flushPlanned) return
-      this.#flushPlanned = true
+      if (this.#flushScheduled) return
+      this.#flushScheduled = true
       setImmediate(() => this.#flush())
     } catch (error) {
       this.#fail(error)
@@ -75,7 +75,7 @@ export class MessageWorker {
   }
 
   #flush(): void {
-    this.#flushPlanned = false
+    this.#flushScheduled = false
     if (this.#done.sequences.length === 0) return
     if (this.#holding) {
       if (!this.#reportedHolding) this.#send({ kind: 'holding', committed: this.#done.sequences.length })
@@ -83,10 +83,10 @@ export class MessageWorker {
       return
     }
     this.#send(this.#done)
-    this.#done = nothing()
+    this.#done = noMessages()
   }
 }
 
-function nothing(): Acknowledgement {
-  return { kind: 'settled', sequences: [], events: [], waits: [], givenUp: [] }
+function noMessages(): Acknowledgement {
+  return { kind: 'settled', sequences: [], events: [], waits: [], deadLettered: [] }
 }

@@ -1,24 +1,24 @@
-/** How much is worked on at the same time. */
+/** Limits of the concurrency. */
 export interface QueueLimits {
   /** Maximum number of items of one train in a run. */
   readonly run: number
-  /** Maximum number of runs at the same time. */
+  /** Maximum number of concurrent runs. */
   readonly atOnce: number
 }
 
 /**
  * Keeps the order of each train's items: the next run of a train begins when its last one has ended. Runs of different
- * trains are worked on at the same time. Nothing is kept for a train whose items are all done.
+ * trains are concurrent. Trains without items take no memory.
  */
 export class TrainQueues<Item> {
   readonly #work: (run: readonly Item[]) => Promise<void>
   readonly #limits: QueueLimits
-  /** The items of each train that do not run yet. */
+  /** The waiting items of each train. */
   readonly #queues = new Map<string, Item[]>()
-  /** Trains with items and without a run, the longest waiting first. */
+  /** Trains with items and without a run, the longest-waiting first. */
   readonly #ready = new Set<string>()
   #running = 0
-  #fillPlanned = false
+  #fillScheduled = false
   readonly #idle: (() => void)[] = []
 
   /** @param work must not reject. */
@@ -27,7 +27,7 @@ export class TrainQueues<Item> {
     this.#limits = limits
   }
 
-  /** Works on the item after the train's earlier ones, when there is room. */
+  /** Queues an item after the train's earlier ones. */
   add(train: string, item: Item): void {
     const queue = this.#queues.get(train)
     if (queue) queue.push(item)
@@ -35,16 +35,16 @@ export class TrainQueues<Item> {
       this.#queues.set(train, [item])
       this.#ready.add(train)
     }
-    if (this.#fillPlanned) return
-    this.#fillPlanned = true
-    // A run has all items of its train that this tick brings.
+    if (this.#fillScheduled) return
+    this.#fillScheduled = true
+    // A run gets all items of its train that are added in this tick.
     queueMicrotask(() => {
-      this.#fillPlanned = false
+      this.#fillScheduled = false
       this.#fill()
     })
   }
 
-  /** Resolves when nothing runs and nothing waits. */
+  /** Resolves when no item runs or waits. */
   idle(): Promise<void> {
     if (this.#queues.size === 0) return Promise.resolve()
     return new Promise(resolve => {

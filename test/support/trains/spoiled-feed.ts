@@ -21,7 +21,7 @@ const LOST_LINES: Readonly<Record<string, (row: string[]) => void>> = {
   arrival_time: row => (row[ARRIVAL] = 'at noon'),
   departure_time: row => (row[DEPARTURE] = '7:60:00'),
   'departure before arrival': row => (row[DEPARTURE] = '00:00:00'),
-  'repeated place': row => (row[SEQUENCE] = '1'),
+  'duplicate stop_sequence': row => (row[SEQUENCE] = '1'),
   backwards: row => row.splice(ARRIVAL, 2, '00:00:00', '00:00:00'),
 }
 
@@ -34,7 +34,7 @@ export function spoiledFeed() {
   const trips = rowsOf('trips.txt')
   const times = rowsOf('stop_times.txt')
   const counts: Record<string, Counts> = {}
-  const repaired = { quotes: 0, 'repeated stop': 0, 'unknown stop': 0, 'ends without a time': 0 }
+  const repaired = { quotes: 0, 'duplicate stop': 0, 'unknown stop': 0, 'ends without a time': 0 }
   const rejected: Record<string, number> = {}
   const lose = (kind: string, lines = 1) => (rejected[kind] = (rejected[kind] ?? 0) + lines)
 
@@ -70,7 +70,7 @@ export function spoiledFeed() {
 
   // Lines that are repeated, and a trip without a line in stop_times.txt.
   trips.push(trips[1]!, trips[1]!.with(2, 'nowhere'))
-  lose('repeated trip')
+  lose('duplicate trip')
   lose('no stops')
   const described = [...stops.filter(([id]) => id !== ABSENT), stops.at(-1)!].map(([id, ...rest], index) => [
     id,
@@ -78,7 +78,7 @@ export function spoiledFeed() {
     ...rest,
   ])
   repaired.quotes = described.length - 1
-  repaired['repeated stop'] = 1
+  repaired['duplicate stop'] = 1
   return {
     files: new Map(
       Object.entries({ 'stops.txt': described, 'trips.txt': trips, 'stop_times.txt': times }).map(

@@ -133,7 +133,7 @@ describe('the scene', () => {
     scene.settle({ id: '4', train: 'one', type: 'delete' } as Message, 'deleted')
     expect(scene.frame()).toEqual([{ train: 1, stations: [b, c], isGone: true }])
     expect(scene.standing()).toEqual([])
-    expect(scene.underWay).toBe(0)
+    expect(scene.running).toBe(0)
   })
 
   test('counts what happens, also what a dead worker had committed, and not what was ignored', () => {
@@ -157,7 +157,7 @@ describe('the scene', () => {
       expect(scene.frame().length).toBeLessThanOrEqual(6)
     }
     expect(scene.standing()).toHaveLength(300)
-    expect(scene.underWay).toBe(10_000)
+    expect(scene.running).toBe(10_000)
   })
 
   test('draws trains that were not new when there was room, a few in each frame, and for a page all at once', () => {

@@ -77,7 +77,7 @@ export class FakeWorkers {
         case 'drain':
           void worker?.drain().then(() => {
             send({ kind: 'drained', peakMemory: 1000 * (this.processes.indexOf(it) + 1) })
-            end('ended with status 0')
+            end('exited with status 0')
           })
           break
       }
@@ -95,7 +95,7 @@ export class FakeWorkers {
         toWorker.send(message)
       },
       kill: () => {
-        if (it.alive) end('was ended by SIGKILL')
+        if (it.alive) end('killed by SIGKILL')
       },
     }
     this.processes.push(it)

@@ -177,7 +177,7 @@ describe('the trips of a date', () => {
     await expect(fixture('blank-times', { date: '20260101' })).rejects.toThrow(
       'has neither calendar.txt nor calendar_dates.txt',
     )
-    await expect(fixture('plain', { date: '20260230' })).rejects.toThrow('there is no date 20260230')
+    await expect(fixture('plain', { date: '20260230' })).rejects.toThrow('invalid date 20260230')
     expect((await fixture('plain', { date: '20260102', days: 2 })).messages).toHaveLength(14)
   })
 })
@@ -209,14 +209,14 @@ describe('a spoiled feed', () => {
     ])
     expect(repairs.filter(text => !text.includes('estimated'))).toEqual(
       [
-        ...[2, 3, 4, 5, 8].map(line => `stops.txt ${line}: a stray quote in the line is text`),
-        'stops.txt 6: the line is not valid UTF-8; what is not is replaced by U+FFFD',
-        'stops.txt 9: a stray quote in the line is text',
-        'stops.txt 10: a stray quote in the line is text',
-        'trips.txt 2: a stray quote in the line is text',
-        ...[2, 3, 4].map(line => `stop_times.txt ${line}: a stray quote in the line is text`),
-        'stop_times.txt 23: the first line names 7 columns, this one has 6; the last ones are taken as empty',
-        'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt, so it is tracked by its id',
+        ...[2, 3, 4, 5, 8].map(line => `stops.txt ${line}: a stray quote was read as text`),
+        'stops.txt 6: the line is not valid UTF-8; invalid bytes became U+FFFD',
+        'stops.txt 9: a stray quote was read as text',
+        'stops.txt 10: a stray quote was read as text',
+        'trips.txt 2: a stray quote was read as text',
+        ...[2, 3, 4].map(line => `stop_times.txt ${line}: a stray quote was read as text`),
+        'stop_times.txt 23: the line has 6 fields, but the first line names 7 columns; the missing ones are empty',
+        'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt; it is tracked by its ID',
       ].toSorted(),
     )
   })
@@ -251,11 +251,11 @@ describe('a spoiled feed', () => {
     expect(rejections).toEqual([
       'stop_times.txt 19: trip "t4" has a time at one stop only',
       'stop_times.txt 20: trip "t5": stop_id must not be empty',
-      'stop_times.txt 22: the first line names 7 columns, this one has 8',
-      'stop_times.txt 23: trip "t5": stop_sequence must be a whole number, got ""',
-      'stops.txt 10: the first line names 4 columns, this one has 3',
-      'stops.txt 9: the first line names 4 columns, this one has 2',
-      'trips.txt 7: trip "t6" has no line in stop_times.txt that can be used',
+      'stop_times.txt 22: the line has 8 fields, but the first line names 7 columns',
+      'stop_times.txt 23: trip "t5": stop_sequence must be an integer, got ""',
+      'stops.txt 10: the line has 3 fields, but the first line names 4 columns',
+      'stops.txt 9: the line has 2 fields, but the first line names 4 columns',
+      'trips.txt 7: trip "t6" has no usable line in stop_times.txt',
     ])
   })
 
@@ -273,14 +273,14 @@ describe('a spoiled feed', () => {
     expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:10 t1#1 move B', '8:10 t1#1 delete'])
     expect(source.locationNames.get('A')).toBe('Alder')
     expect(rejections).toEqual([
-      'stop_times.txt 4: the first line names 5 columns, this one has 3',
-      'trips.txt 3: trip "t2" has no line in stop_times.txt that can be used',
+      'stop_times.txt 4: the line has 3 fields, but the first line names 5 columns',
+      'trips.txt 3: trip "t2" has no usable line in stop_times.txt',
     ])
     expect(repairs).toEqual([
-      'stops.txt 2: the first line names 4 columns, this one has 2; the last ones are taken as empty',
-      'stops.txt 3: the first line names 4 columns, this one has 1; the last ones are taken as empty',
-      'trips.txt 2: the first line names 5 columns, this one has 2; the last ones are taken as empty',
-      'trips.txt 3: the first line names 5 columns, this one has 3; the last ones are taken as empty',
+      'stops.txt 2: the line has 2 fields, but the first line names 4 columns; the missing ones are empty',
+      'stops.txt 3: the line has 1 fields, but the first line names 4 columns; the missing ones are empty',
+      'trips.txt 2: the line has 2 fields, but the first line names 5 columns; the missing ones are empty',
+      'trips.txt 3: the line has 3 fields, but the first line names 5 columns; the missing ones are empty',
     ])
   })
 
@@ -319,13 +319,13 @@ describe('a spoiled feed', () => {
     const { messages, rejections } = await read(temporary, { date: '20260701' })
     expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:00 t1#1 delete'])
     expect(rejections.map(text => text.replace(/stop_times.*(t\d).*/, 'times of $1'))).toEqual([
-      'calendar_dates.txt 4: service_id must not contain control characters or broken ones',
+      'calendar_dates.txt 4: service_id must not contain control characters or invalid ones',
       'times of t2',
       'times of t3',
       'times of t4',
       'trips.txt 3: service_id "S" is neither in calendar.txt nor in calendar_dates.txt',
       'trips.txt 4: service_id must not be empty',
-      'trips.txt 5: service_id must not contain control characters or broken ones',
+      'trips.txt 5: service_id must not contain control characters or invalid ones',
     ])
   })
 
@@ -353,24 +353,24 @@ describe('an invalid feed', () => {
     expect(rejections).toEqual(
       [
         'stops.txt 3: stop_id must not be empty',
-        'trips.txt 3: trip_id "t1" was on an earlier line already',
-        'trips.txt 4: the first line names 3 columns, this one has 2',
+        'trips.txt 3: trip_id "t1" repeats an earlier line',
+        'trips.txt 4: the line has 2 fields, but the first line names 3 columns',
         'stop_times.txt 3: trip "t9": it is not in trips.txt',
-        'stop_times.txt 5: trip "t1": arrival_time must be like 07:05:00, got "6 o\'clock"',
-        'stop_times.txt 7: trip "t1" has stop_sequence 4 on an earlier line already',
-        'stop_times.txt 8: trip "t1": arrival_time must be like 07:05:00, got "\\"06:12:00"',
+        'stop_times.txt 5: trip "t1": arrival_time must be a time such as 07:05:00, got "6 o\'clock"',
+        'stop_times.txt 7: trip "t1" repeats stop_sequence 4 of an earlier line',
+        'stop_times.txt 8: trip "t1": arrival_time must be a time such as 07:05:00, got "\\"06:12:00"',
         'stop_times.txt 9: trip "t1": departure_time 06:14:00 is before arrival_time 06:15:00',
-        'stop_times.txt 10: trip "t1" arrives at 06:09:00, but leaves an earlier stop at 06:10:00',
-        'stop_times.txt 11: trip "t1": stop_sequence must be a whole number, got "-8"',
-        'stop_times.txt 12: the first line names 5 columns, this one has 4',
+        'stop_times.txt 10: trip "t1" arrives at 06:09:00, but departs from an earlier stop at 06:10:00',
+        'stop_times.txt 11: trip "t1": stop_sequence must be an integer, got "-8"',
+        'stop_times.txt 12: the line has 4 fields, but the first line names 5 columns',
         'stop_times.txt 15: trip "t2" has a time at one stop only',
       ].toSorted(),
     )
     expect(repairs).toEqual(
       [
-        'stops.txt 5: stop_id "A" was on an earlier line already, which counts',
-        'stop_times.txt 4: trip "t1": stop_id "Z" is not in stops.txt, so it is tracked by its id',
-        'stop_times.txt 8: a stray quote in the line is text',
+        'stops.txt 5: stop_id "A" repeats an earlier line; the earlier one is used',
+        'stop_times.txt 4: trip "t1": stop_id "Z" is not in stops.txt; it is tracked by its ID',
+        'stop_times.txt 8: a stray quote was read as text',
         'stop_times.txt 14: trip "t1" ends without a time; 06:50:00 is estimated',
       ].toSorted(),
     )
@@ -382,22 +382,22 @@ describe('an invalid feed', () => {
     await expect(read(temporary)).rejects.toThrow('has no stops.txt')
     await write('stops.txt', 'stop_id\nA\n')
     await write('trips.txt', 'trip_id\nt1\n')
-    await expect(read(temporary)).rejects.toThrow('trips.txt lacks the column service_id')
+    await expect(read(temporary)).rejects.toThrow('trips.txt has no column service_id')
     await write('trips.txt', '')
     await expect(read(temporary)).rejects.toThrow('trips.txt is empty')
     await write('trips.txt', 'trip_id,"service_id\nt1,s\n')
-    await expect(read(temporary)).rejects.toThrow('trips.txt lacks the column service_id')
+    await expect(read(temporary)).rejects.toThrow('trips.txt has no column service_id')
     await write('trips.txt', `${'x'.repeat(70_000)}\n`)
     await expect(read(temporary)).rejects.toThrow('trips.txt, line 1: the line has 70000 characters')
     await write('trips.txt', 'trip_id,service_id,trip_id\nt1,s,t1\n')
-    await expect(read(temporary)).rejects.toThrow('trips.txt has the column trip_id twice')
+    await expect(read(temporary)).rejects.toThrow('trips.txt has duplicate columns trip_id')
     await write('trips.txt', 'trip_id,service_id\nt1,s\n')
     await write('stop_times.txt', 'trip_id,stop_id\nt1,A\n')
     await expect(read(temporary)).rejects.toThrow(
-      'stop_times.txt lacks the columns arrival_time, departure_time, stop_sequence',
+      'stop_times.txt has no column arrival_time, departure_time, stop_sequence',
     )
     await write('stop_times.txt', 'trip_id,stop_id,arrival_time,departure_time,stop_sequence\n')
-    await expect(read(temporary)).rejects.toThrow('has no trip that runs')
+    await expect(read(temporary)).rejects.toThrow('has no usable trip')
   })
 
   test('a file in UTF-16, or with CR as line ends, is named as that', async () => {
@@ -444,7 +444,9 @@ describe('an invalid feed', () => {
     await writeFile(path, 'not a zip archive')
     await expect(read(path)).rejects.toThrow('neither a folder nor a readable zip archive')
     await writeFile(path, zipArchive(new Map([['feed/stops.txt', Buffer.from('stop_id\nA\n')]])))
-    await expect(read(path)).rejects.toThrow('has no stops.txt; it is there as feed/stops.txt')
+    await expect(read(path)).rejects.toThrow(
+      'has no stops.txt; feed/stops.txt must be at the top level of the archive',
+    )
     const archive = zipArchive(new Map([['stops.txt', Buffer.from('stop_id\nA\nB\nC\nD\n'.repeat(20))]]))
     archive.fill(0xff, 40, 50)
     await writeFile(path, archive)

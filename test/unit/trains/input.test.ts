@@ -31,7 +31,7 @@ describe('lines', () => {
 
   const tooLong = (length: number) => ({
     kind: 'too long',
-    reason: `the line has ${length} characters, at most 10 are read`,
+    reason: `the line has ${length} characters, more than the limit of 10`,
   })
 
   test.each([1, 7, 1000])('that are too long are refused alone: pieces of %i bytes', async size => {
@@ -103,15 +103,15 @@ describe('messages as lines of JSON', () => {
       { id: '3', type: 'delete', train: 'T' },
     ])
     expect(rejected).toEqual([
-      expect.stringMatching(/^2: not JSON: /),
+      expect.stringMatching(/^2: invalid JSON: /),
       '4: "to" is missing',
       '6: a message must be an object, got an array',
-      '7: "id" "1" was used on line 1 already',
-      '8: the line has 70009 characters, at most 65536 are read',
+      '7: duplicate "id" "1", first on line 1',
+      '8: the line has 70009 characters, more than the limit of 65536',
       '11: a message must be an object, got an array',
       '12: the line is not valid UTF-8',
     ])
-    expect([...kinds]).toEqual(['not JSON', 'to', 'not an object', 'repeated id', 'too long', 'not UTF-8'])
+    expect([...kinds]).toEqual(['not JSON', 'to', 'not an object', 'duplicate id', 'too long', 'not UTF-8'])
   })
 
   test('are counted beforehand, empty lines apart', async () => {

@@ -109,7 +109,7 @@ describe('refused messages', () => {
     [
       'half a character',
       { id: '1', type: 'delete', train: '\uD83D' },
-      '"train" must not contain control characters or broken ones',
+      '"train" must not contain control characters or invalid ones',
     ],
   ]
   test.each(refused)('%s', (_, incoming, reason) => {
@@ -131,7 +131,7 @@ interface Hold extends Message {
 }
 
 const minutes: Field<number> = value =>
-  typeof value === 'number' && value > 0 ? { value } : { refused: 'must be a number above 0' }
+  typeof value === 'number' && value > 0 ? { value } : { refused: 'must be a number greater than 0' }
 
 /** Stops a train for some minutes at the location where it is. */
 const hold: MessageType<Hold> = {
@@ -163,7 +163,7 @@ describe('a further message type', () => {
     })
     expect(at('A')).toMatchObject({ created: 1, held: 5 })
     expect(() => types.validate({ id: 'h', type: 'hold', train: 'T', minutes: 0 })).toThrow(
-      '"minutes" must be a number above 0',
+      '"minutes" must be a number greater than 0',
     )
     expect(() => new MessageRegistry([...standardTypes, hold, hold])).toThrow(
       "two message types called 'hold'",

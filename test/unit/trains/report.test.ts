@@ -75,20 +75,20 @@ describe('the report as text', () => {
       '12,345 messages by 4 processes on file:./dir: 1,000 created, 11,000 moved, 300 deleted, 45 ignored, ' +
         '0 rejected, 0 dead-lettered',
       '24,690 messages/s in 0.5 s; waited for locks: p50 1.23 ms, p99 none',
-      'memory of the supervisor up to 1,235 MB, of a worker up to 99 MB',
+      'peak memory: supervisor 1,235 MB, worker 99 MB',
       '',
-      'Every location is as the serial result says.',
+      'Every location agrees with the serial result.',
       '',
     ])
   })
 
   test('has a short form that says what was lost', () => {
-    const right = 'Every location is as the serial result says.'
+    const right = 'Every location agrees with the serial result.'
     expect(outcome(report)).toEqual([right])
     expect(outcome({ ...report, rejected: 1, deadLettered: 1200 })).toEqual([
       right,
-      'Lost: 1 rejected line of the input.',
-      'Given up: 1,200 messages.',
+      '1 input line rejected.',
+      '1,200 messages dead-lettered.',
     ])
   })
 
@@ -123,19 +123,19 @@ describe('the report as text', () => {
       'dead.ndjson',
     )
     const ending = [
-      'Faults of the input that were repaired: 1',
+      'Repaired input faults: 1',
       '  stops.txt, line 3: a quote',
       '',
-      'LINES OF THE INPUT THAT WERE REJECTED, so what they say is lost: 12',
+      'REJECTED INPUT LINES (their content is lost): 12',
       '  in, line 7, and 10 more: not JSON',
       '  in, line 9: "id" is missing',
       '',
     ]
     expect(text.split('\n').slice(-ending.length)).toEqual(ending)
-    expect(text).toContain('dead letters are in dead.ndjson')
-    expect(text).toContain('1,000 of the messages were done by the run that was resumed')
+    expect(text).toContain('dead letters: dead.ndjson')
+    expect(text).toContain('1,000 messages were done before --resume')
     expect(text).toContain(
-      '2 kills with 20 messages in flight; 16 were delivered again, of which 6 were committed already',
+      '2 kills with 20 messages in flight; 16 were delivered again, 6 of them already committed',
     )
     expect(text).toContain('THE RESULT IS WRONG')
     expect(text).toContain(
@@ -200,7 +200,7 @@ describe('the tally', () => {
       sequences: events.map(() => 0),
       events,
       waits: events.map(() => 0),
-      givenUp: [],
+      deadLettered: [],
     })
 
   test('counts as ignored what workers say, and what can not have changed anything', () => {

@@ -148,8 +148,8 @@ describe('districts', () => {
   test('forget traffic that has long been over', () => {
     const traffic = new Traffic()
     for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
-    for (let time = 0; time < 10; time++) traffic.fade()
+    for (let time = 0; time < 10; time++) traffic.decay()
     expect(traffic.busiest(10).size).toBe(0)
-    expect(traffic.passages('A').size).toBe(0)
+    expect(traffic.transitions('A').size).toBe(0)
   })
 })

@@ -122,9 +122,9 @@ describe('a run', () => {
     expect(report?.redelivered).toBeGreaterThan(0)
     expect(report?.lockWaitMs.p50).toBeGreaterThan(0)
     expect(await loadProgress(stores())).toMatchObject({
-      mark: 500,
+      lowWatermark: 500,
       input: 'shuttles',
-      givenUp: [],
+      deadLettered: [],
     })
   })
 
@@ -199,7 +199,7 @@ describe('a run that was interrupted', () => {
     for (let turns = 0; turns < 20; turns++) await turn()
     const committed = state.commits.length
     expect(committed).toBeLessThan(500)
-    expect(await loadProgress(stores())).toMatchObject({ mark: 0 })
+    expect(await loadProgress(stores())).toMatchObject({ lowWatermark: 0 })
 
     const report = await (await prepare(sourceOf(messages), '--resume')).deliver()
     expect(report).toMatchObject({ ...whole, resumedAfter: 0 })
@@ -234,7 +234,7 @@ describe('a run that was interrupted', () => {
       'the first 250 messages are not those of the interrupted run',
     )
     await expect((await prepare(sourceOf(messages.slice(0, 200)), '--resume')).deliver()).rejects.toThrow(
-      'the input ends after 200 messages, but 250 are done already',
+      'the input ends after 200 messages, but 250 are done',
     )
   })
 
@@ -257,7 +257,7 @@ describe('a run that was interrupted', () => {
     const hasty = await prepare(silent, '--resume')
     setTimeout(() => hasty.stop(), 20)
     expect(await hasty.deliver()).toBeUndefined()
-    expect(await loadProgress(stores())).toMatchObject({ mark: 250 })
+    expect(await loadProgress(stores())).toMatchObject({ lowWatermark: 250 })
     expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
   })
 

@@ -79,9 +79,9 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
     revoke: workers.revoke,
     kills: killing,
     first,
-    onDone: (message, sequence, givenUp) => {
+    onDone: (message, sequence, deadLettered) => {
       order.push(sequence)
-      if (!givenUp) serial.apply(message)
+      if (!deadLettered) serial.apply(message)
     },
     onAcknowledged: acknowledgement => tally.add(acknowledgement),
     placeOf: message => registry.placeOf(message),
@@ -305,7 +305,7 @@ describe('a worker that dies', () => {
       started.push(started.length)
       setImmediate(() => {
         events.message({ kind: 'failed', reason: 'the folder is not writable', abortsRun: false })
-        events.gone('ended with status 1')
+        events.gone('exited with status 1')
       })
       return { pid: 1, send: () => undefined, kill: () => undefined }
     }
@@ -369,8 +369,8 @@ describe('parts', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
         const gone: string[] = []
-        const window = new StreamWindow(size, 100, ({ id }, sequence, givenUp) =>
-          gone.push(`${id} ${sequence} ${givenUp}`),
+        const window = new StreamWindow(size, 100, ({ id }, sequence, deadLettered) =>
+          gone.push(`${id} ${sequence} ${deadLettered}`),
         )
         const open: number[] = []
         let next = 100

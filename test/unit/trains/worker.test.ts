@@ -381,7 +381,7 @@ describe('a worker', () => {
         sequences: [10, 11, 12],
         events: ['deleted', 'deleted', 'deleted'],
         waits: [0, 0, 0],
-        givenUp: [],
+        deadLettered: [],
       },
     ])
   })
@@ -394,7 +394,7 @@ describe('a worker', () => {
     )
     it.work([10, 11, 12], messages)
     await it.drain()
-    expect(sent).toMatchObject([{ givenUp: [{ sequence: 11, reason: 'no luck' }] }])
+    expect(sent).toMatchObject([{ deadLettered: [{ sequence: 11, reason: 'no luck' }] }])
   })
 
   test('that holds back acknowledges nothing, and reports when it has something to lose', async () => {

@@ -13,8 +13,8 @@ const trains = new Trains(element('canvas', HTMLCanvasElement), diagram)
 const frames = new EventSource('events')
 frames.addEventListener('message', event => take(/** @type {Frame} */ (JSON.parse(String(event.data)))))
 frames.addEventListener('error', () => {
-  panel.state('no connection to the run')
-  // The server that it connects to next may show another run.
+  panel.state('not connected')
+  // The next server may show another run.
   frames.onopen = () => location.reload()
 })
 
@@ -33,7 +33,7 @@ function take(frame) {
       break
     case 'end':
       panel.end(frame)
-      // There is nothing more to come, and the server may be gone soon.
+      // This is the last frame.
       frames.close()
   }
 }

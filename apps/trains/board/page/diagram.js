@@ -6,18 +6,18 @@
  */
 
 const SVG = 'http://www.w3.org/2000/svg'
-/** Room around the stations, for their names and for those that wait, in pixels. */
+/** Space around the stations for their names and waiters, in pixels. */
 const ROOM = { left: 30, right: 130, top: 110, bottom: 110 }
-/** No diagram is higher, in pixels. */
-const HIGHEST = 680
-/** Names as near to another one as this are shown only when the station is chosen, in pixels. */
+/** Maximum height of the diagram, in pixels. */
+const MAX_HEIGHT = 680
+/** A name that is nearer than this to another is shown only if its station is selected, in pixels. */
 const NEAR = 15
 const RADIUS = 6
 const UNSEEN = { x: -1000, y: -1000 }
-/** So many of those that wait for a station are named in the diagram. */
-const SHOWN = 2
+/** Maximum number of waiters that are named at a station. */
+const MAX_WAITERS = 2
 
-/** Draws the network, and knows where its stations are and how trains get from one to another. */
+/** Draws the network, and finds stations and paths between them. */
 export class Diagram {
   #svg
   #frame
@@ -36,8 +36,8 @@ export class Diagram {
 
   /**
    * @param {SVGSVGElement} svg
-   * @param {HTMLElement} frame what it fills from side to side
-   * @param {(name: string) => void} onChoose receives the name of the chosen station
+   * @param {HTMLElement} frame the element whose width it fills
+   * @param {(name: string) => void} onChoose receives the name of the selected station
    */
   constructor(svg, frame, onChoose) {
     this.#svg = svg
@@ -70,7 +70,7 @@ export class Diagram {
     }
   }
 
-  /** The station that is chosen; -1 for none. */
+  /** The selected station; -1 if none. */
   get chosen() {
     return this.#chosen
   }
@@ -81,7 +81,7 @@ export class Diagram {
   }
 
   /**
-   * Where a station is, in pixels. One that is not drawn yet can't be seen.
+   * Returns the position of a station in pixels, outside the drawing if it is not drawn yet.
    * @param {number} station
    * @returns {Point}
    */
@@ -90,7 +90,7 @@ export class Diagram {
   }
 
   /**
-   * The shortest way along the tracks: its points, and how far it is from each to the next, in pixels.
+   * Returns the shortest path along the tracks: its points, and the distance from each to the next, in pixels.
    * @param {number} from
    * @param {number} to
    * @returns {Way}
@@ -110,7 +110,7 @@ export class Diagram {
   }
 
   /**
-   * The stations on the shortest way, both ends among them, by Dijkstra's algorithm.
+   * Returns the stations of the shortest path with both ends, by Dijkstra's algorithm.
    * @param {number} from
    * @param {number} to
    * @returns {readonly number[]}
@@ -148,7 +148,10 @@ export class Diagram {
     const width = this.#frame.clientWidth
     if (width === 0 || stations.length === 0) return
     const tall = Math.max(...stations.map(({ y }) => y))
-    const scale = Math.min(width - ROOM.left - ROOM.right, (HIGHEST - ROOM.top - ROOM.bottom) / (tall || 1))
+    const scale = Math.min(
+      width - ROOM.left - ROOM.right,
+      (MAX_HEIGHT - ROOM.top - ROOM.bottom) / (tall || 1),
+    )
     const height = Math.round(tall * scale + ROOM.top + ROOM.bottom)
     const left = ROOM.left + (width - ROOM.left - ROOM.right - scale) / 2
     this.#points = stations.map(({ x, y }) => ({ x: left + x * scale, y: ROOM.top + y * scale }))
@@ -232,24 +235,24 @@ export class Diagram {
 }
 
 /**
- * Those that wait, as far as there is room.
+ * The first waiters, and the number of the others.
  * @param {readonly string[]} waiters
  */
 function shortened(waiters) {
   if (waiters.length === 0) return ''
-  const more = waiters.length > SHOWN ? ` and ${waiters.length - SHOWN} more` : ''
-  return `${waiters.slice(0, SHOWN).join(', ')}${more}`
+  const more = waiters.length > MAX_WAITERS ? ` and ${waiters.length - MAX_WAITERS} more` : ''
+  return `${waiters.slice(0, MAX_WAITERS).join(', ')}${more}`
 }
 
 /**
- * Stations whose names don't cover each other.
+ * Stations whose names do not overlap.
  * @param {readonly Point[]} points
  */
 function spaced(points) {
   /** @type {Set<number>} */
   const named = new Set()
   for (const [index, { x, y }] of points.entries()) {
-    // Names run up to the right, so what counts is the distance across them.
+    // Names are slanted, so their distance is measured at a right angle to them.
     const across = (/** @type {Point} */ point) => point.x * Math.sin(0.7) + point.y * Math.cos(0.7)
     const isFree = [...named].every(
       other =>

@@ -7,12 +7,12 @@
 const numbers = new Intl.NumberFormat('en-US')
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 
-/** Everything on the page that is text. All of it is set as text, so a name can't be taken for part of the page. */
+/** The text of the page. It is set as text, so a name can't be interpreted as markup. */
 export class Panel {
   /** @param {import('../frames.js').DiagramFrame} frame */
   describe({ title, diagram: { left } }) {
     set('title', title)
-    set('left', left === 0 ? '' : `${numbers.format(left)} stations with fewer stops are not drawn.`)
+    set('left', left === 0 ? '' : `${numbers.format(left)} stations with fewer stops are not shown.`)
   }
 
   /** @param {string} text */
@@ -28,21 +28,21 @@ export class Panel {
   }
 
   /** @param {import('../frames.js').NowFrame} now */
-  show({ messages, total, seconds, perSecond, underWay, workers, events, busiest }) {
+  show({ messages, total, seconds, perSecond, running, workers, events, busiest }) {
     const of = total === null ? '' : ` of ${numbers.format(total)}`
     set(
       'figures',
-      `${numbers.format(messages)}${of} messages, ${whole.format(perSecond)} a second, ` +
-        `${numbers.format(underWay)} trains under way, ${whole.format(seconds)} s`,
+      `${numbers.format(messages)}${of} messages, ${whole.format(perSecond)} per second, ` +
+        `${numbers.format(running)} trains running, ${whole.format(seconds)} s`,
     )
     const ready = workers.filter(({ isReady }) => isReady).length
-    set('state', `running, ${ready} of ${workers.length} workers at work`)
+    set('state', `running; ${ready} of ${workers.length} workers ready`)
     this.#showWorkers(workers)
     this.#showEvents(events)
     this.#showBusiest(busiest)
   }
 
-  /** @param {LockedStation | undefined} lock of the station that is chosen */
+  /** @param {LockedStation | undefined} lock of the selected station */
   showLock(lock) {
     set('station-holders', lock?.holders.length ? `locked by ${lock.holders.join(', ')}` : 'not locked')
     set('station-waiters', lock?.waiters.length ? `waiting: ${lock.waiters.join(', ')}` : '')
@@ -58,7 +58,7 @@ export class Panel {
   #showWorkers(workers) {
     const rows = workers.map(({ worker, isReady, messages, perSecond, kills, replaced }) => {
       const cells = [messages, perSecond, kills, replaced].map(number => whole.format(number))
-      return row([String(worker), isReady ? '' : 'away', ...cells], isReady ? '' : 'away')
+      return row([String(worker), isReady ? '' : 'restarting', ...cells], isReady ? '' : 'restarting')
     })
     byId('workers').replaceChildren(...rows)
   }
@@ -105,7 +105,7 @@ function row(cells, name) {
  */
 function set(id, text) {
   const element = byId(id)
-  // What has not changed is not read out again.
+  // Unchanged text is not announced again.
   if (element.textContent !== text) element.textContent = text
 }
 

@@ -2,20 +2,21 @@
  * @typedef {import('../frames.js').TrainMoves} TrainMoves
  * @typedef {import('./diagram.js').Diagram} Diagram
  * @typedef {{ to: number, begun: number, duration: number }} Hop
- * @typedef {{ at: number, ahead: number[], hop: Hop | undefined, isEast: boolean, isGone: boolean, fades: number }} Train
+ * @typedef {{ at: number, ahead: number[], hop: Hop | undefined, isEast: boolean, isGone: boolean, fades: number }}
+ * Train
  */
 
-/** A train takes this long for all that is ahead of it, and between these for one hop, in milliseconds. */
+/** Time in which a train catches up with its moves, and limits of a single hop, in milliseconds. */
 const CATCH_UP = 2400
-const LEAST = 80
-const MOST = 800
-/** How long a train that is gone can still be seen, in milliseconds. */
+const MIN_HOP = 80
+const MAX_HOP = 800
+/** Time in which a deleted train fades out, in milliseconds. */
 const FADE = 400
-/** More trains are not drawn: a page that was hidden may have missed the end of many. */
-const MOST_DRAWN = 400
+/** Maximum number of trains: a hidden page may have missed the end of many. */
+const MAX_DRAWN = 400
 const RADIUS = 4
 /** Distance of a train from its track, in pixels. */
-const BESIDE = 5
+const OFFSET = 5
 
 /** Draws trains on the network as they move. */
 export class Trains {
@@ -50,7 +51,7 @@ export class Trains {
       train.isGone = isGone
     }
     for (const number of this.#trains.keys()) {
-      if (this.#trains.size <= MOST_DRAWN) break
+      if (this.#trains.size <= MAX_DRAWN) break
       this.#trains.delete(number)
     }
     if (this.#isDrawing) return
@@ -92,7 +93,7 @@ export class Trains {
       context.fill()
     }
     this.#canvas.dataset['trains'] = String(this.#trains.size)
-    // A picture of what stands still is drawn once.
+    // A picture without movement is drawn once.
     this.#isDrawing = [...this.#trains.values()].some(
       ({ hop, ahead, isGone }) => hop || ahead.length > 0 || isGone,
     )
@@ -113,13 +114,13 @@ export class Trains {
         return
       }
       const spread = CATCH_UP / (train.ahead.length + 1)
-      const duration = this.#calm.matches ? 0 : Math.min(MOST, Math.max(LEAST, spread))
+      const duration = this.#calm.matches ? 0 : Math.min(MAX_HOP, Math.max(MIN_HOP, spread))
       train.hop = { to: next, begun, duration }
     }
   }
 
   /**
-   * Where a train is drawn, in pixels.
+   * Returns the position of a train in pixels.
    * @param {Train} train
    * @param {number} now
    */
@@ -127,7 +128,7 @@ export class Trains {
     const { hop } = train
     if (!hop) {
       const { x, y } = this.#diagram.pointOf(train.at)
-      return { x, y: y + (train.isEast ? BESIDE : -BESIDE) }
+      return { x, y: y + (train.isEast ? OFFSET : -OFFSET) }
     }
     const { points, lengths, length: whole } = this.#diagram.way(train.at, hop.to)
     let way = whole * eased(Math.min(1, (now - hop.begun) / hop.duration))
@@ -137,11 +138,11 @@ export class Trains {
     const length = lengths[part] || 1
     const [across, along] = [(to.x - from.x) / length, (to.y - from.y) / length]
     if (Math.abs(across) > 0.01) train.isEast = across > 0
-    return { x: from.x + across * way - along * BESIDE, y: from.y + along * way + across * BESIDE }
+    return { x: from.x + across * way - along * OFFSET, y: from.y + along * way + across * OFFSET }
   }
 
   #readColors() {
-    // Colors of the page are known to its style alone.
+    // The colours are defined in the style sheet.
     const read = (/** @type {string} */ name) => {
       const found = document.querySelector(name)
       return found ? getComputedStyle(found).color : 'gray'
