@@ -5,7 +5,7 @@ import { clonePath } from './clone-path.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
 import { ID_RETENTION } from './run-store.js'
-import { EXIT } from './report/report.js'
+import { EXIT } from './report/exit.js'
 import type { StoreUse } from './tracker.js'
 import { LOG_LEVELS, type LogLevel } from './log/log.js'
 import type { Limits } from './worker/message-processor.js'
@@ -88,48 +88,18 @@ export function trainsCommand(): Command {
     )
     .option('--engine <url>', 'where locks and state are kept', engineUrl, 'file:./.signalbox/trains')
     .option('--processes <number>', 'number of worker processes', integer(1, 256), 4)
-    .option(
-      '--days <number>',
-      'how many times to run the timetable, each time with new trains (default: 30)',
-      integer(1, 100_000),
-    )
+    .option('--days <number>', 'number of days, each with new trains (default: 30)', integer(1, 100_000))
     .option('--gtfs <path>', "timetable: folder or zip archive of a GTFS feed (default: Caltrain's, bundled)")
-    .option(
-      '--date <date>',
-      'only the trips on this date, such as 20160704 (default: every trip of the feed once)',
-      date,
-    )
+    .option('--date <date>', 'only the trips on this date, such as 20160704 (default: all trips)', date)
     .addOption(new Option('--by <kind>', 'what a location is (default: "stop")').choices(['stop', 'station']))
-    .option(
-      '--speed <factor>',
-      'run in real time, sped up by this factor (default: as fast as possible)',
-      positive,
-    )
-    .option(
-      '--messages <file>',
-      'read messages, one JSON object a line, instead of a timetable; - for standard input',
-    )
+    .option('--speed <factor>', 'run in real time, sped up by this factor (default: unpaced)', positive)
+    .option('--messages <file>', 'messages instead, one JSON object per line; - for standard input')
     .option('--kill <number>', 'kill this number of workers while they work', integer(0, 100_000), 0)
-    .addOption(
-      new Option(
-        '--lock-wait <duration>',
-        'how long a try waits for the locks; below 1s messages do not share locks',
-      )
-        .argParser(duration(0, LONGEST))
-        .default(30_000, '30s'),
-    )
-    .addOption(
-      new Option('--lease <duration>', 'how long locks outlive a worker that stopped')
-        .argParser(duration(20, LONGEST))
-        .default(30_000, '30s'),
-    )
+    .addOption(lasting('--lock-wait', 'how long a try waits for locks; below 1s messages share no locks', 0))
+    .addOption(lasting('--lease', 'how long locks outlive a worker that stopped', 20))
     .option('--lock-tries <number>', 'tries to acquire the locks in one attempt', integer(1, 10_000), 1)
     .option('--attempts <number>', 'attempts before a message is dead-lettered', integer(1, 10_000), 3)
-    .addOption(
-      new Option('--engine-wait <duration>', 'how long to wait for an unreachable engine')
-        .argParser(duration(0, LONGEST))
-        .default(30_000, '30s'),
-    )
+    .addOption(lasting('--engine-wait', 'how long to wait for an unreachable engine', 0))
     .option('--dead-letters <file>', 'file for dead-lettered messages', './.signalbox/dead-letters.ndjson')
     .addOption(
       new Option('--watch [port]', 'serve a page on 127.0.0.1 that shows the run (default: on a free port)')
@@ -143,7 +113,7 @@ export function trainsCommand(): Command {
     .addOption(
       new Option(
         '--log-level <level>',
-        'lowest level that is logged (default: "info" with --log, otherwise "warn")',
+        'lowest level (default: "info" with --log, otherwise "warn")',
       ).choices(LOG_LEVELS),
     )
     .option('--unsafe-no-locks', 'use no locks and no version checks, to see the comparison fail')
@@ -216,13 +186,14 @@ function date(text: string): string {
   throw new InvalidArgumentError('It must be a date such as 20160704.')
 }
 
-function duration(least: number, most: number): (text: string) => number {
-  return text => {
+/** An option for a duration, 30 seconds by default. @param least in milliseconds. */
+function lasting(name: string, description: string, least: number): Option {
+  return new Option(`${name} <duration>`, description).default(30_000, '30s').argParser(text => {
     const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
     const milliseconds = match ? Number(match[1]) * UNITS[match[2]!]! : NaN
-    if (milliseconds >= least && milliseconds <= most) return milliseconds
+    if (milliseconds >= least && milliseconds <= LONGEST) return milliseconds
     throw new InvalidArgumentError(
-      `It must be a duration such as 10ms, 5s or 2m, from ${least} ms to ${most} ms.`,
+      `It must be a duration such as 10ms, 5s or 2m, from ${least} ms to ${LONGEST} ms.`,
     )
-  }
+  })
 }

@@ -1,23 +1,16 @@
-import type { LogLevel } from './log/log.js'
 import type { Message } from './messages/message.js'
-import type { StoreUse } from './tracker.js'
+import type { Settings } from './options.js'
 import type { WorkerFailure } from './worker/failure.js'
-import type { Limits } from './worker/message-processor.js'
 
 /** The settings of a worker. */
-export interface WorkerSettings {
+export interface WorkerSettings extends Pick<
+  Settings,
+  'engine' | 'engineWait' | 'limits' | 'use' | 'log' | 'logLevel'
+> {
   /** The worker's number, counted from 1. */
   readonly worker: number
-  readonly engine: string
   /** The name of the run: see `RunStore`. */
   readonly run: string
-  readonly limits: Limits
-  /** How long to wait for an unreachable engine, in milliseconds. */
-  readonly engineWait: number
-  readonly use: StoreUse
-  /** The file to append the log to; undefined for standard error. */
-  readonly logFile: string | undefined
-  readonly logLevel: LogLevel
 }
 
 /**

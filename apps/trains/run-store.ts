@@ -44,7 +44,7 @@ export class RunStore {
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
-    { id, ...options }: TransactionOptions,
+    { id, ...options }: Omit<TransactionOptions, 'retention'>,
   ): Promise<TransactionResult<Result>> {
     const own = { ...options, id: id.map(one => this.#ownId(one)), retention: ID_RETENTION }
     return this.#retry(() =>

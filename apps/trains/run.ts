@@ -14,7 +14,6 @@ import { registry } from './messages/registry.js'
 import type { Settings } from './options.js'
 import { PeakMemory } from './peak-memory.js'
 import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
-import type { WorkerSettings } from './protocol.js'
 import { reasonOf } from './reason.js'
 import { compareLocations, countsOf } from './report/comparison.js'
 import { ProgressDisplay } from './report/progress-display.js'
@@ -87,7 +86,7 @@ export class Run {
       // At least two, so that workers contend for locks.
       atOnce: Math.max(availableParallelism(), 2),
       startWorker,
-      settingsOf: worker => this.#workerSettings(worker),
+      settingsOf: worker => ({ ...settings, worker, run: this.#name }),
       revoke: session => tracker.revoke(session),
       kills: this.#kills,
       first: earlier?.lowWatermark ?? 0,
@@ -214,11 +213,6 @@ export class Run {
         replaced,
       })),
     }
-  }
-
-  #workerSettings(worker: number): WorkerSettings {
-    const { engine, engineWait, limits, use, log, logLevel } = this.#parts.settings
-    return { worker, engine, run: this.#name, limits, engineWait, use, logFile: log, logLevel }
   }
 
   #save(): Promise<void> {

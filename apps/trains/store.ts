@@ -1,14 +1,11 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
-/** The IDs of a transaction's messages, and the wait and lease of its locks in milliseconds. */
+/** The IDs of a transaction's messages, and durations in milliseconds. */
 export interface TransactionOptions {
   readonly id: readonly string[]
   readonly wait: number
   readonly lease: number
-}
-
-/** The options as `RunStore` passes them on, with how long the store remembers the IDs. */
-export interface StoredOptions extends TransactionOptions {
+  /** How long the IDs are remembered. */
   readonly retention: number
 }
 
@@ -34,6 +31,6 @@ export interface TrainStore {
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
-    options: StoredOptions,
+    options: TransactionOptions,
   ): Promise<TransactionResult<Result>>
 }

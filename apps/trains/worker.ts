@@ -21,7 +21,7 @@ const memory = new PeakMemory()
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
-  const logFile = settings.logFile === undefined ? undefined : LogFile.open(settings.logFile)
+  const logFile = settings.log === undefined ? undefined : LogFile.open(settings.log)
   const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
   const outages = new Outages(settings.engineWait, log, systemClock)
   const label = `trains worker ${settings.worker}`

@@ -30,7 +30,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
 
   test('continues where Ctrl-C interrupted it', async () => {
     const argv = ['--processes', '2', '--days', '2', '--speed', '20000']
-    const first = await trains(argv, { interrupt: 4000 })
+    const first = await trains(argv, { interrupt: true })
     expect(first.status).toBe(130)
     const second = await trains(['--processes', '2', '--days', '2', '--resume'])
     expect(second.report).toMatchObject({ matchesSerial: true, deadLettered: 0 })

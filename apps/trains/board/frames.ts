@@ -1,4 +1,4 @@
-import type { LocationCounts } from '../domain/location.js'
+import type { BusyLocation } from '../report/busiest.js'
 import type { Diagram } from './network.js'
 
 /** The stations of a train since the last frame, in order, beginning with the one where it was then. */
@@ -9,9 +9,8 @@ export interface TrainMoves {
   readonly isGone: boolean
 }
 
-/** A location with its counts. */
-export interface BusyPlace extends LocationCounts {
-  readonly id: string
+/** A location as the board lists it. */
+export interface BusyPlace extends BusyLocation {
   /** Empty if unknown. */
   readonly name: string
 }

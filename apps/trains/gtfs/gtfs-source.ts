@@ -4,7 +4,7 @@ import type { Move } from '../messages/move.js'
 import type { FindingsListener } from '../input/findings.js'
 import type { MessageSource, TimedMessage } from '../input/source.js'
 import { dayPlan, type PlannedEvent } from './day-plan.js'
-import { openFeed } from './feed-files.js'
+import { openFeed } from './feed.js'
 import { readStops, type LocationKind } from './stops.js'
 import { readTimetable, type Trip } from './timetable.js'
 
@@ -32,10 +32,10 @@ export async function openTimetable(
   choice: TimetableChoice,
   findings: FindingsListener,
 ): Promise<MessageSource> {
-  const files = await openFeed(choice.path)
+  const feed = await openFeed(choice.path, findings)
   try {
-    const stops = await readStops(files, choice.locations, findings)
-    const timetable = await readTimetable(files, stops, choice.date, findings)
+    const stops = await readStops(feed, choice.locations)
+    const timetable = await readTimetable(feed, stops, choice.date)
     const plan = dayPlan(timetable)
     return {
       description: describe(choice),
@@ -50,7 +50,7 @@ export async function openTimetable(
       batches: () => batchesOf(plan, choice.days),
     }
   } finally {
-    files.close()
+    feed.close()
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Fault, FindingsListener } from '../input/findings.js'
+import type { Fault } from '../input/findings.js'
 import { InputError } from '../input/source.js'
-import { kindOf, name } from '../messages/field.js'
-import type { FeedFiles } from './feed-files.js'
+import { kindOf } from '../messages/field.js'
+import type { Feed } from './feed.js'
 import { readTable, type Row } from './table.js'
 
 /** Columns of calendar.txt, in the order of `Date.getUTCDay`. */
@@ -21,25 +21,21 @@ export function weekdayOf(date: string): number | undefined {
  * calendar_dates.txt; either may be missing.
  * @throws InputError if both are missing, the date is invalid, or nothing runs on it.
  */
-export async function servicesOn(
-  date: string,
-  files: FeedFiles,
-  findings: FindingsListener,
-): Promise<ReadonlyMap<string, boolean>> {
+export async function servicesOn(date: string, feed: Feed): Promise<ReadonlyMap<string, boolean>> {
   const weekday = weekdayOf(date)
   if (weekday === undefined) throw new InputError(`invalid date ${date}: it must be a date such as 20260131`)
-  const calendar = files.has('calendar.txt')
-  const exceptions = files.has('calendar_dates.txt')
-  if (!calendar && !exceptions) {
+  const hasCalendar = feed.has('calendar.txt')
+  const hasExceptions = feed.has('calendar_dates.txt')
+  if (!hasCalendar && !hasExceptions) {
     throw new InputError(
-      `${files.path} has neither calendar.txt nor calendar_dates.txt, so the trips on ${date} are unknown`,
+      `${feed.path} has neither calendar.txt nor calendar_dates.txt, so the trips on ${date} are unknown`,
     )
   }
   const services = new Map<string, boolean>()
-  if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, findings)
-  if (exceptions) await applyExceptions(services, date, files, findings)
+  if (hasCalendar) await addRegular(services, date, WEEKDAYS[weekday]!, feed)
+  if (hasExceptions) await applyExceptions(services, date, feed)
   if (![...services.values()].includes(true))
-    throw new InputError(`no service of ${files.path} runs on ${date}`)
+    throw new InputError(`no service of ${feed.path} runs on ${date}`)
   return services
 }
 
@@ -47,64 +43,47 @@ async function addRegular(
   services: Map<string, boolean>,
   date: string,
   weekday: string,
-  files: FeedFiles,
-  findings: FindingsListener,
+  feed: Feed,
 ): Promise<void> {
-  const file = 'calendar.txt'
-  for await (const row of readTable(
-    files,
-    file,
-    ['service_id', ...WEEKDAYS, 'start_date', 'end_date'],
-    findings,
-  )) {
-    const refused =
-      serviceRefused(row) ??
-      dateRefused(row, 'start_date') ??
-      dateRefused(row, 'end_date') ??
-      flagRefused(row, weekday, ['0', '1'])
-    if (refused) {
-      findings.rejected({ file, line: row.line, ...refused })
+  const columns = ['service_id', ...WEEKDAYS, 'start_date', 'end_date']
+  for await (const row of readTable(feed, 'calendar.txt', columns)) {
+    const fault =
+      row.nameFault('service_id') ??
+      dateFault(row, 'start_date') ??
+      dateFault(row, 'end_date') ??
+      flagFault(row, weekday, ['0', '1'])
+    if (fault) {
+      row.reject(fault)
       continue
     }
     // Dates in this format sort as text.
-    const within = row.value('start_date') <= date && date <= row.value('end_date')
+    const isWithin = row.value('start_date') <= date && date <= row.value('end_date')
     const service = row.value('service_id')
-    services.set(service, services.get(service) === true || (within && row.value(weekday) === '1'))
+    services.set(service, services.get(service) === true || (isWithin && row.value(weekday) === '1'))
   }
 }
 
-async function applyExceptions(
-  services: Map<string, boolean>,
-  date: string,
-  files: FeedFiles,
-  findings: FindingsListener,
-): Promise<void> {
-  const file = 'calendar_dates.txt'
-  for await (const row of readTable(files, file, ['service_id', 'date', 'exception_type'], findings)) {
-    const refused =
-      serviceRefused(row) ?? dateRefused(row, 'date') ?? flagRefused(row, 'exception_type', ['1', '2'])
-    if (refused) findings.rejected({ file, line: row.line, ...refused })
-    else {
-      const service = row.value('service_id')
-      const runs = row.value('date') === date ? row.value('exception_type') === '1' : services.get(service)
-      services.set(service, runs ?? false)
+async function applyExceptions(services: Map<string, boolean>, date: string, feed: Feed): Promise<void> {
+  for await (const row of readTable(feed, 'calendar_dates.txt', ['service_id', 'date', 'exception_type'])) {
+    const fault =
+      row.nameFault('service_id') ?? dateFault(row, 'date') ?? flagFault(row, 'exception_type', ['1', '2'])
+    if (fault) {
+      row.reject(fault)
+      continue
     }
+    const service = row.value('service_id')
+    const runs = row.value('date') === date ? row.value('exception_type') === '1' : services.get(service)
+    services.set(service, runs ?? false)
   }
 }
 
-/** Returns why the service of a line is invalid. */
-export function serviceRefused(row: Row): Fault | undefined {
-  const checked = name(row.value('service_id'))
-  return 'refused' in checked ? { kind: 'service_id', reason: `service_id ${checked.refused}` } : undefined
-}
-
-function dateRefused(row: Row, column: string): Fault | undefined {
+function dateFault(row: Row, column: string): Fault | undefined {
   const date = row.value(column)
   if (weekdayOf(date) !== undefined) return undefined
   return { kind: column, reason: `${column} must be a date such as 20260131, got ${kindOf(date)}` }
 }
 
-function flagRefused(row: Row, column: string, allowed: readonly string[]): Fault | undefined {
+function flagFault(row: Row, column: string, allowed: readonly string[]): Fault | undefined {
   const flag = row.value(column)
   if (allowed.includes(flag)) return undefined
   return { kind: column, reason: `${column} must be ${allowed.join(' or ')}, got ${kindOf(flag)}` }

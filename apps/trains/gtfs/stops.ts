@@ -1,10 +1,7 @@
-import type { FindingsListener } from '../input/findings.js'
 import type { Place } from '../input/source.js'
-import { kindOf, name } from '../messages/field.js'
-import type { FeedFiles } from './feed-files.js'
+import { kindOf } from '../messages/field.js'
+import type { Feed } from './feed.js'
 import { readTable, type Row } from './table.js'
-
-const FILE = 'stops.txt'
 
 /** A boarding area belongs to a platform, and a platform to a station. */
 const LEVELS = 2
@@ -13,7 +10,7 @@ const LEVELS = 2
 export type LocationKind = 'stop' | 'station'
 
 interface Stop {
-  readonly line: number
+  readonly row: Row
   readonly name: string
   readonly place: Place | undefined
   /** The `parent_station` of the line. */
@@ -67,30 +64,25 @@ export class Stops {
 }
 
 /** @throws InputError if stops.txt or its column stop_id is missing. */
-export async function readStops(
-  files: FeedFiles,
-  kind: LocationKind,
-  findings: FindingsListener,
-): Promise<Stops> {
+export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> {
   const stops = new Map<string, Stop>()
-  for await (const row of readTable(files, FILE, ['stop_id'], findings)) {
-    const { line } = row
+  for await (const row of readTable(feed, 'stops.txt', ['stop_id'])) {
     const id = row.value('stop_id')
-    const checked = name(id)
-    if ('refused' in checked) {
-      findings.rejected({ file: FILE, line, kind: 'stop_id', reason: `stop_id ${checked.refused}` })
+    const fault = row.nameFault('stop_id')
+    if (fault) {
+      row.reject(fault)
       continue
     }
     if (stops.has(id)) {
       const reason = `stop_id ${kindOf(id)} repeats an earlier line; the earlier one is used`
-      findings.repaired({ file: FILE, line, kind: 'duplicate stop', reason })
+      row.repair({ kind: 'duplicate stop', reason })
       continue
     }
     const station = row.value('parent_station')
     const parent = kind === 'station' && station !== '' ? station : undefined
-    stops.set(id, { line, name: row.value('stop_name'), place: placeOf(row), station, parent })
+    stops.set(id, { row, name: row.value('stop_name'), place: placeOf(row), station, parent })
   }
-  dropWrongParents(stops, findings)
+  dropWrongParents(stops)
   return new Stops(stops)
 }
 
@@ -108,7 +100,7 @@ function degrees(text: string, most: number): number | undefined {
 }
 
 /** Removes parents that are not in stops.txt, or that lead back to the stop. */
-function dropWrongParents(stops: ReadonlyMap<string, Stop>, findings: FindingsListener): void {
+function dropWrongParents(stops: ReadonlyMap<string, Stop>): void {
   const wrong = [...stops].flatMap(([id, stop]) => {
     const fault = parentFault(id, stops)
     return fault === undefined ? [] : [{ id, stop, fault }]
@@ -116,7 +108,7 @@ function dropWrongParents(stops: ReadonlyMap<string, Stop>, findings: FindingsLi
   for (const { id, stop, fault } of wrong) {
     const parent = kindOf(stop.parent)
     const reason = `parent_station ${parent} ${fault}; stop ${kindOf(id)} is a location of its own`
-    findings.repaired({ file: FILE, line: stop.line, kind: 'parent_station', reason })
+    stop.row.repair({ kind: 'parent_station', reason })
     stop.parent = undefined
   }
 }

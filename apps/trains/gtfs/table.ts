@@ -1,16 +1,47 @@
-import type { Readable } from 'node:stream'
 import { parse } from 'csv-parse/sync'
-import type { FindingsListener } from '../input/findings.js'
+import type { Fault } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
 import { InputError } from '../input/source.js'
+import { name } from '../messages/field.js'
 import { reasonOf } from '../reason.js'
-import type { FeedFiles } from './feed-files.js'
+import type { Feed } from './feed.js'
 
-/** A line of a table: its number in the file, and its values by column. */
-export interface Row {
+/** A line of a table. */
+export class Row {
   readonly line: number
+  readonly #feed: Feed
+  readonly #file: string
+  readonly #record: readonly string[]
+  readonly #places: ReadonlyMap<string, number>
+
+  constructor(feed: Feed, file: string, { line, record }: Numbered, places: ReadonlyMap<string, number>) {
+    this.line = line
+    this.#feed = feed
+    this.#file = file
+    this.#record = record
+    this.#places = places
+  }
+
   /** Returns the trimmed value; empty if the line or the file does not have the column. */
-  value(column: string): string
+  value(column: string): string {
+    return this.#record[this.#places.get(column) ?? -1]?.trim() ?? ''
+  }
+
+  /** Returns why the value of a column is not a name; undefined if it is one. */
+  nameFault(column: string): Fault | undefined {
+    const checked = name(this.value(column))
+    return 'refused' in checked ? { kind: column, reason: `${column} ${checked.refused}` } : undefined
+  }
+
+  /** Reports that the line is dropped. */
+  reject(fault: Fault): void {
+    this.#feed.findings.rejected({ file: this.#file, line: this.line, ...fault })
+  }
+
+  /** Reports that the line is used despite a fault. */
+  repair(fault: Fault): void {
+    this.#feed.findings.repaired({ file: this.#file, line: this.line, ...fault })
+  }
 }
 
 /** One record per line, with any number of fields. */
@@ -28,40 +59,29 @@ const REGULAR = /^(?:\s*"(?:[^"]|"")*"\s*|[^",]*)(?:,(?:\s*"(?:[^"]|"")*"\s*|[^"
  * swallow the next lines.
  * @throws InputError if the file or a required column is missing, or the file is in UTF-16 or has CR as line ends.
  */
-export async function* readTable(
-  files: FeedFiles,
-  file: string,
-  required: readonly string[],
-  findings: FindingsListener,
-): AsyncGenerator<Row> {
-  const bytes = await files.open(file)
+export async function* readTable(feed: Feed, file: string, required: readonly string[]): AsyncGenerator<Row> {
   let places: ReadonlyMap<string, number> | undefined
   let width = 0
   let least = 0
   try {
-    for await (const { line, record, isRegular } of records(bytes, file, () => width, findings)) {
+    for await (const numbered of records(feed, file, () => width)) {
+      const { record, isRegular } = numbered
       if (!places) {
         places = placesOf(file, record, required)
         width = record.length
-        least = 1 + Math.max(...required.map(column => record.findIndex(name => name.trim() === column)))
+        least = 1 + Math.max(...required.map(column => record.findIndex(title => title.trim() === column)))
         continue
       }
-      const isCut = isRegular && least <= record.length && record.length < width
+      const row = new Row(feed, file, numbered, places)
       if (record.length !== width) {
         const reason = `the line has ${record.length} fields, but the first line names ${width} columns`
-        if (!isCut) {
-          findings.rejected({ file, line, kind: 'columns', reason })
+        if (!isRegular || record.length < least || record.length > width) {
+          row.reject({ kind: 'columns', reason })
           continue
         }
-        findings.repaired({
-          file,
-          line,
-          kind: 'columns',
-          reason: `${reason}; the missing ones are empty`,
-        })
+        row.repair({ kind: 'columns', reason: `${reason}; the missing ones are empty` })
       }
-      const own = places
-      yield { line, value: column => record[own.get(column) ?? -1]?.trim() ?? '' }
+      yield row
     }
   } catch (error) {
     throw asInputError(file, error)
@@ -77,13 +97,10 @@ interface Numbered {
 }
 
 /** Yields the fields of all lines that are not blank. @param width returns the expected number; 0 if unknown. */
-async function* records(
-  bytes: Readable,
-  file: string,
-  width: () => number,
-  findings: FindingsListener,
-): AsyncGenerator<Numbered> {
-  for await (const lines of readLines(asText(bytes as AsyncIterable<Uint8Array>, file))) {
+async function* records(feed: Feed, file: string, width: () => number): AsyncGenerator<Numbered> {
+  const { findings } = feed
+  const bytes = (await feed.open(file)) as AsyncIterable<Uint8Array>
+  for await (const lines of readLines(asText(bytes, file))) {
     // One call for the batch, because a call for each line costs many times as much.
     const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
     const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()

@@ -1,11 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { TimedMessage } from './source.js'
 
-/** Returns when a message is due: `time` and `firstTime` are seconds of the timetable, the others milliseconds. */
-function dueAt(start: number, firstTime: number, time: number, speed: number): number {
-  return start + ((time - firstTime) * 1000) / speed
-}
-
 /**
  * Yields each message when it is due, `speed` times as fast as the timetable. The first message is due at once. Ends
  * early if `signal` aborts.
@@ -22,7 +17,8 @@ export async function* paced(
     let begin = 0
     for (const [index, { time = 0 }] of batch.entries()) {
       firstTime ??= time
-      const due = dueAt(start, firstTime, time, speed)
+      // The times of the timetable are seconds.
+      const due = start + ((time - firstTime) * 1000) / speed
       if (due <= clock.now()) continue
       if (index > begin) yield batch.slice(begin, index)
       begin = index

@@ -194,7 +194,13 @@ export class Supervisor {
 
   #startProcess(slot: Slot): void {
     const process = this.#parts.startWorker({
-      message: message => this.#guarded(() => this.#receive(slot, message)),
+      message: message => {
+        try {
+          this.#receive(slot, message)
+        } catch (error) {
+          this.#fail(error)
+        }
+      },
       gone: how => void this.#replace(slot, how).catch((error: unknown) => this.#fail(error)),
     })
     slot.process = process
@@ -279,7 +285,12 @@ export class Supervisor {
     slot.ready = false
     // Another worker gets its turn meanwhile.
     this.#sendAll()
-    if (session !== undefined && !(slot.draining && slot.inFlight === 0)) await this.#revoke(session)
+    if (session !== undefined && !(slot.draining && slot.inFlight === 0)) {
+      await this.#parts.revoke(session).catch((error: unknown) => {
+        // Its messages are delivered again, and wait until its leases end.
+        log.warn('session not revoked', { session, reason: reasonOf(error) })
+      })
+    }
     if (slot.draining) {
       this.#changed()
       return
@@ -296,23 +307,6 @@ export class Supervisor {
       return
     }
     this.#startProcess(slot)
-  }
-
-  async #revoke(session: string): Promise<void> {
-    try {
-      await this.#parts.revoke(session)
-    } catch (error) {
-      // Its messages are delivered again, and wait until its leases end.
-      this.#parts.log.warn('session not revoked', { session, reason: reasonOf(error) })
-    }
-  }
-
-  #guarded(task: () => void): void {
-    try {
-      task()
-    } catch (error) {
-      this.#fail(error)
-    }
   }
 
   /** Aborts the run: everything that waits rejects with the error. */

@@ -163,7 +163,11 @@ export class MessageProcessor {
     return run.map((message, index) => {
       const done = outcome.applied ? outcome.result[index] : undefined
       if (!done) return this.#alreadyApplied(message, lockWait)
-      if (this.#log.writes('info')) this.#logOutcome(message, done, this.#clock.now() - lockedAt)
+      if (this.#log.writes('info')) {
+        const held = Math.round((this.#clock.now() - lockedAt) * 1000) / 1000
+        this.#log.debug('locks released', { message: message.id, held })
+        this.#log.info(done.event, { message: message.id, train: message.train, ...done.details })
+      }
       return { event: done.event, lockWait }
     })
   }
@@ -229,10 +233,5 @@ export class MessageProcessor {
       put: (key, value) => transaction.put(named(key), value),
       delete: key => transaction.delete(named(key)),
     })
-  }
-
-  #logOutcome(message: Message, { event, details }: Outcome, held: number): void {
-    this.#log.debug('locks released', { message: message.id, held: Math.round(held * 1000) / 1000 })
-    this.#log.info(event, { message: message.id, train: message.train, ...details })
   }
 }

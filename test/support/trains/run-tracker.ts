@@ -31,12 +31,12 @@ interface Ended {
   readonly report: Report
 }
 
-/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after this many milliseconds. */
+/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C when it first reports its progress. */
 export function runTracker(
   folder: string,
   engine: string,
   argv: readonly string[],
-  { interrupt = 0, input = '', limit = TIME_LIMIT } = {},
+  { interrupt = false, input = '', limit = TIME_LIMIT } = {},
 ): Promise<Ended> {
   const json = join(folder, 'report.json')
   rmSync(json, { force: true })
@@ -44,14 +44,18 @@ export function runTracker(
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, all, { cwd: folder, timeout: limit, killSignal: 'SIGKILL' })
     let output = ''
+    let isInterrupted = false
     for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+        if (isInterrupted || !interrupt || !/\d messages, \d+\/s/.test(output)) return
+        isInterrupted = true
+        child.kill('SIGINT')
+      })
     }
     child.stdin.end(input)
-    const timer = interrupt > 0 ? setTimeout(() => child.kill('SIGINT'), interrupt) : undefined
     child.on('error', reject)
     child.on('close', status => {
-      clearTimeout(timer)
       try {
         resolve({ status, output, report: JSON.parse(readFileSync(json, 'utf8')) as Report })
       } catch {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readOptions } from '../../../apps/trains/options.js'
-import { EXIT } from '../../../apps/trains/report/report.js'
+import { EXIT } from '../../../apps/trains/report/exit.js'
 
 let complaints = ''
 beforeEach(() => {

@@ -68,7 +68,11 @@ const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.Wr
 
 const log = new Log({ write: () => undefined }, 'error')
 
-const stores = () => ({ store: (run: string) => runStore(new FakeStore(state), run) })
+/** The stores of this test, also for a run that is abandoned and never ends. */
+const stores = () => {
+  const own = state
+  return { store: (run: string) => runStore(new FakeStore(own), run) }
+}
 
 function prepare(source: MessageSource, ...args: string[]) {
   const workers = new FakeWorkers(state)

@@ -73,7 +73,6 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       limits,
       engineWait: 0,
       use: 'together',
-      logFile: undefined,
       logLevel: 'error',
     }),
     revoke: workers.revoke,
