@@ -9,7 +9,7 @@ import { DeadLetterFile } from './dead-letters.js'
 import { Findings } from './input/findings.js'
 import { openSource } from './input/open-source.js'
 import { InputError } from './input/source.js'
-import { Log, type LineSink } from './log/log.js'
+import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
 import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
@@ -50,11 +50,11 @@ async function track(settings: Settings): Promise<number> {
   if (json !== undefined) checkWritable(json)
   const deadLetters = new DeadLetterFile(settings.deadLetters)
   deadLetters.check()
-  const sink = logSink(settings.log)
+  const logFile = settings.log === undefined ? undefined : LogFile.open(settings.log)
   try {
-    return await trackWith(settings, new Log(sink, settings.logLevel), deadLetters)
+    return await trackWith(settings, new Log(logFile ?? process.stderr, settings.logLevel), deadLetters)
   } finally {
-    if (sink instanceof LogFile) sink.close()
+    logFile?.close()
   }
 }
 
@@ -126,14 +126,5 @@ function stopOnSignals(run: Run): () => void {
   return () => {
     process.off('SIGINT', stop)
     process.off('SIGTERM', stop)
-  }
-}
-
-function logSink(path: string | undefined): LineSink {
-  if (path === undefined) return process.stderr
-  try {
-    return LogFile.open(path)
-  } catch (error) {
-    throw new InputError(`can't write the log: ${reasonOf(error)}`, { cause: error })
   }
 }

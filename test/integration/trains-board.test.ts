@@ -51,7 +51,7 @@ async function watched(...argv: readonly string[]): Promise<{ run: ChildProcess;
   const url = await new Promise<string>((resolve, reject) => {
     run.stdout!.setEncoding('utf8').on('data', (text: string) => {
       output += text
-      const found = /^watch it at (\S+)$/m.exec(output)
+      const found = /^watch the run at (\S+)$/m.exec(output)
       if (found) resolve(found[1]!)
     })
     run.on('exit', status => reject(new Error(`the tracker ended with status ${String(status)}:\n${output}`)))
@@ -140,7 +140,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await ended).toEqual([0, null])
   })
 
-  test('shows what was done when Ctrl-C ends the run, and continues with one that resumes it', async () => {
+  test('shows the result so far when Ctrl-C ends the run, and continues with a run that resumes it', async () => {
     symlinkSync(bundled, join(folder, 'caltrain'))
     const { run, url } = await watched('--gtfs', 'caltrain', '--days', '300')
     const page = await pageAt(url)
@@ -172,7 +172,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     said = said.filter(text => !text.includes('net::ERR_'))
   })
 
-  test('shows what is locked, what holds it and what waits, to the keyboard', async () => {
+  test('shows locked stations, holders and waiters, with the keyboard', async () => {
     const feed = feedOf([
       ['A', 'North'],
       ['B', 'Middle'],

@@ -72,7 +72,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(await box.store('trains').get('RUN')).toBeUndefined()
   })
 
-  test('gives up messages without locks, and reports them', async () => {
+  test('dead-letters messages that get no locks, and reports them', async () => {
     const letters = join(folder, 'letters.ndjson')
     const input = ['X', 'Y'].map((at, id) =>
       JSON.stringify({ id: `${id}`, type: 'create', train: at, location: at }),

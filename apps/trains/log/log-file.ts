@@ -1,4 +1,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
+import { InputError } from '../input/source.js'
+import { reasonOf } from '../reason.js'
 import type { LineSink } from './log.js'
 
 /** Number of characters after which the buffer is written. */
@@ -20,9 +22,13 @@ export class LogFile implements LineSink {
     this.#file = file
   }
 
-  /** Opens the file, or creates it. @throws the system's error if that fails. */
+  /** Opens the file, or creates it. @throws InputError if that fails. */
   static open(path: string): LogFile {
-    return new LogFile(openSync(path, 'a'))
+    try {
+      return new LogFile(openSync(path, 'a'))
+    } catch (error) {
+      throw new InputError(`can't write the log: ${reasonOf(error)}`, { cause: error })
+    }
   }
 
   write(line: string): void {

@@ -4,12 +4,9 @@ import { bucketOf } from '../report/histogram.js'
 import type { MessageProcessor } from './message-processor.js'
 import { TrainQueues, type QueueLimits } from './train-queues.js'
 
-/** Applies messages, see `MessageProcessor`. */
-export type Processor = Pick<MessageProcessor, 'process'>
-
 /** Applies the messages that the supervisor sends. Those that end in the same tick are acknowledged together. */
 export class MessageWorker {
-  readonly #processor: Processor
+  readonly #processor: Pick<MessageProcessor, 'process'>
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
   readonly #queues: TrainQueues<NumberedMessage>
@@ -25,7 +22,7 @@ export class MessageWorker {
    * @param fail is called if the worker can't continue.
    */
   constructor(
-    processor: Processor,
+    processor: Pick<MessageProcessor, 'process'>,
     send: (message: FromWorker) => void,
     fail: (error: unknown) => void,
     limits: QueueLimits,

@@ -61,7 +61,7 @@ describe('the network', () => {
     expect((at.get('C')! - at.get('B')!) * (at.get('D')! - at.get('C')!)).toBeGreaterThan(0)
   })
 
-  test('is laid out on a circle where nothing is known of places, and grows with what trains do', () => {
+  test('is a circle if no places are known, and grows when trains use new tracks', () => {
     const network = new Network(new Map(), undefined)
     const [one, other] = [network.stationOf('north')!, network.stationOf('south')!]
     const before = network.changes
@@ -86,7 +86,7 @@ describe('the network', () => {
     expect(network.diagram().tracks).toHaveLength(1)
   })
 
-  test('lies together on both sides of the 180th meridian', () => {
+  test('is one piece across the 180th meridian', () => {
     const at = (longitude: number): Place => ({ latitude: 0, longitude })
     const points = layOut([at(179), at(-179), at(-178), at(178)], [])
     const order = [...points.keys()].sort((one, other) => points[one]!.x - points[other]!.x)
@@ -96,14 +96,14 @@ describe('the network', () => {
     ]).toContainEqual(order)
   })
 
-  test('says how many stations are not drawn, because there are too many', () => {
+  test('counts the stations that are not drawn, because there are too many', () => {
     const network = new Network(new Map(), undefined)
     for (let station = 0; station < 1600; station++) network.stationOf(String(station))
     expect(network.diagram()).toMatchObject({ stations: { length: 1500 }, left: 100 })
     expect(network.stationOf('1599')).toBeUndefined()
   })
 
-  test('can be laid out with one station, and with all at one point', () => {
+  test('can have one station, or all stations at one point', () => {
     const place = { latitude: 1, longitude: 1 }
     for (const places of [[place], [place, place], [undefined, place]])
       for (const { x, y } of layOut(places, [])) expect(Number.isFinite(x + y)).toBe(true)
@@ -121,7 +121,7 @@ function settle(scene: Scene, train: string, ...steps: readonly string[]): void 
 }
 
 describe('the scene', () => {
-  test('says for each train where it has been since the last frame', () => {
+  test('reports the stations of each train since the last frame', () => {
     const network = networkOf(['A1 B1 C1'])
     const scene = new Scene(network)
     const [a, b, c] = ['A1', 'B1', 'C1'].map(location => network.stationOf(location))
@@ -136,7 +136,7 @@ describe('the scene', () => {
     expect(scene.running).toBe(0)
   })
 
-  test('counts what happens, also what a dead worker had committed, and not what was ignored', () => {
+  test('counts changes, also those that a dead worker had committed, and no ignored messages', () => {
     const scene = new Scene(networkOf(['A1 B1']))
     settle(scene, 'one', 'A1')
     const move = { id: '2', train: 'one', type: 'move', to: 'B1' } as Message
@@ -160,7 +160,7 @@ describe('the scene', () => {
     expect(scene.running).toBe(10_000)
   })
 
-  test('draws trains that were not new when there was room, a few in each frame, and for a page all at once', () => {
+  test('draws existing trains when there is room, a few in each frame, and all at once for a new page', () => {
     const scene = new Scene(networkOf(['A1 B1']))
     for (let train = 0; train < 40; train++) settle(scene, `train ${train}`, 'A1')
     expect(scene.frame()).toHaveLength(6)
@@ -200,7 +200,7 @@ describe('the server of the page', () => {
     })
   }
 
-  test('serves all that the page loads, below 100 kB, and lets it load nothing else', async () => {
+  test('serves the files of the page, below 100 kB, and lets it load nothing else', async () => {
     const { url } = await serve()
     const page = await fetch(url)
     expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/)
@@ -221,7 +221,7 @@ describe('the server of the page', () => {
     expect(size).toBeLessThan(100_000)
   })
 
-  test('sends a page what it begins with, and then each frame', async () => {
+  test('sends a page its first frames, and then each frame', async () => {
     const server = await serve()
     const answer = await fetch(new URL('events', server.url))
     const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -234,7 +234,7 @@ describe('the server of the page', () => {
     await lines.cancel()
   })
 
-  test('gives a page all that was sent before it closes', async () => {
+  test('closes after a page has received what was sent', async () => {
     // More than a socket holds.
     const title = 'x'.repeat(16 << 20)
     const server = await serve(0, { ...first, title })
@@ -253,7 +253,7 @@ describe('the server of the page', () => {
     await expect(page.arrayBuffer()).rejects.toThrow()
   })
 
-  test('refuses requests that come by another name, and what is not there', async () => {
+  test('refuses requests with another host name, and unknown paths', async () => {
     const { url } = await serve()
     expect(await statusFor(url, 'evil.example')).toBe(421)
     expect(await statusFor(url, 'evil.example:80', '/events')).toBe(421)
@@ -270,7 +270,7 @@ describe('the server of the page', () => {
     expect((await fetch(url, { method: 'POST' })).status).toBe(405)
   })
 
-  test('says that a port is in use', async () => {
+  test('reports that a port is in use', async () => {
     const { url } = await serve()
     const port = Number(new URL(url).port)
     await expect(serve(port)).rejects.toThrow(InputError)

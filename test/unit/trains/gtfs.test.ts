@@ -81,7 +81,7 @@ describe('a feed becomes messages', () => {
     expect(messages.map(line)).toEqual(plain)
   })
 
-  test('blank times are spread evenly between the timepoints around them', async () => {
+  test('stops without times are spread evenly between those around them', async () => {
     const { messages } = await fixture('blank-times')
     expect(messages.map(line)).toEqual([
       '10:00 t1#1 create A',
@@ -104,7 +104,7 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('trips past midnight run into the days after theirs', async () => {
+  test('trips past midnight overlap the following days', async () => {
     const { messages } = await fixture('past-midnight', { days: 3 })
     expect(messages.map(line)).toEqual([
       '0:05 early#1 create B',
@@ -131,7 +131,7 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('every day has trains and message ids of its own', async () => {
+  test('every day has its own trains and message IDs', async () => {
     const { messages, source } = await fixture('plain', { days: 4 })
     expect(messages).toHaveLength(4 * plain.length)
     expect(source.total).toBe(messages.length)
@@ -141,7 +141,7 @@ describe('a feed becomes messages', () => {
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('stops of one station are one location when asked for, however deep they lie below it', async () => {
+  test('with stations as locations, stops at any level below a station belong to it', async () => {
     const { messages } = await fixture('stations', { locations: 'station' })
     expect(messages.map(line)).toEqual([
       '6:00 t1#1 create A',
@@ -173,7 +173,7 @@ describe('the trips of a date', () => {
     expect(monday.messages.length).toBeGreaterThan(sunday.messages.length)
   })
 
-  test('is refused without any calendar and for no such date, and can be repeated', async () => {
+  test('needs a calendar and a valid date, and can be repeated', async () => {
     await expect(fixture('blank-times', { date: '20260101' })).rejects.toThrow(
       'has neither calendar.txt nor calendar_dates.txt',
     )
@@ -190,8 +190,8 @@ async function writeFeed({ stops = 'stop_id\nA\nB', trips = 't1,s', times = '' }
   await writeFile(join(temporary, 'stop_times.txt'), `${header}\n${times}`)
 }
 
-describe('a spoiled feed', () => {
-  test('a fault in a column that is not read spoils nothing', async () => {
+describe('a feed with faults', () => {
+  test('a fault in an unused column does no harm', async () => {
     const { messages, source, repairs } = await fixture('spoiled')
     const t1 = messages.map(line).filter(text => text.includes('t1#1'))
     expect(t1).toEqual([
@@ -221,7 +221,7 @@ describe('a spoiled feed', () => {
     )
   })
 
-  test('a first or last stop without a time gets one from the stops next to it', async () => {
+  test('times of a first or last stop are estimated from the next ones', async () => {
     const { messages, repairs } = await fixture('spoiled')
     const texts = messages.map(line)
     // From C at 9:12 to E at 9:22 a stop takes 5 minutes.
@@ -246,7 +246,7 @@ describe('a spoiled feed', () => {
     )
   })
 
-  test("what can't be true is dropped, and reported with its reason", async () => {
+  test('impossible lines are dropped, and reported with the reason', async () => {
     const { rejections } = await fixture('spoiled')
     expect(rejections).toEqual([
       'stop_times.txt 19: trip "t4" has a time at one stop only',
@@ -259,7 +259,7 @@ describe('a spoiled feed', () => {
     ])
   })
 
-  test('values that a line leaves out at its end are empty, unless they are required', async () => {
+  test('values that are missing at the end of a line are empty, unless they are required', async () => {
     await writeFeed({
       stops: 'stop_id,stop_name,stop_lat,stop_lon\nA,Alder\nB',
       trips: 't1,s',
@@ -284,7 +284,7 @@ describe('a spoiled feed', () => {
     ])
   })
 
-  test('a wrong parent makes a stop a location of its own, where stations are asked for', async () => {
+  test('with stations as locations, a stop with an invalid parent is its own location', async () => {
     await writeFeed({
       stops: 'stop_id,parent_station,,\nA,S,,\nB,C,,\nC,D,,\nD,C,,\nE,"E\u001b",,',
       times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,C,8:20:00,,3\nt1,D,8:30:00,,4',
@@ -306,7 +306,7 @@ describe('a spoiled feed', () => {
     ])
   })
 
-  test('a trip whose service is in no calendar is lost, where a date is asked for', async () => {
+  test('with a date, a trip whose service is in no calendar is rejected', async () => {
     await writeFeed({
       trips: 't1,s\nt2,S\nt3,\nt4,\u{fffd}\nt5,other',
       times: ['t1', 't2', 't3', 't4', 't5'].map(id => `${id},A,8:00:00,,1`).join('\n'),
@@ -329,7 +329,7 @@ describe('a spoiled feed', () => {
     ])
   })
 
-  test('a line has its number, also after characters that only look like line ends', async () => {
+  test('lines are numbered by LF and CRLF only', async () => {
     await writeFeed({ times: 't1,A,8:00:00,,1\r\r\n\r\n\nt1,"A\r",8:00:00,,2\nt9,A,8:00:00,,1' })
     expect((await read(temporary)).rejections).toEqual([
       'stop_times.txt 6: trip "t9": it is not in trips.txt',
@@ -376,7 +376,7 @@ describe('an invalid feed', () => {
     )
   })
 
-  test('a missing feed, file or column, an empty file and a broken header are named', async () => {
+  test('the error names a missing feed, file or column, an empty file and an invalid header', async () => {
     await expect(fixture('nowhere')).rejects.toThrow(/can't read .*nowhere/)
     const write = (name: string, text: string) => writeFile(join(temporary, name), text)
     await expect(read(temporary)).rejects.toThrow('has no stops.txt')
@@ -400,7 +400,7 @@ describe('an invalid feed', () => {
     await expect(read(temporary)).rejects.toThrow('has no usable trip')
   })
 
-  test('a file in UTF-16, or with CR as line ends, is named as that', async () => {
+  test('the error names a file in UTF-16, or with CR as line ends', async () => {
     await writeFeed({ times: 't1,A,8:00:00,,1' })
     const text = 'stop_id,stop_name\nA,Alder\nB,Birch\n'
     const write = (content: Buffer) => writeFile(join(temporary, 'stops.txt'), content)
@@ -439,7 +439,7 @@ describe('an invalid feed', () => {
     }
   })
 
-  test('an archive that is broken, not an archive, or has its files in a folder is reported as that', async () => {
+  test('the error says that an archive is damaged, is not one, or has its files in a folder', async () => {
     const path = join(temporary, 'feed.zip')
     await writeFile(path, 'not a zip archive')
     await expect(read(path)).rejects.toThrow('neither a folder nor a readable zip archive')

@@ -34,7 +34,7 @@ describe('lines', () => {
     reason: `the line has ${length} characters, more than the limit of 10`,
   })
 
-  test.each([1, 7, 1000])('that are too long are refused alone: pieces of %i bytes', async size => {
+  test.each([1, 7, 1000])('that are too long are refused, and no others: pieces of %i bytes', async size => {
     const lines = await linesOf(`a\n${'b'.repeat(50)}\n${'c'.repeat(10)}\n${'d'.repeat(11)}`, size, 10)
     expect(lines).toEqual([
       { number: 1, text: 'a' },
@@ -52,7 +52,7 @@ describe('lines', () => {
     ])
   })
 
-  test('of an endless one only the limit is held', async () => {
+  test('of an endless line only the limit is in memory', async () => {
     async function* endless(): AsyncGenerator<Uint8Array> {
       const chunk = Buffer.alloc(65_536, 0x61)
       for (let count = 0; count < 2000; count++) yield chunk
@@ -114,13 +114,13 @@ describe('messages as lines of JSON', () => {
     expect([...kinds]).toEqual(['not JSON', 'to', 'not an object', 'duplicate id', 'too long', 'not UTF-8'])
   })
 
-  test('are counted beforehand, empty lines apart', async () => {
+  test('are counted in advance, without empty lines', async () => {
     expect(await countFilledLines(pieces('', 3))).toBe(0)
     expect(await countFilledLines(pieces('a\n\n \r\nb\nc', 2))).toBe(3)
     expect(await countFilledLines(pieces('a\nb\n', 3))).toBe(2)
   })
 
-  test('findings are counted by file and kind, and the first of each is kept and logged', () => {
+  test('faults are counted by file and kind, and the first of each is kept and logged', () => {
     const logged: unknown[] = []
     const findings = new Findings(new Log({ write: line => logged.push(JSON.parse(line)) }, 'warn'))
     for (let line = 1; line <= 1000; line++)
@@ -169,7 +169,7 @@ describe('pacing', () => {
     yield* batches
   }
 
-  test('passes on each message when it is due, those of the same time together', async () => {
+  test('yields each message when it is due, those of the same time together', async () => {
     const clock = new SleepersClock()
     const heard: string[] = []
     const batches = stream(timed(3600, 3600, 3660), timed(3660, 3780))

@@ -35,7 +35,7 @@ const create = (train: string, location: string) => apply({ id: 'c', type: 'crea
 const move = (train: string, to: string) => apply({ id: 'm', type: 'move', train, to })
 const deletion = (train: string) => apply({ id: 'd', type: 'delete', train })
 
-describe('what messages do', () => {
+describe('messages', () => {
   test('a train is created, moves and is deleted, and each location counts its part', async () => {
     expect(await create('T', 'A')).toEqual({ event: 'created', at: 'A' })
     expect(stored(trainKey('T'))).toEqual({ id: 'T', location: 'A' })
@@ -75,7 +75,7 @@ describe('what messages do', () => {
     expect(at('B')).toMatchObject({ created: 1, deleted: 0 })
   })
 
-  test('a train and a location of the same name are two things', async () => {
+  test('a train and a location with the same name have different keys', async () => {
     await create('A', 'A')
     expect(stored(trainKey('A'))).toEqual({ id: 'A', location: 'A' })
     expect(at('A')).toMatchObject({ id: 'A', created: 1 })
@@ -116,7 +116,7 @@ describe('refused messages', () => {
     expect(() => registry.validate(incoming)).toThrow(reason)
   })
 
-  test('fields that a type does not name are dropped', () => {
+  test('unknown fields are dropped', () => {
     expect(registry.validate({ id: '1', type: 'delete', train: '🚂', to: 'A', note: 1 })).toEqual({
       id: '1',
       type: 'delete',
@@ -170,7 +170,7 @@ describe('a further message type', () => {
     )
   })
 
-  test('that forgets one of its keys is reported, and its message is given up', async () => {
+  test('that omits one of its keys is reported, and its message is dead-lettered', async () => {
     const forgetful: MessageType<Hold> = { ...hold, keys: message => [trainKey(message.train)] }
     const lines: string[] = []
     await using box = await open('memory:')

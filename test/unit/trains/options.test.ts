@@ -24,7 +24,7 @@ function refusal(...args: string[]): string {
 }
 
 describe('the command line', () => {
-  test('needs nothing: four workers play the bundled timetable for thirty days', () => {
+  test('needs no options: four workers run the bundled timetable for thirty days', () => {
     expect(readOptions([])).toEqual({
       engine: 'file:./.signalbox/trains',
       processes: 4,
@@ -45,7 +45,7 @@ describe('the command line', () => {
     })
   })
 
-  test('takes everything that can be chosen', () => {
+  test('accepts all options', () => {
     const line =
       '--engine redis://h --processes 8 --days 2 --gtfs feed.zip --date 20160704 --by station --speed 1.5 --kill 20 ' +
       '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --engine-wait 10s --dead-letters d --resume --strict --json j --log l --unsafe-no-locks'
@@ -97,7 +97,7 @@ describe('the command line', () => {
     [['--fast'], "unknown option '--fast'"],
     [['feed.zip'], 'too many arguments'],
   ]
-  test('documents the exit statuses as its help does', () => {
+  test('has the documented exit statuses', () => {
     const page = readFileSync('docs/trains.md', 'utf8')
     const rows = [...page.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, status, text]) => [status, text])
     expect(rows).toEqual(Object.values(EXIT).map(({ status, text }) => [String(status), text]))

@@ -31,7 +31,7 @@ function failing(...errors: Error[]): () => Promise<string> {
 const down = new UnavailableError('down')
 const unclear = new IndeterminateError('unclear')
 
-test('an engine that is unreachable is waited for', async () => {
+test('a task is retried while the engine is unreachable', async () => {
   const { outages, events } = start(30_000)
   expect(await outages.retryDuringOutage(failing(down, unclear, down))).toBe('done')
   expect(events).toEqual(['engine unreachable', 'engine reachable'])
@@ -59,7 +59,7 @@ test('a task that fails on a reachable engine fails by itself', async () => {
   expect(events).toEqual(['engine unreachable', 'engine reachable'])
 })
 
-test('a task that fails while others succeed is retried for as long', async () => {
+test('a task that fails while others succeed is retried for the same time', async () => {
   const { outages, time } = start(1000)
   const failed = expect(outages.retryDuringOutage(always, reachable)).rejects.toBe(down)
   for (let turn = 0; turn < 100; turn++) {
@@ -70,7 +70,7 @@ test('a task that fails while others succeed is retried for as long', async () =
   expect(time.now).toBe(1000)
 })
 
-test('other failures are not waited for', async () => {
+test('other failures are not retried', async () => {
   const { outages, time, events } = start(30_000)
   const lost = new LostError('lost')
   await expect(outages.retryDuringOutage(failing(lost))).rejects.toBe(lost)

@@ -143,7 +143,7 @@ describe('the report as text', () => {
     )
   })
 
-  test('ends with the status that the gravest thing stands for', () => {
+  test('gives the exit status of the most serious problem', () => {
     expect(exitStatus(report, true)).toBe(0)
     expect(exitStatus({ ...report, rejected: 1 }, false)).toBe(0)
     expect(exitStatus({ ...report, rejected: 1 }, true)).toBe(5)
@@ -154,7 +154,7 @@ describe('the report as text', () => {
 })
 
 describe('the comparison', () => {
-  test('names each location that differs, and takes an absent one for zero', () => {
+  test('has each location that differs, and counts a missing one as zero', () => {
     const expected = new Map([
       ['B', counts(1, 1, 1, 1)],
       ['A', counts(0, 0, 2, 1)],
@@ -174,13 +174,13 @@ describe('the comparison', () => {
     expect(compareLocations(found, found)).toEqual([])
   })
 
-  test.each(['created', 'deleted', 'arrived', 'departed'] as const)('looks at %s', counter => {
+  test.each(['created', 'deleted', 'arrived', 'departed'] as const)('compares %s', counter => {
     const zero = new Map([['A', counts(0, 0, 0, 0)]])
     const one = new Map([['A', { ...counts(0, 0, 0, 0), [counter]: 1 }]])
     expect(compareLocations(zero, one)).toHaveLength(1)
   })
 
-  test('the busiest come first, equal ones by id', () => {
+  test('the busiest locations come first, equally busy ones by ID', () => {
     const locations = new Map([
       ['B', counts(0, 0, 1, 1)],
       ['C', counts(0, 0, 3, 0)],
@@ -203,7 +203,7 @@ describe('the tally', () => {
       deadLettered: [],
     })
 
-  test('counts as ignored what workers say, and what can not have changed anything', () => {
+  test('counts reported ignored messages, and those that can not have changed anything', () => {
     const tally = new Tally()
     acknowledge(tally, 'created', 'moved', 'ignored', 'already applied', 'already applied', 'dead-lettered')
     // One more change is stored than was reported, so one of the two that were committed before was ignored.
@@ -221,7 +221,7 @@ describe('the tally', () => {
 })
 
 describe('durations', () => {
-  test('percentiles are right to a twentieth', () => {
+  test('percentiles are accurate to a twentieth', () => {
     const histogram = new Histogram()
     for (let duration = 1; duration <= 1000; duration++) histogram.add(bucketOf(duration / 10))
     for (const [share, exact] of [
@@ -246,7 +246,7 @@ describe('durations', () => {
     expect(meter.rate(8000, 1200)).toBe(100)
   })
 
-  test('are shown in words', () => {
+  test('are shown with units', () => {
     expect([0.4, 59.4, 59.6, 200, 7500].map(shortDuration)).toEqual([
       '0 s',
       '59 s',
@@ -260,7 +260,7 @@ describe('durations', () => {
 })
 
 describe('the log', () => {
-  test('has one line of JSON an event, of its level and graver', () => {
+  test('has a line of JSON per event, of its level and more serious ones', () => {
     const lines: string[] = []
     const log = new Log({ write: line => lines.push(line) }, 'info', { worker: 2 })
     log.debug('unheard')
@@ -281,7 +281,7 @@ describe('the log', () => {
     expect([log.writes('info'), log.writes('debug')]).toEqual([true, false])
   })
 
-  test('goes to its file many lines at a time, and is whole after it is closed', () => {
+  test('is written to its file many lines at a time, and is complete after it is closed', () => {
     const path = join(folder, 'log')
     const file = LogFile.open(path)
     file.write('one\n')
@@ -294,7 +294,7 @@ describe('the log', () => {
     expect(readFileSync(path, 'utf8')).toBe(`one\n${long}last\n`)
   })
 
-  test('is written after a short time when nothing more comes', async () => {
+  test('is written after a short time without further lines', async () => {
     const path = join(folder, 'log')
     const file = LogFile.open(path)
     file.write('one\n')
@@ -303,7 +303,7 @@ describe('the log', () => {
   })
 })
 
-test('dead letters are kept with their reasons, and those of another run are cleared', () => {
+test('dead letters are stored with their reasons, and those of another run are deleted', () => {
   const file = new DeadLetterFile(join(folder, 'deep', 'dead.ndjson'))
   file.clear()
   const message = { id: '1', type: 'delete', train: 'T' }

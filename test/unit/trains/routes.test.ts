@@ -95,7 +95,7 @@ describe('routes', () => {
     )
   })
 
-  test('lead to one worker for each place, to neighbours for the most part, and give all about the same', () => {
+  test('assign each place to one worker, mostly with its neighbours, and give all workers about the same work', () => {
     const crew = new Crew(4)
     const messages = [...alongALine(40, 30, 400)]
     for (const [index, message] of messages.entries()) {
@@ -121,7 +121,7 @@ describe('routes', () => {
     expect(changes / late.length).toBeLessThan(0.1)
   })
 
-  test('share trains out where one place has nearly all there is to do', () => {
+  test('distribute trains if one place has nearly all messages', () => {
     const crew = new Crew(2)
     for (let id = 0; id < 5000; id++) {
       crew.add({
@@ -139,13 +139,13 @@ describe('routes', () => {
 })
 
 describe('districts', () => {
-  test('do not exist where there are fewer places than workers', () => {
+  test('do not exist if there are fewer places than workers', () => {
     const traffic = new Traffic()
     for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
     expect(districtsOf(traffic, 4)).toBeUndefined()
   })
 
-  test('forget traffic that has long been over', () => {
+  test('forget old traffic', () => {
     const traffic = new Traffic()
     for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
     for (let time = 0; time < 10; time++) traffic.decay()

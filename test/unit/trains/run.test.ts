@@ -152,7 +152,7 @@ describe('a run', () => {
     expect(report).toMatchObject({ matchesSerial: false, differences: [{ location: 'B' }] })
   })
 
-  test('keeps and counts abandoned messages, and clears those of the run before', async () => {
+  test('stores and counts dead letters, and deletes those of the run before', async () => {
     const messages = shuttles(100)
     messages.splice(7, 0, { id: 'bad', type: 'unheard of', train: 'T1' })
     const report = await (await prepare(sourceOf(messages))).deliver()
@@ -193,7 +193,7 @@ describe('a run that was interrupted', () => {
     expect(state.commits).toHaveLength(500)
   })
 
-  test('with unsaved progress is finished, and repeated messages change nothing', async () => {
+  test('with unsaved progress is finished, and messages that are delivered again change nothing', async () => {
     const messages = shuttles(100)
     const killed = await prepare(sourceOf(messages))
     // This run is abandoned, so its end does not matter.
@@ -265,7 +265,7 @@ describe('a run that was interrupted', () => {
     expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
   })
 
-  test('and there being none, a new one begins', async () => {
+  test('need not exist: then a new one starts', async () => {
     expect(await (await prepare(sourceOf(shuttles(100)), '--resume')).deliver()).toMatchObject(whole)
   })
 })

@@ -133,7 +133,7 @@ describe('messages are delivered', () => {
     expect(run.workers.revoked).toEqual([])
   })
 
-  test('with no more under way than fit the window, however many there are', async () => {
+  test('with at most a window of unfinished ones, regardless of their number', async () => {
     const messages = traffic(200, 100)
     let read = 0
     let most = 0
@@ -171,7 +171,7 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('also when it is asked to stop while the input is silent', async () => {
+  test('until it is stopped, even while the input waits', async () => {
     async function* silent(): AsyncGenerator<readonly TimedMessage[]> {
       yield traffic(2, 1).map(message => ({ message }))
       await new Promise(() => undefined)
@@ -185,7 +185,7 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('and what reading them throws is thrown', async () => {
+  test('until reading them throws', async () => {
     async function* broken(): AsyncGenerator<readonly TimedMessage[]> {
       yield traffic(2, 1).map(message => ({ message }))
       throw new Error('the disk is gone')
@@ -195,7 +195,7 @@ describe('messages are delivered', () => {
     await expect(run.supervisor.deliver(broken())).rejects.toThrow('the disk is gone')
   })
 
-  test('and those given up are kept before they count as done, and are no part of the serial result', async () => {
+  test('and dead letters are stored before they count as done, and are not part of the serial result', async () => {
     const messages = traffic(4, 3)
     const bad: Message = { id: 'bad', type: 'unheard of', train: 'T1' }
     messages.splice(5, 0, bad)
@@ -209,7 +209,7 @@ describe('messages are delivered', () => {
 })
 
 describe('a worker that dies', () => {
-  test('is replaced, and its messages are delivered again after what it held is free', async () => {
+  test('is replaced, and its messages are delivered again when its locks are free', async () => {
     const messages = traffic(20, 30)
     const run = supervise(messages, { kills: 6 })
     await run.supervisor.start()
@@ -236,7 +236,7 @@ describe('a worker that dies', () => {
     expect(new Set(run.state.commits).size).toBe(messages.length)
   })
 
-  test('while many more messages wait for it leaves their order as it was', async () => {
+  test('does not change the order of the messages that wait for it', async () => {
     const messages = traffic(150, 40)
     const state = new SharedState()
     let asked = 0
@@ -251,7 +251,7 @@ describe('a worker that dies', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('without having been killed by us is replaced as well', async () => {
+  test('without a planned kill is also replaced', async () => {
     const messages = traffic(20, 30)
     const run = supervise(messages)
     await run.supervisor.start()
@@ -270,7 +270,7 @@ describe('a worker that dies', () => {
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
   })
 
-  test('leaves its turn to another one until it is replaced', async () => {
+  test('passes its turn to another one until it is replaced', async () => {
     const messages = traffic(20, 30)
     const workers = new FakeWorkers(new SharedState())
     let start: (() => void) | undefined
@@ -298,7 +298,7 @@ describe('a worker that dies', () => {
     expect(run.order).toEqual(upTo(messages.length))
   })
 
-  test('again and again ends the run with its last words', async () => {
+  test('repeatedly aborts the run with its last reason', async () => {
     const started: number[] = []
     const startWorker: StartWorker = events => {
       started.push(started.length)
@@ -313,7 +313,7 @@ describe('a worker that dies', () => {
     expect(started).toHaveLength(5)
   })
 
-  test('anyhow, at any time: every message has its effect once', { timeout: 60_000 }, async () => {
+  test('at any time: every message takes effect exactly once', { timeout: 60_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -349,7 +349,7 @@ describe('a worker that dies', () => {
 })
 
 describe('parts', () => {
-  test('a train always has the same worker, and trains are spread evenly', () => {
+  test('a train always has the same worker, and trains are distributed evenly', () => {
     for (const workers of [2, 3, 4, 8]) {
       const shares = new Array<number>(workers).fill(0)
       for (let day = 1; day <= 10; day++) {
@@ -364,7 +364,7 @@ describe('parts', () => {
     }
   })
 
-  test('a window lets messages go in the order of the stream, in whichever order they are done', () => {
+  test('messages leave a window in the order of the stream, in any order in which they are done', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
         const gone: string[] = []
@@ -391,7 +391,7 @@ describe('parts', () => {
     )
   })
 
-  test('kills are spread over the stream, the two moments in turn', () => {
+  test('kills are distributed over the stream, and alternate the two moments', () => {
     expect(planKills(4, 1000)).toEqual([
       { after: 112, moment: 'at work' },
       { after: 337, moment: 'committed, not acknowledged' },

@@ -29,7 +29,7 @@ function settle(slot: Slot, sequences: readonly number[]): void {
   for (const number of sequences) slot.settle(number)
 }
 
-test('as many workers are at work as may be, and each that waits has the next free turn', () => {
+test('the maximum number of workers have a turn, and the longest-waiting one gets the next', () => {
   const slots = [1, 2, 3, 4].map(number => slotWith(number, 10))
   const turns = new Turns(2)
   const numbers = (): number[] => turns.look(slots).map(({ number }) => number)
@@ -43,7 +43,7 @@ test('as many workers are at work as may be, and each that waits has the next fr
   expect(numbers()).toEqual([2, 3])
 })
 
-test('a worker whose turn has been long enough is sent nothing more while others wait', () => {
+test('a worker is sent nothing more after a full turn while others wait', () => {
   const slots = [slotWith(1, 5000), slotWith(2, 10)]
   const turns = new Turns(1)
   turns.look(slots)
@@ -60,7 +60,7 @@ test('a worker whose turn has been long enough is sent nothing more while others
   expect(turns.maySend(slots[0]!)).toBe(true)
 })
 
-test('a worker whose process is gone leaves its turn to another one', () => {
+test('a worker whose process is gone passes its turn to another one', () => {
   const slots = [slotWith(1, 10), slotWith(2, 10)]
   const turns = new Turns(1)
   turns.look(slots)

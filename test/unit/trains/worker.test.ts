@@ -94,7 +94,7 @@ async function process(store: TrainStore, limits = classic, level: LogLevel = 'd
 }
 
 describe('a message is tried', () => {
-  test('once when all goes well, with the limits it was given', async () => {
+  test('once if it succeeds, with the given limits', async () => {
     const { store, tried } = failing()
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'created', lockWait: 0 })
@@ -106,7 +106,7 @@ describe('a message is tried', () => {
     ])
   })
 
-  test('again for its locks until its tries are used up, then in another attempt', async () => {
+  test('again for its locks until no tries are left, then in another attempt', async () => {
     const { store, tried } = failing(...Array.from({ length: 11 }, () => new TimedOutError('too slow')))
     const { settlement, events, lines, slept } = await process(store)
     expect(settlement).toMatchObject({ event: 'created' })
@@ -124,7 +124,7 @@ describe('a message is tried', () => {
     expect(lines[12]).toMatchObject({ message: 'm1', attempt: 2, lockTry: 2 })
   })
 
-  test('at most lockTries times attempts for its locks, and is then dead-lettered with the reason', async () => {
+  test('at most lockTries times in each attempt, and is then dead-lettered with the reason', async () => {
     const { store, tried } = failing(...Array.from({ length: 30 }, () => new BusyError('the lock is held')))
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'dead-lettered', lockWait: 0, failure: 'the lock is held' })
@@ -147,7 +147,7 @@ describe('a message is tried', () => {
     expect(slept).toEqual([])
   })
 
-  test('again after a while when the engine failed', async () => {
+  test('again after a pause if the engine failed', async () => {
     const { store } = failing(new UnavailableError('gone'), new UnavailableError('gone'))
     const { settlement, events, slept } = await process(store, classic, 'info')
     expect(settlement.event).toBe('created')
@@ -155,14 +155,14 @@ describe('a message is tried', () => {
     expect(slept).toEqual([100, 200])
   })
 
-  test('only once when trying again could not help', async () => {
+  test('only once if a retry is useless', async () => {
     const { store, tried } = failing(new TypeError('undefined is not a train'))
     const { settlement } = await process(store)
     expect(settlement).toMatchObject({ event: 'dead-lettered', failure: 'undefined is not a train' })
     expect(tried).toHaveLength(1)
   })
 
-  test('no more when the store is closed: it is neither applied nor given up', async () => {
+  test('no more when the store is closed: it is neither applied nor dead-lettered', async () => {
     const { store } = failing(new ClosedError('closed'))
     await expect(process(store)).rejects.toThrow(ClosedError)
   })
@@ -217,7 +217,7 @@ describe('a message is tried', () => {
   })
 })
 
-describe('messages of one train that follow each other', () => {
+describe('consecutive messages of a train', () => {
   const messages = (train: string, ...places: string[]) =>
     places.map(to => {
       const what = to === 'A' ? { type: 'create', location: to } : { type: 'move', to }
@@ -242,7 +242,7 @@ describe('messages of one train that follow each other', () => {
     },
   }
 
-  test('are one transaction, each seeing what those before it did', async () => {
+  test('are one transaction, in which each sees the changes of those before it', async () => {
     const { store, tried } = failing()
     expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
     expect(tried).toEqual([{ id: run.map(({ id }) => id), wait: 10, lease: 120_000 }])
@@ -263,13 +263,13 @@ describe('messages of one train that follow each other', () => {
     expect(await value(store, 'LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
   })
 
-  test('are applied one by one when they get no locks', async () => {
+  test('are applied one by one if they get no locks', async () => {
     const { store, tried } = failing(new TimedOutError('too slow'))
     expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
     expect(tried.map(({ id }) => id.length)).toEqual([3, 1, 1, 1])
   })
 
-  test('go through except one that fails, which changes nothing', async () => {
+  test('are applied except one that fails, which changes nothing', async () => {
     const { store, tried } = failing()
     const settlements = await processor(store, [creation, failsAtB]).process(run)
     expect(events(settlements)).toEqual(['created', 'dead-lettered', 'moved'])
@@ -279,7 +279,7 @@ describe('messages of one train that follow each other', () => {
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 1, departed: 1 })
   })
 
-  test('share their locks and a commit with those of other trains, which one that fails does not hinder', async () => {
+  test('share locks and a commit with those of other trains, even if one fails', async () => {
     await using box = await open('memory:')
     const store = box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })
     const tokens: unknown[] = []
@@ -326,7 +326,7 @@ describe('queues of trains', () => {
     return { queues, add, runs, log, state }
   }
 
-  test('work on items that follow each other as runs', async () => {
+  test('process consecutive items as runs', async () => {
     const { queues, add, runs } = queuesOf({ run: 2 })
     add('a1', 'a2', 'a3', 'a4', 'a5', 'b1')
     await queues.idle()
@@ -371,7 +371,7 @@ describe('a worker', () => {
     return { it, sent, failures }
   }
 
-  test('acknowledges together what one tick brings', async () => {
+  test('acknowledges together the messages of a tick', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
     it.work([10, 11, 12], messages)
     await it.drain()
@@ -397,7 +397,7 @@ describe('a worker', () => {
     expect(sent).toMatchObject([{ deadLettered: [{ sequence: 11, reason: 'no luck' }] }])
   })
 
-  test('that holds back acknowledges nothing, and reports when it has something to lose', async () => {
+  test('that holds acknowledges nothing, and reports committed messages', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
     it.hold(true)
     await turn()
@@ -443,7 +443,7 @@ describe('stores', () => {
     expect(await first.get('a')).toBeUndefined()
   })
 
-  test('without locks an update between reading and writing is lost', async () => {
+  test('without locks, concurrent updates are lost', async () => {
     const values = new Map<string, unknown>([['a', 0]])
     const store = unlockedStore({
       get: async key => ({ value: values.get(key) }),
