@@ -4,7 +4,7 @@ export const EXIT = {
   mismatch: { status: 1, text: 'a location differs from the serial result' },
   badInput: {
     status: 2,
-    text: 'the command line or the input is invalid, or another run uses the engine; nothing was done',
+    text: 'the command line or the input is invalid, or another run is using the engine; nothing was done',
   },
   deadLetters: { status: 3, text: 'done and correct, but messages were dead-lettered' },
   aborted: {
