@@ -8,7 +8,7 @@ import {
 } from './request-limit.js'
 import { isAdded } from './rate-limit-fields.js'
 
-/** Middleware as Express, Connect and many others take it. */
+/** Middleware for Express, Connect and similar frameworks. */
 export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
   request: Request,
   response: ServerResponse,
@@ -16,11 +16,11 @@ export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
 ) => void
 
 /**
- * Middleware that limits incoming requests. Every response shows the limit in `RateLimit-Policy` and `RateLimit`; a
- * request above it is answered 429 with `Retry-After` and goes no further. A permit is released when the answer has
- * been sent or the connection has closed. While the engine of a box's limiter can't be asked, its `onUnavailable`
- * decides, and responses do not show a limit. A request that meets an error of the limiter is answered as `problemOf`
- * of `signalbox/http` says; what `key` throws goes to `next`.
+ * Returns middleware that limits incoming requests. Every response shows the limit in `RateLimit-Policy` and
+ * `RateLimit`. A request above the limit is answered 429 with `Retry-After`, and later handlers are not called. The
+ * permit is released when the response has been sent or the connection has closed. While the engine of a box's limiter
+ * is out of reach, its `onUnavailable` applies, and responses do not show a limit. If the limiter fails, the answer is
+ * that of `problemOf` of `signalbox/http`. An error of `key` is passed to `next`.
  * @throws InvalidArgumentError
  */
 export function limitRequests<Request extends IncomingMessage = IncomingMessage>(
@@ -48,7 +48,7 @@ export function limitRequests<Request extends IncomingMessage>(
   }
 }
 
-/** Whether the request may continue; otherwise it is answered. */
+/** Whether the request may continue; otherwise answers it. */
 function admitted(verdict: Verdict, response: ServerResponse): boolean {
   for (const field of verdict.fields) {
     if (isAdded(field)) response.appendHeader(...field)
@@ -63,7 +63,7 @@ function admitted(verdict: Verdict, response: ServerResponse): boolean {
   return false
 }
 
-/** Releases a permit when the answer has been sent, or can't be sent any more. */
+/** Releases a permit when the response has been sent, or can't be sent any more. */
 export function releaseAfter(response: ServerResponse, permit: NonNullable<Verdict['permit']>): void {
   if (response.closed) void permit.release()
   else response.once('close', () => void permit.release())

@@ -3,7 +3,7 @@ import { releaseAfter } from './connect.js'
 import { isAdded } from './rate-limit-fields.js'
 import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
 
-/** What every request of Fastify has. Name another type for more: `limitFastify<FastifyRequest>(...)`. */
+/** The common part of Fastify's requests. Use another type for more: `limitFastify<FastifyRequest>(...)`. */
 export interface FastifyRequestLike {
   readonly id: string
   readonly ip: string
@@ -15,7 +15,7 @@ export interface FastifyRequestLike {
   readonly raw: IncomingMessage
 }
 
-/** What is needed of Fastify's reply. */
+/** Fastify's reply, as far as it is needed here. */
 interface Reply {
   readonly raw: ServerResponse
   code(status: number): unknown
@@ -28,9 +28,9 @@ interface Reply {
 export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<unknown>
 
 /**
- * A hook that limits the requests of a Fastify server, of a plugin or of one route:
- * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what `key`
- * throws goes to the server's error handler.
+ * Returns a hook that limits the requests of a Fastify server, a plugin or one route: `server.addHook('onRequest',
+ * limitFastify(limiter))`. Otherwise it does the same as `limitRequests`. An error of `key` goes to the server's error
+ * handler.
  * @throws InvalidArgumentError
  */
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(

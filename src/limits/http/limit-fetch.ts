@@ -5,7 +5,7 @@ import { checkOptions, flag } from '../../options.js'
 import { whole } from '../limit-options.js'
 import { pauseAskedFor, saysWhenToRetry } from './pause.js'
 
-/** What `limitFetch` needs of a limiter; all limiters of Signalbox and their keys have it. */
+/** A limiter, as far as `limitFetch` needs it. All limiters of Signalbox and their keys match it. */
 export interface CallLimiter {
   acquire(n?: number, options?: { signal?: AbortSignal; wait?: number }): Promise<CallPermit>
   pauseUntil(time: number): unknown
@@ -13,17 +13,17 @@ export interface CallLimiter {
 
 /** Options of `limitFetch`. */
 export interface LimitFetchOptions {
-  /** How often a call that the service refused is sent again; default 0. */
+  /** Maximum number of retries of a call that the service refused; default 0. */
   retries?: number | undefined
   /**
-   * Whether calls of any method may be sent again; default false: those of GET, HEAD, OPTIONS, TRACE, PUT and DELETE
-   * may, which do the same when they arrive twice.
+   * Whether to retry calls of any method; default false: only those of the idempotent methods GET, HEAD, OPTIONS,
+   * TRACE, PUT and DELETE.
    */
   idempotent?: boolean | undefined
-  /** How long one call waits for its permits, all of its tries together; default: as long as it takes. */
+  /** Maximum wait of one call for its permits, including retries; default: no limit. */
   wait?: Duration | undefined
   /**
-   * Maximum pause that an answer can cause; default `'1h'`. When the service asks for more, calls are sent again after
+   * Maximum pause that an answer can cause; default `'1h'`. If the service asks for a longer one, calls continue after
    * this time, and the next refusal pauses the limiter again.
    */
   maxPause?: Duration | undefined
@@ -43,23 +43,23 @@ const PAUSE_BOUNDS = { min: 0, max: 366 * 86_400_000 }
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /**
- * A `fetch` whose calls each wait for a permit of the limiter, and that learns from the service's answers. A
- * `Retry-After` of an answer 429 or 503, and a quota that is used up by `RateLimit`, `RateLimit-Remaining` or
- * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, for at most `maxPause`.
+ * Returns a `fetch` whose calls each wait for a permit of the limiter, and which adapts to the service's answers: the
+ * `Retry-After` of an answer 429 or 503, and a used-up quota in `RateLimit`, `RateLimit-Remaining` or
+ * `X-RateLimit-Remaining`, pause the limiter until the service accepts calls again, for at most `maxPause`.
  *
- * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service takes calls
- * again. When no permit comes within what is left of `wait`, and when the body is a stream, which can be sent only
- * once, the caller gets the refusal.
+ * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service accepts calls
+ * again. If the rest of `wait` passes without a permit, or the body is a stream, which can be sent only once, the
+ * caller gets the refusal.
  *
  * ```ts
  * const callPartner = limitFetch(fetch, partner, { retries: 3, wait: '30s' })
  * ```
  *
- * The permit is released when the head of the answer is there. A call whose signal aborts while it waits is rejected
- * with the signal's reason, as by `fetch`; if it was never sent, it counts for nothing. Redirects that `fetch` follows
- * by itself are calls that the limiter does not see: give `redirect: 'manual'` where they count.
+ * The permit is released when the response headers arrive. A call whose signal aborts while it waits is rejected with
+ * the signal's reason, as by `fetch`; if it was never sent, the limits don't count it. The limiter does not see
+ * redirects that `fetch` follows by itself: pass `redirect: 'manual'` if they count.
  * @throws InvalidArgumentError. The returned function throws what `fetch` throws, and what the limiter's `acquire`
- * throws, with a `taskBegan` of false: the call was not sent.
+ * throws, with `taskBegan` false: the call was not sent.
  */
 export function limitFetch<Fetch extends typeof fetch>(
   send: Fetch,
@@ -85,7 +85,7 @@ export function limitFetch<Fetch extends typeof fetch>(
     const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
     let permit = await acquired(limiter, signal, wait)
     for (let tries = 1; ; tries++) {
-      // The limiter has given the permit, and the caller gave up before it could continue.
+      // The caller gave up after the limiter had granted the permit.
       if (signal?.aborted) {
         await permit.refund()
         throw signal.reason
@@ -93,7 +93,7 @@ export function limitFetch<Fetch extends typeof fetch>(
       const isLast = tries > mostRetries
       let response: Response
       try {
-        // A request's body can be read once, so a copy of it is sent while another try may follow.
+        // The body of a request can be read only once, so a copy is sent if a retry may follow.
         response = await send(!isLast && input instanceof Request ? input.clone() : input, init)
         const now = Date.now()
         const pause = Math.min(pauseAskedFor(response.status, response.headers, now), longest)
@@ -105,7 +105,7 @@ export function limitFetch<Fetch extends typeof fetch>(
       const left = until === undefined ? undefined : Math.max(until - systemClock.now(), 0)
       const next = await acquired(limiter, signal, left).catch(() => undefined)
       if (!next && !signal?.aborted) return response
-      // Its connection is free again for the next try.
+      // This frees the connection for the retry.
       await response.body?.cancel()
       if (!next) throw signal!.reason
       permit = next
@@ -114,7 +114,7 @@ export function limitFetch<Fetch extends typeof fetch>(
   return limited as Fetch
 }
 
-/** Whether a call may be sent twice, and can be. */
+/** Whether a call may be retried, and can be. */
 function canRepeat(input: Input, init: RequestInit | undefined, anyMethod: boolean): boolean {
   const isRequest = input instanceof Request
   const method = init?.method ?? (isRequest ? input.method : 'GET')
@@ -135,7 +135,7 @@ function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | un
   return input instanceof Request ? input.signal : undefined
 }
 
-/** A permit for a call that has not been sent yet, or not again. */
+/** Waits for the permit of a call, or of a retry. */
 async function acquired(
   limiter: CallLimiter,
   signal: AbortSignal | undefined,
@@ -149,16 +149,13 @@ async function acquired(
   }
 }
 
-/**
- * Pauses the limiter, and says whether it did. The service has answered: a pause that could not be shared must not lose
- * its answer.
- */
+/** Pauses the limiter, and returns whether that succeeded. A failed pause must not lose the answer of the service. */
 async function paused(limiter: CallLimiter, until: number): Promise<boolean> {
   try {
     await limiter.pauseUntil(until)
     return true
   } catch {
-    // The next answer will ask for it again.
+    // The next refusal will request the pause again.
     return false
   }
 }

@@ -1,19 +1,19 @@
 import { parseDictionary, parseList } from 'structured-headers'
 
-/** Looks up the value of a header: `Headers` and `Response.headers` do. */
+/** Returns the value of a header, as `Headers` does. */
 export interface HeaderFields {
   get(name: string): string | null
 }
 
-/** A reset above this is a time of the wall clock, in seconds since 1970; below, seconds from now. */
+/** A reset above this is in seconds since 1970; below, in seconds from now. */
 const MIN_TIME = 1e9
-/** And above this it is one in milliseconds. */
+/** A reset above this is in milliseconds since 1970. */
 const MIN_MILLISECONDS = 1e12
 
 const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
 
-/** A quota as a service reports it. */
+/** A quota that a service reports. */
 interface Quota {
   readonly remaining: number
   /** Milliseconds. */
@@ -21,17 +21,17 @@ interface Quota {
 }
 
 /**
- * For how long an answer asks its caller to send nothing: milliseconds, 0 when it does not.
+ * Returns how long an answer asks its caller to send nothing, in milliseconds; 0 if it does not.
  * @param now milliseconds since 1970.
  */
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
   const retry = isRefusal(status) ? retryAfter(headers, now) : undefined
   const usedUp = quotas(headers, now).filter(({ remaining }) => remaining <= 0)
-  // A refusal with a time to come again is complete; otherwise every quota that is used up has to come back.
+  // A refusal with a `Retry-After` needs nothing else; otherwise the caller waits for every quota that is used up.
   return retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
 }
 
-/** Whether an answer is a refusal that says when the caller may come again. */
+/** Whether an answer is a refusal with a `Retry-After`. */
 export function saysWhenToRetry(status: number, headers: HeaderFields, now: number): boolean {
   return isRefusal(status) && retryAfter(headers, now) !== undefined
 }
@@ -40,13 +40,13 @@ function isRefusal(status: number): boolean {
   return status === TOO_MANY_REQUESTS || status === UNAVAILABLE
 }
 
-/** Milliseconds; undefined when the header is absent or says nothing. */
+/** Milliseconds; undefined if the header is absent or invalid. */
 function retryAfter(headers: HeaderFields, now: number): number | undefined {
   const text = headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(text)) return Number(text) * 1000
   const time = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(time)) return undefined
-  // By the service's own clock, where the answer shows it: the clock here may be wrong.
+  // By the clock of the service, if the answer contains its time, because the clock here may be wrong.
   const sent = Date.parse(headers.get('date') ?? '')
   return Math.max(time - (Number.isNaN(sent) ? now : sent), 0)
 }
@@ -61,7 +61,7 @@ function quotas(headers: HeaderFields, now: number): readonly Quota[] {
   return []
 }
 
-/** `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as older drafts of the same header had it. */
+/** `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as in older drafts of the header. */
 function structured(text: string): readonly Quota[] {
   try {
     return parseList(text).flatMap(([, parameters]) => quota(parameters.get('r'), parameters.get('t')))
@@ -93,13 +93,13 @@ function separate(headers: HeaderFields, prefix: string, now: number): Quota | u
   return { remaining, resetIn: untilReset(reset, now) }
 }
 
-/** Services differ: seconds from now, a time in seconds, or one in milliseconds. */
+/** Services use seconds from now, seconds since 1970, or milliseconds since 1970. */
 function untilReset(reset: number, now: number): number {
   if (reset < MIN_TIME) return reset * 1000
   return Math.max((reset < MIN_MILLISECONDS ? reset * 1000 : reset) - now, 0)
 }
 
-/** Some services add the window to it, after a comma or semicolon. */
+/** Some services append the window, after a comma or semicolon. */
 function firstNumber(text: string | null): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(?:[,;].*)?$/.exec(text ?? '')
   return match ? Number(match[1]) : undefined

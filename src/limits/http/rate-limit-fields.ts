@@ -5,8 +5,8 @@ import type { LimitReport } from '../../engine/limits/window.js'
 export type Field = readonly [name: string, value: string]
 
 /**
- * The header fields of the IETF's draft that report a caller's quota.
- * @param name of the policy; where there are several limits, each adds its window.
+ * Returns the header fields of the IETF draft that report a caller's quota.
+ * @param name the name of the policy. With several limits, the window of each is appended.
  */
 export function rateLimitFields(name: string, limits: readonly LimitReport[]): readonly Field[] {
   return [
@@ -15,12 +15,12 @@ export function rateLimitFields(name: string, limits: readonly LimitReport[]): r
   ]
 }
 
-/** Whether a field adds to one of the same name, which another limit may have set: others replace it. */
+/** Whether a field is appended to one of the same name, which another limit may have set. Others replace it. */
 export function isAdded([name]: Field): boolean {
   return name.startsWith('RateLimit')
 }
 
-/** Whole seconds, never too few. @param milliseconds a time to wait. */
+/** Converts a time to wait to whole seconds, rounded up. */
 export function seconds(milliseconds: number): number {
   return Math.ceil(milliseconds / 1000)
 }

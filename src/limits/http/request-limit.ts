@@ -5,19 +5,19 @@ import type { Explanation } from '../limiter.js'
 import type { LimitReport } from '../../engine/limits/window.js'
 import { policyName, rateLimitFields, seconds, type Field } from './rate-limit-fields.js'
 
-/** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */
+/** A limiter, as far as a limit of requests needs it. All limiters of Signalbox and their keys match it. */
 export interface RequestLimiter {
   decide(): RequestDecision | Promise<RequestDecision>
 }
 
-/** Whether a request may continue, and what that leaves of the limits: both of the same moment. */
+/** The decision about a request, and the state of the limiter at the same moment. */
 export interface RequestDecision {
   readonly permit: RequestPermit | undefined
-  /** What the next request would meet; undefined while that is not known. */
+  /** The state for the next request; undefined if it is not known. */
   readonly explanation: Explanation | undefined
 }
 
-/** The same with a limiter for each key. */
+/** A limiter with a limiter for each key. */
 export interface KeyedRequestLimiter extends RequestLimiter {
   key(key: string): RequestLimiter
 }
@@ -26,22 +26,22 @@ interface RequestPermit {
   release(): unknown
 }
 
-/** How incoming requests are limited. */
+/** Options of a limit of incoming requests. */
 export interface RequestOptions<Request> {
   /**
-   * The sender of a request, such as a user's name or an address: each has the whole limit for itself. A request for
-   * which it returns undefined is not limited. Default: all requests share one limit.
+   * Returns the sender of a request, such as a user name or an address. Each sender has the whole limit for itself. A
+   * request for which this returns undefined is not limited. Default: all requests share one limit.
    */
   key?: ((request: Request) => string | undefined) | undefined
-  /** The name of the limit in the answers' headers; default `'default'`. */
+  /** The name of the limit in response headers; default `'default'`. */
   name?: string | undefined
 }
 
-/** The decision about a request, with header fields to add to the answer. */
+/** The decision about a request, with header fields for the response. */
 export type Verdict = { readonly fields: readonly Field[] } & (Admission | Refusal)
 
 interface Admission {
-  /** To be released when the answer has been sent. */
+  /** Released when the response has been sent. */
   readonly permit: RequestPermit
 }
 
@@ -52,17 +52,17 @@ interface Refusal {
   readonly problem: string
 }
 
-/** Decides about each request; undefined when it is not limited. */
+/** Decides about a request; undefined if it is not limited. */
 export type Judge<Request> = (request: Request) => Promise<Verdict | undefined>
 
 const REFUSED = 429
 
-/** The problem type of the IETF's draft. */
+/** The problem type of the IETF draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
-/** The least `Retry-After` of a refusal, in seconds. */
+/** Minimum `Retry-After` of a refusal, in seconds. */
 const MIN_RETRY_AFTER = 1
 
-/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+/** Checks the options of a limit of requests. @throws InvalidArgumentError */
 export function judge<Request>(
   limiter: RequestLimiter | KeyedRequestLimiter,
   options: RequestOptions<Request> = {},
@@ -72,7 +72,7 @@ export function judge<Request>(
   }
   checkOptions(options, ['key', 'name'])
   const { key, name = 'default' } = options
-  // The header takes printable ASCII only.
+  // The header allows only printable ASCII.
   if (typeof name !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(name)) {
     throw new InvalidArgumentError(`name must be 1 to 100 printable ASCII characters, not ${shown(name)}`)
   }
@@ -110,8 +110,8 @@ function verdictOf({ permit, explanation }: RequestDecision, name: string): Verd
 }
 
 /**
- * The limits as a refused caller sees them. The limit that lets it wait has nothing left for it. Where it waits for
- * something else, such as the end of a pause, no limit has.
+ * Returns the limits for a refused caller. The limit that refused it has 0 remaining. If it waits for something else,
+ * such as the end of a pause, every limit has.
  */
 function refusedBy({ waitsFor, binding, limits }: Explanation, retry: number): readonly LimitReport[] {
   const isLimit = waitsFor === 'limit' && binding !== undefined

@@ -4,12 +4,11 @@ import type { LocalWaiters } from './local-waiters.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import type { Limiter } from '../limiter.js'
 
-/** So many keys are looked at without a break. */
+/** Maximum number of keys that a sweep checks without a break. */
 const SLICE = 2000
 
 /**
- * The waiters of each key that is in use. A key whose state is as if it had never been used is forgotten after its
- * window.
+ * The waiters of each key that is in use. A key whose state equals that of an unused one is dropped after its window.
  */
 export class Keys {
   readonly #byKey = new Map<string, LocalWaiters>()
@@ -20,14 +19,14 @@ export class Keys {
   #sweeper: Timer | undefined
   #closed = false
 
-  /** @param interval milliseconds after which a sweep for unused keys is worth while. */
+  /** @param interval the time between two sweeps for unused keys, in milliseconds. */
   constructor(make: (key: string) => LocalWaiters, clock: Clock, interval: number) {
     this.#make = make
     this.#clock = clock
     this.#interval = interval
   }
 
-  /** @throws InvalidArgumentError for an unfit key. */
+  /** @throws InvalidArgumentError for an invalid key. */
   limiter(key: string): Limiter {
     checkKey('key', key)
     return new KeyLimiter(this, key)
@@ -49,7 +48,7 @@ export class Keys {
     return this.#byKey.values()
   }
 
-  /** Keeps no more keys. */
+  /** Drops all keys. */
   close(): void {
     this.#closed = true
     this.#sweeper?.cancel()
@@ -60,7 +59,7 @@ export class Keys {
     this.#sweeper = this.#clock.after(delay, sweep, false)
   }
 
-  /** Forgets unused keys, some thousand at a time. */
+  /** Drops unused keys, some thousand at a time. */
   #sweep(entries: Iterator<[string, LocalWaiters]>, left: number): void {
     let looked = 0
     for (; looked < Math.min(left, SLICE); looked++) {
@@ -74,7 +73,7 @@ export class Keys {
   }
 }
 
-/** The limiter of one key. It holds only the key, so it can be kept forever while the count is forgotten. */
+/** The limiter of one key. It has only the key, so users can keep it while its counts are dropped. */
 class KeyLimiter extends WaitingLimiter {
   readonly #keys: Keys
   readonly #key: string

@@ -26,7 +26,7 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   readonly #rules: Rules
   #closed = false
 
-  /** Limiters come from `limiter`. @param readWall milliseconds since 1970. */
+  /** Use `limiter`. @param readWall returns milliseconds since 1970. */
   constructor(options: CheckedOptions, clock: Clock, readWall: () => number) {
     super()
     this.#clock = clock
@@ -43,8 +43,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * The limiter of one key, which has the same limits and counts apart from all others. It takes memory only while it
-   * is in use and for a window or two afterwards.
+   * Returns the limiter of one key, which has the same limits and counts separately. It takes memory only while it is
+   * in use, and for a window or two afterwards.
    * @throws InvalidArgumentError
    */
   key(key: string): Limiter {
@@ -52,9 +52,9 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Changes a limit, for all keys, from now on. Permits that were already given count. Waiters keep waiting, but one
-   * that wants more permits than the limit is now is rejected with an InvalidArgumentError.
-   * @param per which of the limits, where there are several.
+   * Changes a limit, for all keys, from now on. Permits that were granted before still count. A waiter that wants more
+   * permits than the new limit is rejected with an InvalidArgumentError; the others keep waiting.
+   * @param per selects one of several limits.
    * @throws InvalidArgumentError
    */
   setLimit(limit: number, per?: Duration): void {
@@ -64,8 +64,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Gives no more permits. Waiters are rejected with a ClosedError, unless `drain` lets them have their turn first.
-   * Resolves when no waiter is left. A second call only waits with the first.
+   * Grants no more permits. Waiters are rejected with a ClosedError, unless `drain` serves them first. Resolves when no
+   * waiter is left. A second call waits for the first one.
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
@@ -87,8 +87,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
 }
 
 /**
- * A limiter of this thread: exact in any window, first come, first served, decided within the call.
- * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ * Creates a limiter of this thread. It is exact in any window, serves callers in order, and decides within the call.
+ * @throws InvalidArgumentError
  */
 export function limiter(options: LimiterOptions): LocalLimiter {
   const checked = checkedOptions(options)

@@ -8,14 +8,14 @@ import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
 import type { PermitWaiter } from './permit-waiter.js'
 
-/** The decisions of a limiter over one counter, and the waiters for its permits. */
+/** Decides about the permits of one counter, and serves its waiters. */
 export class LocalWaiters implements PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
   readonly context: ErrorContext
   readonly turns: Turns | undefined
   readonly #rules: Rules
-  /** Made when a caller waits for the first time. */
+  /** Created when a caller waits for the first time. */
   #queue: PermitQueue | undefined
   #closed: ClosedError | undefined
 
@@ -31,7 +31,7 @@ export class LocalWaiters implements PermitGiver, Source {
     if (n !== 1) this.#check(n)
     if (this.#closed) throw this.#closed
     const queue = this.#queue
-    // Waiters are not overtaken: a permit is free if it is free in addition to all permits that they wait for.
+    // Waiters are not overtaken: a permit is available only in addition to all permits that they want.
     return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
   }
 
@@ -39,7 +39,7 @@ export class LocalWaiters implements PermitGiver, Source {
     while (true) {
       const permit = this.tryAcquire()
       const explanation = this.explain()
-      // A permit that has come back since the refusal is this caller's.
+      // A permit that has returned since the refusal goes to this caller.
       if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
     }
   }
@@ -96,14 +96,14 @@ export class LocalWaiters implements PermitGiver, Source {
     this.#queue?.wake()
   }
 
-  /** Notes that the limits have changed. */
+  /** Applies changed limits. */
   limitsChanged(): void {
     this.counter.limitsChanged?.()
     this.#queue?.refuseAbove(this.counter.maxPermits)
     this.#queue?.wake()
   }
 
-  /** Whether it can be forgotten: it has no waiter, and nothing counts any more. */
+  /** Whether it can be dropped: it has no waiter, and no permit counts any more. */
   get blank(): boolean {
     return !this.waiting && this.counter.blank
   }
@@ -113,7 +113,7 @@ export class LocalWaiters implements PermitGiver, Source {
     return !!this.#queue?.callers
   }
 
-  /** Looks whether a waiter's turn has come. */
+  /** Serves waiters whose turn has come. */
   wake(): void {
     this.#queue?.wake()
   }
@@ -152,7 +152,7 @@ export class LocalWaiters implements PermitGiver, Source {
     return Number.isNaN(at) ? undefined : new Permit(this, n, at, counter.mark, this.times.epoch)
   }
 
-  /** @throws TimedOutError when the wait can't be met. */
+  /** @throws TimedOutError when the permit can't be available within the wait. */
   #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
     const now = this.times.now()
     const ready = this.counter.readyAt(n, before.permits, 0)

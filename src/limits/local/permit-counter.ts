@@ -2,12 +2,12 @@ import type { Counter, Rules, Taken } from '../counter.js'
 import type { LimitReport } from '../../engine/limits/window.js'
 import type { Times } from './times.js'
 
-/** So many times a turn is put off because of a period that is over by then; the queue looks again anyway. */
+/** Maximum number of rounds in the search for a time that keeps all limits. The queue checks again anyway. */
 export const MAX_ROUNDS = 8
 
 /**
- * Counts the permits that were given, under several limits that hold together, and decides whether more can be given
- * now. Decides within the call; sets no timer.
+ * Counts granted permits under several limits that apply together, and decides whether more are available now. Decides
+ * within the call, and sets no timer.
  */
 export class PermitCounter implements Counter {
   readonly #rules: Rules
@@ -18,7 +18,7 @@ export class PermitCounter implements Counter {
   /** Clock time. */
   #pausedUntil = -Infinity
   #running = 0
-  /** What a permit adds to `#running`: 0 without a limit of concurrency. */
+  /** The part of a permit in `#running`: 0 without a `concurrency`. */
   readonly #counted: 0 | 1
   #takenAtWall = 0
 
@@ -57,7 +57,7 @@ export class PermitCounter implements Counter {
     const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
     const wall = (this.#takenAtWall = times.wallNow())
-    // Most limiters have one limit, and this is called a million times a second: no loop where none is needed.
+    // Most limiters have one limit, and this is called a million times a second, so it avoids a loop.
     if (this.#states.length > 1 && !this.#othersAllow(n, ahead, now, wall)) return NaN
     const window = windows[0]!
     const time = window.wall ? wall : now
@@ -74,7 +74,7 @@ export class PermitCounter implements Counter {
 
   refund({ n, at, mark: wallAt, epoch }: Taken): void {
     this.#now()
-    // Once a clock was set back, the permit can't be found by its time any more.
+    // After a clock was set back, the permit can't be found by its time.
     if (epoch !== this.#times.epoch) return
     this.#rules.windows.forEach((window, index) =>
       window.refund(this.#states[index], n, window.wall ? wallAt : at),
@@ -96,7 +96,7 @@ export class PermitCounter implements Counter {
 
   readyAt(n: number, ahead: number): number {
     let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
-    // A later time can be too late for a period that was open before.
+    // A later time can be in another period of a calendar.
     for (let round = 0; round < MAX_ROUNDS && this.#states.length > 1; round++) {
       const next = this.#readyFrom(time, n, 0)
       if (next === time) break
@@ -142,16 +142,16 @@ export class PermitCounter implements Counter {
     )
   }
 
-  /** Reads the clock, and notes when it was set back. */
+  /** Reads the clock, and detects whether it was set back. */
   #now(): number {
     const now = this.#times.now()
     if (this.#times.epoch !== this.#epoch) this.#setBack(now)
     return now
   }
 
-  /** When all limits are ready, each looked at from the same time on. */
+  /** Returns when all limits are ready, each by itself from the same time on. */
   #readyFrom(from: number, n: number, ahead: number): number {
-    // From here both clocks run alike.
+    // Both clocks advance alike from here on.
     const offset = this.#times.wallNow() - this.#times.now()
     return this.#rules.windows.reduce((time, window, index) => {
       const state = this.#states[index]
@@ -183,7 +183,7 @@ export class PermitCounter implements Counter {
     this.#rules.windows.forEach((window, index) => {
       const state = this.#states[index]
       const time = window.wall ? wall : now
-      // Grants that seem to be not far ahead are waited for: no longer than the limit may last anyway.
+      // Grants that appear to be slightly in the future delay others no longer than the limit does anyway.
       const isFar = window.forgottenAt(state) > time + 2 * window.per
       if (isFar) window.rebase(state, time)
     })

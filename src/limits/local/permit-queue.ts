@@ -6,38 +6,38 @@ import type { Permit } from '../permit.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
 
-/** How a thread stands in the queue of threads: with its first waiter, and all behind it. */
+/** The place of a thread in the queue of threads: it stands for its first waiter, and all behind it. */
 export interface Turns {
-  /** A number greater than that of every caller that came before, in any thread. @param n how many permits it wants. */
+  /** Returns a number greater than that of every earlier caller, in any thread. @param n permits that it wants. */
   arrive(n: number): number
   /**
-   * Reports which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited behind.
+   * Reports which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited for.
    */
   stand(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
-  /** Reports that waiters of this thread got permits, and that no more can be given for now. */
+  /** Reports that waiters of this thread got permits, and that no more are available now. */
   rest(): void
 }
 
-/** Gives permits to the waiters of a queue. */
+/** Takes permits for the waiters of a queue. */
 export interface Source {
   readonly counter: Counter
   readonly times: Times
-  /** For messages. */
+  /** The context of errors. */
   readonly context: ErrorContext
-  /** The queue of threads, where several share a limit. */
+  /** The queue of threads, if several share a limit. */
   readonly turns: Turns | undefined
-  /** A permit for the first waiter, if there is one now. @param late as in `Counter.take`. */
+  /** Returns a permit for the first waiter, if one is available now. @param late as in `Counter.take`. */
   give(waiter: PermitWaiter, late: number): Permit | undefined
 }
 
-/** By how much a timer can be late without shifting what is evenly spaced, in milliseconds. */
+/** Maximum delay of a timer that even spacing makes up for, in milliseconds. */
 const LATENESS = 5
-/** How long the wall clock is trusted to run like the other one, in milliseconds. */
+/** Maximum time for which the wall clock is assumed to advance like the monotonic one, in milliseconds. */
 const MAX_SLEEP = 60_000
 
 /**
- * Hands out permits to waiters. Each permit is counted at the moment at which it is given. The next waiter gets its
- * permit only when the caller before has gone on.
+ * Gives permits to waiters. Each permit counts from the moment at which its caller gets it. The next waiter gets its
+ * permit only after the code of that caller has run.
  */
 export class PermitQueue implements CallersOwner<Permit> {
   readonly #source: Source
@@ -46,7 +46,7 @@ export class PermitQueue implements CallersOwner<Permit> {
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
-  /** Whether a waiter was given a permit since the queue last came to rest. */
+  /** Whether a waiter got a permit since the queue was last idle. */
   #gave = false
   readonly #next = (): void => this.#handOut()
 
@@ -56,17 +56,17 @@ export class PermitQueue implements CallersOwner<Permit> {
     this.#waiters = this.#callers.queue
   }
 
-  /** How many callers wait. */
+  /** Number of waiters. */
   get callers(): number {
     return this.#waiters.callers
   }
 
-  /** How many permits they wait for. */
+  /** Number of permits that they want. */
   get permits(): number {
     return this.#waiters.permits
   }
 
-  /** The waiters before a caller that comes now. */
+  /** The number of waiters ahead of a new caller, and of the permits that they want. */
   before(priority: number): { readonly callers: number; readonly permits: number } {
     return this.#waiters.before(priority)
   }
@@ -84,14 +84,14 @@ export class PermitQueue implements CallersOwner<Permit> {
     })
   }
 
-  /** Looks in the next microtask whether there are permits. */
+  /** Serves waiters in the next microtask. */
   wake(): void {
     if (this.#handing || !this.#waiters.first) return
     this.#late = 0
     this.#goOn()
   }
 
-  /** Rejects the waiters that want more permits than can ever be given. */
+  /** Rejects the waiters that want more permits than can ever be granted together. */
   refuseAbove(max: number): void {
     this.#callers.refuseAbove(max)
   }
@@ -117,8 +117,8 @@ export class PermitQueue implements CallersOwner<Permit> {
   }
 
   /**
-   * Gives the first waiter its permit, and the next one in a later microtask: after the first caller has gone on, which
-   * may take a while. So each permit is counted when its call begins and not earlier.
+   * Gives the first waiter its permit, and the next one in a later microtask, after the code of the first caller has
+   * run, which may take a while. So each permit counts from the beginning of its call.
    */
   #handOut(): void {
     this.#handing = false
@@ -144,7 +144,7 @@ export class PermitQueue implements CallersOwner<Permit> {
     if (waiters.first) this.#lookLater(waiters.first, now)
   }
 
-  /** A thread that took nothing has nothing to report: it would only wake itself. */
+  /** A thread that took nothing must not report: that would only wake itself. */
   #rest(): void {
     if (!this.#gave) return
     this.#gave = false
@@ -156,10 +156,10 @@ export class PermitQueue implements CallersOwner<Permit> {
     queueMicrotask(this.#next)
   }
 
-  /** Looks again when it is the first waiter's turn. */
+  /** Sets the next check to the turn of the first waiter. */
   #lookLater({ n, arrival }: PermitWaiter, now: number): void {
     const { counter, times } = this.#source
-    // A release wakes the queue where the permits in use are the reason.
+    // If permits in use are the reason, a release wakes the queue.
     const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
     this.#waiters.checkAt(times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
   }

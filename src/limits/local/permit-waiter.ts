@@ -1,15 +1,15 @@
 import { Waiter } from '../../waiters.js'
 import type { Permit } from '../permit.js'
 
-/** A caller that waits for permits, or for what has to come before them. */
+/** A caller that waits for permits, or for a slot of a concurrency. */
 export class PermitWaiter<T = Permit> extends Waiter {
   /**
-   * @param settle of the caller's promise. Only this one of a promise's two functions is kept: a rejection is passed to
-   * it as a promise.
+   * @param settle resolves the caller's promise. To save memory, it is the only one of the promise's functions that is
+   * kept: a rejection is passed to it as a rejected promise.
    */
   constructor(
     n: number,
-    /** When it came, among the callers of all threads; 0 where there is one thread. */
+    /** Its place in the order of the callers of all threads; 0 with one thread. */
     readonly arrival: number,
     readonly settle: (outcome: T | Promise<T>) => void,
   ) {

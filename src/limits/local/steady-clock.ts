@@ -1,6 +1,6 @@
 /**
- * A clock that is read repeatedly and must not go back. A reading that is a little too early counts as the latest one.
- * A clock that was set back further is believed.
+ * A clock that does not go back. A reading that is slightly too early counts as the latest one. If the clock goes back
+ * further, it was set back.
  */
 export class SteadyClock {
   readonly #clock: { now(): number }
@@ -10,7 +10,7 @@ export class SteadyClock {
 
   /**
    * @param tolerance by how much a reading may be too early, in milliseconds.
-   * @param onSetBack is called whenever a reading shows that the clock was set back.
+   * @param onSetBack called when a reading shows that the clock was set back.
    */
   constructor(clock: { now(): number }, tolerance: number, onSetBack: () => void) {
     this.#clock = clock

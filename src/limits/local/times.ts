@@ -5,7 +5,7 @@ import type { Window } from '../../engine/limits/window.js'
 
 /** The clocks that a limiter and all its keys use. */
 export class Times implements Clock {
-  /** How often a clock was set back. */
+  /** Number of times that a clock was set back. */
   epoch = 0
   readonly #clock: Clock
   readonly #readWall: () => number
@@ -35,7 +35,7 @@ export class Times implements Clock {
     return this.#clock.after(delay, task, keepAlive)
   }
 
-  /** The time of the wall clock, as of `now`, where a window needs it; else 0. */
+  /** The time of the wall clock at `now`, if a window needs it; else 0. */
   wallNow(): number {
     return this.#steadyWall ? this.#steadyWall.now() : 0
   }
@@ -45,7 +45,7 @@ export class Times implements Clock {
     return this.#steadyWall !== undefined
   }
 
-  /** The clock time at which the wall clock will say `wall`. */
+  /** The clock time at which the wall clock will show `wall`. */
   fromWall(wall: number): number {
     return this.now() + (wall - this.#readWall())
   }
@@ -56,11 +56,11 @@ export class Times implements Clock {
   }
 }
 
-/** A time further ahead is taken for a mistake: a pause that every process keeps could not be taken back. */
+/** Maximum time ahead for a pause. A later time is probably a mistake, and would pause every process. */
 const FARTHEST_PAUSE = 366 * 86_400_000
 
 /**
- * What `pauseUntil` was given, as milliseconds since 1970.
+ * Converts the argument of `pauseUntil` to milliseconds since 1970.
  * @throws InvalidArgumentError for an invalid time, or one more than 366 days ahead of `wall`.
  */
 export function pauseTime(time: Date | number, wall: number): number {

@@ -3,9 +3,9 @@ import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 
-/** A limiter whose methods are all decided by its waiters. */
+/** Implements the methods of a limiter by its waiters. */
 export abstract class WaitingLimiter implements Limiter {
-  /** The waiters as they are now. */
+  /** The current waiters. */
   protected abstract readonly waiters: LocalWaiters
 
   tryAcquire(n?: number): Permit | undefined {
