@@ -3,22 +3,22 @@ import type { Explanation } from '../limiter.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import type { Permit } from '../permit.js'
 
-/** A caller that wants a permit now or not at all: a try. It waits for the engine's answer only. */
+/** A *try*: a caller that wants a permit now or not at all. It waits only for the engine's reply. */
 export class TryWaiter extends PermitWaiter {
-  /** What the engine reported besides the outcome; undefined until it has answered. */
+  /** The explanation in the engine's reply; undefined before that. */
   explanation: Explanation | undefined
 
   constructor(
     n: number,
     settle: (outcome: Permit | Promise<Permit>) => void,
-    /** Whether it wants an explanation, too. */
+    /** Whether it also wants an explanation. */
     readonly isDecision: boolean,
   ) {
     super(n, 0, settle)
   }
 }
 
-/** Whether a waiter gets nothing before an answer that brings its explanation. */
+/** Whether a waiter gets its outcome only with the reply that has its explanation. */
 export function isUnanswered(waiter: PermitWaiter): boolean {
   return waiter instanceof TryWaiter && waiter.isDecision && waiter.explanation === undefined
 }
@@ -42,12 +42,12 @@ export class BoxCallers extends Callers<Permit> {
     super.leave(waiter)
   }
 
-  /** Whether any waiter waits for a turn that is yet to come. */
+  /** Whether a waiter waits for its turn, not only for a reply. */
   get waits(): boolean {
     return this.queue.callers > this.tries.size
   }
 
-  /** The waiters before a new one, and how many permits they want. A try is gone before any waiter's turn. */
+  /** The number of waiters ahead of a new one, and of the permits that they want. Tries leave before any turn. */
   get before(): { readonly callers: number; readonly permits: number } {
     let { permits } = this.queue
     for (const { n } of this.tries) permits -= n
@@ -55,7 +55,7 @@ export class BoxCallers extends Callers<Permit> {
   }
 
   /**
-   * The first waiter that can have the permits of one instant.
+   * Returns the first waiter that can use the permits of one instant.
    * @param isBatch whether it may leave some of them to others.
    */
   firstFor(permits: number, isBatch: boolean): PermitWaiter | undefined {

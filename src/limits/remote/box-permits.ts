@@ -4,16 +4,16 @@ import type { Explanation } from '../limiter.js'
 import type { Permit } from '../permit.js'
 import type { BoxTerms } from './box-limiter-options.js'
 
-/** The outcome for a caller that wanted a permit at once or not at all. */
+/** The outcome for a caller that wanted a permit now or not at all. */
 export interface TryOutcome {
   readonly outcome: Permit | BusyError
-  /** What the engine reported together with the outcome; undefined when the engine could not be asked. */
+  /** The explanation in the engine's reply; undefined if the engine is out of reach. */
   readonly explanation: Explanation | undefined
 }
 
-/** Decides about the permits of one limiter of a box, or of one of its keys. */
+/** Grants the permits of one limiter of a box, or of one of its keys. */
 export interface BoxPermits {
-  /** Why the engine could not be asked the last time; undefined when it could. */
+  /** The error of the last request; undefined if it succeeded. */
   readonly outage: Error | undefined
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   decide(): Promise<TryOutcome>
@@ -21,12 +21,12 @@ export interface BoxPermits {
   pauseUntil(time: Date | number): Promise<void>
   resume(): Promise<void>
   /**
-   * Whether it can be forgotten: it has no waiter, and has owed nothing and been unused since then. @param since clock
+   * Whether it can be dropped: it has no waiter, nothing to return, and was not used since then. @param since clock
    * time.
    */
   isIdle(since: number): boolean
   /**
-   * Uses other terms from now on. Reserved permits that do not keep the new limits are requested again. Waiters that
+   * Applies other terms. Reserved permits that exceed the new limits are returned and requested again. Waiters that
    * want more permits than the new limits allow are rejected.
    */
   change(terms: BoxTerms): void
@@ -34,7 +34,7 @@ export interface BoxPermits {
   shut(error: Error): void
   /** Rejects all waiters, once it is shut. */
   refuseAll(): void
-  /** Resolves when no waiter is left and unused permits were given back, or could not be. */
+  /** Resolves when no waiter is left, and unused permits were returned or could not be returned. */
   end(): Promise<void>
 }
 

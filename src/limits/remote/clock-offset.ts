@@ -1,28 +1,28 @@
-/** By how much two clocks that both run well can drift apart, as a part of the time: both may be slewed. */
+/** Maximum drift between two good clocks, as a part of the time: both may be slewed. */
 const DRIFT = 1e-3
 
 /**
- * What is known of an engine's clock relative to this process's own. Each answer shows that a moment of the engine's
- * clock lay between two of its own. A quick answer shows that more exactly than one for which this process had no time.
- * Clocks do not drift apart so fast that it would not hold for the next answers, too.
+ * Bounds the offset between the clocks of an engine and of this process. Each reply shows that a moment of the engine's
+ * clock was between two moments of the own clock. Quick replies give narrower bounds, which also apply to the next
+ * replies, because clocks drift slowly.
  */
 export class ClockOffset {
-  /** Lower and upper bound of own time minus the engine's. */
-  #least = -Infinity
-  #most = Infinity
-  /** Own time of the newest answer. */
+  /** Lower and upper bound of the own time minus the engine's. */
+  #min = -Infinity
+  #max = Infinity
+  /** The own time of the newest reply. */
   #learnedAt = -Infinity
 
-  /** The own times between which `moment` of the engine's clock was, as an answer shows, or better. */
+  /** Returns the own times between which `moment` of the engine's clock was, at least as narrow as the reply shows. */
   learn(moment: number, earliest: number, latest: number): readonly [earliest: number, latest: number] {
     const drift = this.#learnedAt === -Infinity ? 0 : Math.max(latest - this.#learnedAt, 0) * DRIFT
-    const least = this.#least - drift
-    const most = this.#most + drift
-    // Where they contradict each other, a clock was set, or another server answers.
-    const agree = least <= latest - moment && earliest - moment <= most
-    this.#least = agree ? Math.max(least, earliest - moment) : earliest - moment
-    this.#most = agree ? Math.min(most, latest - moment) : latest - moment
+    const min = this.#min - drift
+    const max = this.#max + drift
+    // If they contradict each other, a clock was set, or another server replies.
+    const agree = min <= latest - moment && earliest - moment <= max
+    this.#min = agree ? Math.max(min, earliest - moment) : earliest - moment
+    this.#max = agree ? Math.min(max, latest - moment) : latest - moment
     this.#learnedAt = latest
-    return [moment + this.#least, moment + this.#most]
+    return [moment + this.#min, moment + this.#max]
   }
 }

@@ -13,20 +13,20 @@ import { MIN_WAIT } from './outage.js'
 import type { ReservationSource } from './reservation-calls.js'
 import { ReservationClient } from './reservation-client.js'
 
-/** What a limiter with a concurrency needs of its box. */
+/** The box of a limiter with a concurrency, as far as it is needed. */
 export interface ConcurrencyLimiterSource extends ReservationSource {
   readonly lock: (claim: PermitsClaim) => Lock
 }
 
 /**
- * The size of the semaphore, independent of the concurrency: a slot takes an equal part of it. So processes with
- * different numbers, as during a deployment, each take the part that their number says, and none is refused.
+ * The size of the semaphore, independent of the concurrency: each slot takes an equal part of it. So processes with
+ * different concurrencies, as during a deployment, each take their own parts, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
 /**
- * A limiter with a concurrency: a semaphore, and behind it a limiter. Each caller takes a slot of the semaphore first,
- * and with it waits for its permit of the rate limit. The other way round the permit would be over before there is a
- * slot.
+ * A limiter with a concurrency: a semaphore, followed by a limiter. Each caller first acquires a slot of the semaphore,
+ * and then waits for its permit of the rate limit. In the other order, the permit would expire before a slot is
+ * available.
  */
 export class ConcurrencyLimiter implements BoxPermits {
   readonly #remote: ReservationClient
@@ -34,9 +34,9 @@ export class ConcurrencyLimiter implements BoxPermits {
   readonly #source: ReservationSource
   readonly #context: { readonly key: string; readonly engine: string }
   #terms: BoxTerms
-  /** How many callers have asked for a permit and have not got it yet. */
+  /** Number of callers that wait for a permit. */
   #callers = 0
-  /** How many permits are in use. */
+  /** Number of permits in use. */
   #running = 0
   #closed: Error | undefined
   #refused = false
@@ -44,7 +44,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
-  /** @param id of the limiter in the engine. @param key for messages. */
+  /** @param id the ID of the limiter in the engine. @param key the key for messages. */
   constructor(source: ConcurrencyLimiterSource, terms: BoxTerms, id: string, key: string) {
     this.#source = source
     this.#terms = terms
@@ -76,7 +76,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     const { clock } = this.#source
     const isTry = wait === 0 || this.#callers >= this.#terms.queue
     const deadline = clock.now() + wait
-    /** The options for what is left of the wait. */
+    /** The options for the rest of the wait. */
     const rest = (): Terms => ({
       wait: isTry ? 0 : Math.max(deadline - clock.now(), MIN_WAIT),
       signal,
@@ -105,7 +105,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async explain(n?: number): Promise<Explanation> {
-    // A caller that tries at this time comes before one that asks for an explanation.
+    // A try at this time comes before a caller that wants an explanation.
     await this.#lastTry?.catch(() => undefined)
     return this.#explainNow(n)
   }
@@ -114,7 +114,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
-  /** The same explanation with what this box knows of the concurrency. */
+  /** Adds the state of the concurrency, as far as this box knows it. */
   #explained(explanation: Explanation): Explanation {
     const { callers } = this.#semaphore
     const isFull = callers > 0 || this.#semaphore.running >= this.#terms.concurrency
@@ -145,7 +145,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   shut(error: Error): void {
-    // Callers that have a slot are still to get their permit.
+    // Callers with a slot still wait for their permit.
     this.#closed ??= error
   }
 
@@ -166,7 +166,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   /**
    * Counts a caller until it has its permit or an error.
-   * @param without what the caller does while no slot is needed.
+   * @param without called instead while no slot is needed.
    */
   async #entered<T>(enter: (callers: number) => Promise<T>, without: () => Promise<T>): Promise<T> {
     const callers = this.#callers++
@@ -184,7 +184,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   async #decide(callers: number): Promise<TryOutcome> {
     const slot = await tried(this.#try(0, callers))
     if (slot instanceof BusyError) {
-      // The refusal holds whether or not the engine can say more.
+      // The refusal is right even if the engine can't explain it.
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
@@ -194,14 +194,14 @@ export class ConcurrencyLimiter implements BoxPermits {
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
 
-  /** Takes a slot. @throws BusyError when there is none. */
+  /** Acquires a slot. @throws BusyError when none is available. */
   async #try(wait: number, callers: number): Promise<void> {
     if (await this.#semaphore.tryAcquire()) return
     if (this.outage) throw late(this.#context, this.outage)
     throw busy(wait, callers, this.#context)
   }
 
-  /** Takes a slot as soon as there is one. */
+  /** Waits for a slot. */
   async #slot(n: number, terms: Terms): Promise<void> {
     try {
       await this.#semaphore.acquire(n, terms)
@@ -212,7 +212,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     }
   }
 
-  /** A permit that gives back the slot, too. Without a permit the slot goes back at once. */
+  /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */
   async #withSlot(permitted: Promise<Permit>): Promise<Permit> {
     try {
       const permit = await permitted
@@ -247,7 +247,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#letGo()
   }
 
-  /** Lets waiters continue without a slot while the engine can't give any. */
+  /** Lets waiters continue without a slot while the engine is out of reach. */
   #letGo(): void {
     if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
   }
@@ -257,13 +257,13 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 }
 
-/** @throws BusyError when there is none. */
+/** @throws BusyError when none is available. */
 function permitOf({ outcome }: TryOutcome): Permit {
   if (outcome instanceof BusyError) throw outcome
   return outcome
 }
 
-/** The terms of the queue behind the concurrency: its callers have been admitted already. */
+/** The terms of the queue behind the semaphore, whose callers are already admitted. */
 function behind(terms: BoxTerms): BoxTerms {
   return { ...terms, queue: Infinity }
 }

@@ -9,18 +9,18 @@ import { PermitWaiter } from '../local/permit-waiter.js'
 import { aborted } from '../refusals.js'
 import { RETRY } from './outage.js'
 
-/** Where slots come from, and what is notified of failures. */
+/** The source of slots. */
 interface SemaphoreSource {
   readonly clock: Clock
   /** The semaphore of the box. Each of its grants is a slot. */
   readonly lock: Lock
-  /** For errors. */
+  /** The context of errors. */
   readonly context: { readonly key: string; readonly engine: string }
-  /** Whether waiters wait on while the engine can't be asked. */
+  /** Whether waiters keep waiting while the engine is out of reach. */
   readonly waitsOn: boolean
-  /** Called when the engine could not be asked. */
+  /** Called when the engine is out of reach. */
   readonly failed: (error: Error) => void
-  /** Finds out whether the engine can be asked: a waiter for a slot does not learn it otherwise. */
+  /** Checks whether the engine is out of reach, which a waiter for a slot does not notice otherwise. */
   readonly look: () => Promise<void>
 }
 
@@ -28,18 +28,18 @@ interface SemaphoreSource {
 type SlotWaiter = PermitWaiter<void>
 
 /**
- * The semaphore of a limiter with a concurrency. Each call in use has one slot of it, regardless of the number of its
- * permits. The waiters of this process stand in one queue, by priority. While there are waiters, it asks the engine for
- * one slot at a time. Among processes the engine serves first come, first served.
+ * The semaphore of a limiter with a concurrency. Each call in progress has one slot of it, regardless of the number of
+ * its permits. The waiters of this process are in one queue, by priority. While there are waiters, it requests one slot
+ * at a time from the engine, which serves processes in the order of their requests.
  */
 export class ConcurrencySemaphore implements CallersOwner<void> {
   readonly #source: SemaphoreSource
   readonly #callers: Callers<void>
   readonly #waiters: Waiters<SlotWaiter>
   readonly #inUse: Grant[] = []
-  /** Ends the request that is under way. */
+  /** Aborts the current request. */
   #asking: AbortController | undefined
-  /** When to find out whether the engine can be asked: clock time. */
+  /** When to check whether the engine is out of reach: clock time. */
   #lookAt = Infinity
 
   constructor(source: SemaphoreSource) {
@@ -48,17 +48,17 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     this.#waiters = this.#callers.queue
   }
 
-  /** How many callers wait. */
+  /** Number of waiters. */
   get callers(): number {
     return this.#waiters.callers
   }
 
-  /** How many permits of the rate limit they will want. */
+  /** Number of permits of the rate limit that they want. */
   get permits(): number {
     return this.#waiters.permits
   }
 
-  /** How many slots of this process are in use. */
+  /** Number of slots of this process in use. */
   get running(): number {
     return this.#inUse.length
   }
@@ -67,7 +67,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     return this.callers === 0 && this.running === 0 && !this.#asking
   }
 
-  /** Takes a slot if there is one now. Rejects as `Lock.tryAcquire` does. */
+  /** Acquires a slot if one is available now. Rejects as `Lock.tryAcquire` does. */
   async tryAcquire(): Promise<boolean> {
     if (this.#waiters.first) return false
     const grant = await this.#source.lock.tryAcquire().catch((error: unknown) => {
@@ -75,14 +75,14 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
       throw error
     })
     if (!grant) return false
-    // A waiter may have come meanwhile.
+    // A waiter may have come in the meantime.
     const isFree = !this.#waiters.first
     if (isFree) this.#inUse.push(grant)
     else this.#give(grant)
     return isFree
   }
 
-  /** Takes a slot as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
+  /** Waits for a slot. Rejects as `Lock.acquire` does. */
   acquire(n: number, { wait, signal, priority }: Terms): Promise<void> {
     return new Promise((settle, reject) => {
       if (signal?.aborted) return reject(aborted(signal, this.#source.context))
@@ -93,14 +93,14 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     })
   }
 
-  /** Gives back a slot. */
+  /** Releases a slot. */
   release(): void {
-    // A slot that the engine has given up counts no more; the others keep counting. So a lost one is given back first.
+    // A lost slot no longer counts in the engine, but the others do. So a lost one is released first.
     const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
-    this.#giveBack(this.#inUse.splice(lost, 1)[0]!)
+    this.#release(this.#inUse.splice(lost, 1)[0]!)
   }
 
-  /** Rejects the waiters that will want more permits than the rate limit can ever give. */
+  /** Rejects the waiters that want more permits than the rate limit can ever grant together. */
   refuseAbove(max: number): void {
     this.#callers.refuseAbove(max)
   }
@@ -123,7 +123,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!this.#waiters.first) this.#asking?.abort()
   }
 
-  /** Asks the engine for a slot, and for the next one as long as there are waiters. */
+  /** Requests a slot from the engine, and then the next one while there are waiters. */
   async #ask(): Promise<void> {
     const { signal } = (this.#asking = new AbortController())
     this.#lookLater(this.#source.clock.now())
@@ -137,7 +137,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (this.#waiters.first && !isAway) void this.#ask()
   }
 
-  /** Returns whether waiters wait until the engine can be asked again. */
+  /** Returns whether waiters keep waiting until the engine is back. */
   #failed(error: Error): boolean {
     const isAway = isOutage(error)
     if (isAway) this.#source.failed(error)
@@ -154,24 +154,24 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     this.#waiters.checkAt(this.#lookAt, now)
   }
 
-  /** Gives a grant of the engine to the first waiter, or back. */
+  /** Gives a slot to the first waiter, or releases it. */
   #give(grant: Grant): void {
     const waiter = this.#waiters.first
-    if (!waiter) return this.#giveBack(grant)
+    if (!waiter) return this.#release(grant)
     this.#callers.leave(waiter)
     this.#inUse.push(grant)
     waiter.settle()
   }
 
-  #giveBack(grant: Grant): void {
-    // A slot that can't be given back ends with its lease. A lost one has ended already.
+  #release(grant: Grant): void {
+    // A slot that can't be released ends when its lease expires. A lost one has ended already.
     grant.release().catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
     })
   }
 }
 
-/** Whether an error says that the engine could not be asked. */
+/** Whether an error means that the engine is out of reach. */
 export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }

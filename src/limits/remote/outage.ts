@@ -8,7 +8,7 @@ import { Times } from '../local/times.js'
 import type { Permit } from '../permit.js'
 import type { BoxPermits } from './box-permits.js'
 
-/** Delay before an unreachable engine is asked again, in milliseconds. */
+/** Delay before the next request to an engine that is out of reach, in milliseconds. */
 export const RETRY = 500
 /** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
 export const MIN_WAIT = 0.001
@@ -17,13 +17,13 @@ export const MIN_WAIT = 0.001
 const BACK = new Error('the engine is reachable again')
 
 /**
- * Whether the engine can be asked, and the permits that callers get without it, where `onUnavailable` says so: from a
- * limiter of this process alone.
+ * Tracks whether the engine is out of reach. If `onUnavailable` says so, callers then get permits from a limiter of
+ * this process alone.
  */
 export class Outage {
-  /** Why the engine could not be asked the last time; undefined when it could. */
+  /** The error of the last request; undefined if it succeeded. */
   error: Error | undefined
-  /** When the engine is to be asked again: clock time. */
+  /** When to send the next request: clock time. */
   retryAt = -Infinity
   readonly #clock: Clock
   readonly #rules: Rules | undefined
@@ -32,8 +32,8 @@ export class Outage {
   #isShut = false
 
   /**
-   * @param share the rules of this process alone; undefined where no caller goes without the engine.
-   * @param again how a caller that went without the engine asks when the engine is back.
+   * @param share the limits of this process alone; undefined if callers get no permits without the engine.
+   * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
   constructor(clock: Clock, share: Rules | undefined, context: ErrorContext, again: BoxPermits['acquire']) {
     this.#clock = clock
@@ -49,25 +49,25 @@ export class Outage {
     this.retryAt = this.#clock.now() + RETRY
   }
 
-  /** The engine has answered. */
+  /** Called when the engine has answered. */
   ended(): void {
     if (this.error && !this.#isShut) this.#local?.refuseAll(BACK)
     this.error = undefined
   }
 
-  /** Whether callers get permits now although the engine can't be asked. */
+  /** Whether callers get permits of this process alone now. */
   get goesWithout(): boolean {
     return this.error !== undefined && this.#local !== undefined
   }
 
-  /** Whether to ask the engine again now. The next time is put off. */
+  /** Whether to send a request now. If so, sets the time of the next one. */
   takeRetry(now: number): boolean {
     if (now < this.retryAt) return false
     this.retryAt = now + RETRY
     return true
   }
 
-  /** A permit that the engine does not count. @param now clock time. */
+  /** Returns a permit that the engine does not count. @param now clock time. */
   async acquire(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
     try {
       return await this.#local!.acquire(n, options)

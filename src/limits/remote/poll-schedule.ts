@@ -1,29 +1,23 @@
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedInstant, ReservedPermits } from './reserved-permits.js'
 
-/** Maximum time before a waiter without a reservation asks again, in milliseconds. */
+/** Maximum time between two requests for a waiter without a reservation, in milliseconds. */
 const ASK_AGAIN = 2500
-/** Maximum time before waiters learn of a pause, and of permits that other processes gave back, in milliseconds. */
+/** Maximum time before waiters learn of a pause, or of permits that other processes have returned, in milliseconds. */
 const LOOK = 250
 
-/** When a process asks the engine again for waiters that it could not serve, and how far ahead it then reserves. */
+/** Determines when a process sends its next request for waiters without a permit, and how far ahead it reserves. */
 export class PollSchedule {
   readonly #reserved: ReservedPermits
-  /**
-   * Nothing more is asked for until then, clock time: the turns of the waiters come later than anything that can be
-   * reserved.
-   */
+  /** No request before this time, because the turns of the waiters are beyond the horizon: clock time. */
   #askAgainAt = -Infinity
-  /** Nothing more is asked for before this instant either: the process holds its part. */
+  /** No request before this instant either, because the process has reserved its part. */
   #askAgainAfter: ReservedInstant | undefined
   /** The turn of the first of these waiters: clock time. */
   #nextTurn = -Infinity
-  /**
-   * Since when there are such waiters while nothing is reserved for this process, clock time; undefined when that is
-   * not so.
-   */
+  /** Since when there are such waiters while nothing is reserved for this process: clock time. */
   #beyondSince: number | undefined
-  /** When to ask next for the waiters that have a reserved instant, regardless of earlier questions: clock time. */
+  /** When to send the next request for waiters that have a reserved instant: clock time. */
   lookAt = -Infinity
 
   constructor(reserved: ReservedPermits) {
@@ -38,7 +32,7 @@ export class PollSchedule {
     return this.#nextTurn
   }
 
-  /** Until when nothing more is asked for: clock time. */
+  /** Until when to send no request: clock time. */
   get quietUntil(): number {
     const after = this.#askAgainAfter
     return after !== undefined && after === this.#reserved.first
@@ -47,37 +41,38 @@ export class PollSchedule {
   }
 
   /**
-   * How far ahead to reserve, in milliseconds. A process that has waited for longer reaches further ahead than others,
-   * so it comes before them.
+   * How far ahead to reserve, in milliseconds. A process that has waited longer reserves further ahead, so it is served
+   * before others.
    */
   horizon({ horizon }: BoxTerms, now: number): number {
     return this.#beyondSince === undefined ? horizon : horizon + Math.min(now - this.#beyondSince, horizon)
   }
 
-  /** Asks for what is wanted as soon as anything is. */
+  /** Allows the next request at once. */
   askNow(): void {
     this.#askAgainAt = -Infinity
     this.#askAgainAfter = undefined
   }
 
-  /** Asks although the process holds its part: only the engine knows whether a caller's turn comes in time. */
+  /** Allows a request although the process has its part, because only the engine knows when a caller's turn comes. */
   askBeyondPart(): void {
     this.#askAgainAfter = undefined
   }
 
-  /** Asks for nothing before this clock time. */
+  /** Sends no request before this clock time. */
   askNotBefore(time: number): void {
     this.#askAgainAt = time
   }
 
-  /** Something was reserved. */
+  /** Called when permits were reserved. */
   isServed(): void {
     this.#beyondSince = undefined
   }
 
   /**
-   * Nothing could be reserved for a waiter. It asks when the reserved permits are used, or when its turn comes nearer.
-   * @param ahead milliseconds from when the engine decided until its turn. @param decidedAt clock time.
+   * Called when nothing could be reserved for a waiter. The next request is sent when the reserved permits are used, or
+   * when its turn is nearer.
+   * @param ahead milliseconds from the decision until its turn. @param decidedAt clock time.
    * @param fades whether limits of other processes end then. @param now clock time.
    */
   isRefused(ahead: number, decidedAt: number, fades: boolean, terms: BoxTerms, now: number): void {
@@ -89,13 +84,13 @@ export class PollSchedule {
       return
     }
     if (!first) this.#beyondSince ??= now
-    // While the turn comes nearer, the horizon goes further. The random factor keeps one process from always asking
-    // just before another.
+    // The horizon moves on while the turn comes nearer. The random factor prevents one process from always being just
+    // ahead of another.
     const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
     this.#askAgainAt = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, terms.hold)
   }
 
-  /** Whether to look for earlier instants now. The next look is put off. */
+  /** Whether to request earlier instants now. If so, sets the time of the next request. */
   takeLook(now: number): boolean {
     if (now < this.lookAt) return false
     this.lookAt = now + LOOK

@@ -5,37 +5,37 @@ import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 
-/** What a reservation client needs of its box. */
+/** The box of a reservation client, as far as the client needs it. */
 export interface ReservationSource {
   readonly clock: Clock
-  /** For messages. */
+  /** The name of the engine for messages. */
   readonly engine: string
-  /** The box's session id. */
+  /** The session ID of the box. */
   readonly session: string
-  /** What all clients of the box have measured of the way to the engine. */
+  /** The estimate of the latency, which all clients of the box share. */
   readonly meter: LatencyEstimator
-  /** Fails with the error that ended the box once the box is closed. */
+  /** Sends a request. Once the box is closed, rejects with its error. */
   readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
 }
 
-/** What one call asks for. */
+/** The request of one call. */
 export type Wanted = Partial<Pick<ReservePermits, 'units' | 'returns' | 'pause' | 'explain'>>
 
-/** The clock times of this process between which the engine decided. */
+/** The bounds of the engine's decision, by the clock of this process. */
 export interface Decided {
   readonly earliest: number
   readonly latest: number
 }
 
-/** The calls for one limiter, and what their answers show about the latency of the engine and about other processes. */
+/** Sends the calls for one limiter, and tracks the latency of the engine and the number of waiting processes. */
 export class ReservationCalls {
-  /** When the last answer came, or the last call failed: clock time. */
+  /** When the last reply came, or the last call failed: clock time. */
   answeredAt = -Infinity
   readonly #source: ReservationSource
-  /** The limiter's name in the engine. */
+  /** The name of the limiter in the engine. */
   readonly #limiter: string
   readonly #offset = new ClockOffset()
-  /** How many processes wait for permits, as the engine last reported. */
+  /** Number of processes that wait for permits, in the last reply. */
   #contenders = 1
 
   constructor(source: ReservationSource, limiter: string) {
@@ -43,27 +43,27 @@ export class ReservationCalls {
     this.#limiter = limiter
   }
 
-  /** For how long each permit must be usable, in milliseconds. */
+  /** How long each permit must be usable, in milliseconds. */
   hold({ hold, maxHold }: BoxTerms): number {
     return Math.max(hold, this.#source.meter.hold(maxHold))
   }
 
-  /** Whether any client of the box has had an answer: before that nothing is known of the hold. */
+  /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
   get hasMeasured(): boolean {
     return this.#source.meter.hasMeasured
   }
 
   /**
-   * How many permits this process reserves ahead: an equal part of one window for each waiting process, rounded at
-   * random, so that the parts of all make up one window. Permits that a process has reserved when it is stopped pass
-   * unused: the engine can't give them to others, because the process may have used them just before. So the part is
-   * what a stop costs the other processes, however many callers the process has and however long it is stopped. A
-   * smaller part would not do: what no process has reserved goes to the process that asks first, which is the nearest
-   * one again and again.
+   * Number of permits that this process reserves ahead: an equal part of one window for each waiting process, rounded
+   * at random, so that the parts of all add up to one window. If a process is paused, its reserved permits are wasted:
+   * the engine can't grant them to others, because the process may have used them just before. So a pause costs the
+   * other processes one part, no matter how many callers the process has and how long the pause is. A smaller part
+   * would be unfair: permits that no process has reserved go to the first request, which is that of the nearest process
+   * again and again.
    *
-   * A process reserves one permit in any case, which keeps its place behind the others. It also takes, beyond its part,
-   * permits that can be used within the time of a call and its answer, because the other processes do not want them. So
-   * a process with many callers has what those with few leave.
+   * A process always reserves at least one permit, which keeps its place behind the others. Beyond its part, it also
+   * takes permits that can be used within the time of a call, because the other processes do not want them. So a
+   * process with many callers gets the permits that those with few callers leave.
    */
   part({ maxPermits }: BoxTerms): number {
     return Math.floor(maxPermits / this.#contenders + Math.random())
@@ -79,7 +79,7 @@ export class ReservationCalls {
     return this.#source.ask({ limiter, session, windows, units, horizon, hold, returns, pause, explain })
   }
 
-  /** Records what an answer reports. */
+  /** Records the state in a reply. */
   learn({ reserved: { now, contenders }, ...asked }: PermitReservation): Decided {
     this.answeredAt = this.#source.clock.now()
     if (contenders > 0) this.#contenders = contenders

@@ -22,14 +22,14 @@ import { allReturned, ReservedPermits, type ReservedInstant } from './reserved-p
 import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-units.js'
 
 /**
- * The callers of this process that want permits of one limiter of an engine. They share one queue, one timer, and one
- * call under way, which asks for all of them. Reserved permits are used in the order of the queue. Each may be used
- * only within the stretch of time that keeps the bound, wherever this process was stopped. A permit that comes too late
- * for it goes back, and a new one is asked for.
+ * Serves the callers of this process that want permits of one limiter of an engine. They share one queue, one timer,
+ * and one call to the engine at a time. Reserved permits are used in the order of the queue. Each may be used only
+ * within a certain time, even if this process was paused. A permit that comes too late is returned, and another one
+ * requested.
  *
- * A caller enters the queue (`#enter`). When the present task is over, one call asks for all that is wanted (`#ask`).
- * From its answer permits are kept, and waiters without one are refused or ask again later
- * (`ReservationReplies.settle`). Each permit is handed out when it opens (`#handOut`).
+ * A caller enters the queue (`#enter`). At the end of the current task, one call reserves permits for all (`#ask`). Its
+ * reply assigns permits; waiters without one are refused, or included in a later call (`ReservationReplies.settle`).
+ * Each permit is given to its caller when it becomes valid (`#handOut`).
  */
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
@@ -54,9 +54,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   readonly #next = (): void => this.#handOut()
 
   /**
-   * @param id of the limiter in the engine.
-   * @param key for messages.
-   * @param again how a caller that went without the engine asks again when the engine is back.
+   * @param id the ID of the limiter in the engine.
+   * @param key the key for messages.
+   * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
   constructor(
     source: ReservationSource,
@@ -127,7 +127,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     })
   }
 
-  /** @param later how many permits are wanted by callers that have yet to join this queue. */
+  /** @param later number of permits that callers want which have yet to join this queue. */
   async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
@@ -161,7 +161,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#terms = terms
     this.#callers.refuseAbove(terms.maxPermits)
     this.#outage.change(terms.share)
-    // A permit that is requested again would come after what other processes have reserved.
+    // A permit that is returned and requested again would come after those of other processes.
     if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
     this.#pace.askNow()
     this.#schedule()
@@ -182,13 +182,13 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     await this.#outage.end()
     this.#waiters.checkAt(Infinity, 0)
     try {
-      // The answer may give permits back, or reserve permits that no waiter wants any more.
+      // The reply may return permits, or reserve permits that no waiter wants any more.
       await this.#answer
       this.#reserved.giveBackWhere(() => true)
       const returns = this.#reserved.takeReturns()
       if (returns.length > 0) await this.#call({ returns })
     } catch {
-      // What can't be given back is counted as used.
+      // Permits that can't be returned count as used.
     }
   }
 
@@ -205,28 +205,28 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#outage.error
   }
 
-  /** Whether it gives permits now although the engine can't be asked. */
+  /** Whether it grants permits now although the engine is out of reach. */
   get goesWithout(): boolean {
     return this.#outage.goesWithout
   }
 
-  /** Asks for no permit, to learn whether the engine can be asked; never rejects. */
+  /** Checks whether the engine is out of reach, without a request for permits. Never rejects. */
   look(): Promise<void> {
     return this.#ask(true)
   }
 
-  /** Notes that the engine could not be asked for something else. */
+  /** Called when another request did not reach the engine. */
   away(error: Error): void {
     this.#outage.began(error)
   }
 
-  /** A permit that the engine does not count. */
+  /** Returns a permit that the engine does not count. */
   #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
     if (this.#outage.takeRetry(now)) void this.#ask(true)
     return this.#outage.acquire(n, options, now)
   }
 
-  /** A permit of a batch that can be used now. */
+  /** Returns a permit of a batch that can be used now. */
   #atHand(n: number, now: number): Permit | undefined {
     const instant = this.#reserved.first
     if (!instant || instant.left < n || instant.from > now || instant.until < now) return undefined
@@ -245,9 +245,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#waiters.setTimer()
   }
 
-  /** Asks once for all that the present task brings. */
+  /** Schedules one call for all requests of the current task. */
   #schedule(): void {
-    // Callers that get their permits now may want the next ones together. `#handOut` comes here when it is done.
+    // Callers that get their permits now may request the next ones together. `#handOut` calls this when it is done.
     if (this.#scheduled || this.#calling || this.#handing) return
     this.#scheduled = true
     void PASSED.then(() => {
@@ -256,16 +256,16 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     })
   }
 
-  /** Asks for what is wanted, if anything is. @param look whether to ask anyway. */
+  /** Reserves the permits that waiters want, if any. @param look whether to send the call anyway. */
   async #ask(look: boolean): Promise<void> {
     if (this.#calling) return
     const now = this.#source.clock.now()
-    // Without waiters, reserved permits go back at once.
+    // Without waiters, reserved permits are returned at once.
     const isPointless = this.#pace.quietUntil > now && (this.#callers.waits || this.outage !== undefined)
     const situation = this.#situation(now)
     const { units: wanted, waiters } = isPointless ? NOTHING : wantedUnits(situation)
-    // The first call of a process reserves nothing: its answer shows how long a hold must be. A permit reserved with a
-    // shorter hold can't be used, and pushes the permits of other processes into the next window.
+    // The first call of a process reserves nothing: its reply shows how long the hold must be. A permit with a shorter
+    // hold could not be used, and would delay the permits of other processes to the next window.
     const isFirst = wanted.length > 0 && !this.#calls.hasMeasured
     const units = isFirst ? NO_UNITS : wanted
     const deciders =
@@ -278,9 +278,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       return
     }
     const returns = this.#reserved.takeReturns()
-    // Asked for now and then, because the engine does not notify.
+    // Requested from time to time, because the engine sends no hints about it.
     const earlier = this.#pace.takeLook(now) ? earlierUnits(situation) : NO_UNITS
-    // The explanations of before are out of date when this call is answered.
+    // Earlier explanations are stale when the reply arrives.
     for (const waiter of deciders) waiter.explanation = undefined
     this.#calling = true
     const { terms, hold } = situation
@@ -299,11 +299,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
           isOutdated,
         })
       } else {
-        // Permits that were reserved under a limit that exceeds the present one are requested again.
+        // Permits that were reserved under a greater limit than the current one are requested again.
         this.#reserved.giveBack(allReturned(answer.reserved, hold))
       }
     } catch (error) {
-      // The permits that were to be given back count as used: they must not be given back twice.
+      // The permits that this call should have returned count as used, because they must not be returned twice.
       this.#failed(error as Error, waiters)
     } finally {
       this.#calling = false
@@ -322,7 +322,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#calls.ask(this.#terms, this.#pace.horizon(this.#terms, this.#source.clock.now()), wanted)
   }
 
-  /** Records what every answer reports about the limiter as a whole. */
+  /** Records the state of the limiter in a reply. */
   #learn(answer: PermitReservation): Decided {
     this.#outage.ended()
     const decided = this.#calls.learn(answer)
@@ -330,7 +330,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return decided
   }
 
-  /** The engine could not be asked for these waiters. */
+  /** Handles a call for these waiters that did not reach the engine. */
   #failed(error: Error, waiters: readonly PermitWaiter[]): void {
     this.#calls.failed()
     if (error instanceof ClosedError) {
@@ -351,7 +351,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     }
   }
 
-  /** Has a waiter continue without the engine, for what is left of its wait. */
+  /** Lets a waiter continue without the engine, for the rest of its wait. */
   #goWithout(waiter: PermitWaiter): void {
     const now = this.#calls.answeredAt
     const { priority } = waiter.rank!
@@ -365,13 +365,13 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #goOn(): void {
     if (this.#handing) return
     this.#handing = true
-    // This runs once for each permit: the runtime's own queueMicrotask costs several times as much.
+    // This runs for each permit, and `queueMicrotask` would take several times as long.
     void PASSED.then(this.#next)
   }
 
   /**
-   * Gives the first waiter its permit if it is time, and the next waiter in a later microtask: after the first caller
-   * has gone on, which may take a while.
+   * Gives the first waiter its permit if it is valid, and the next waiter in a later microtask, after the code of the
+   * first caller has run, which may take a while.
    */
   #handOut(): void {
     this.#handing = false
@@ -384,7 +384,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#lookLater()
   }
 
-  /** Gives back the permits that can't be used any more. */
+  /** Returns the permits that can't be used any more. */
   #returnOver(now: number): void {
     for (let { first } = this.#reserved; first && first.until < now; { first } = this.#reserved) {
       if (this.#waiters.first) this.#noteUse(first, now)
@@ -392,7 +392,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     }
   }
 
-  /** Uses the first reserved instant if it is time for it; returns false when it is not. */
+  /** Uses the first reserved instant if its permits are valid now; otherwise returns false. */
   #giveOne(now: number): boolean {
     const { first } = this.#reserved
     if (!first || first.from > now) return false
@@ -413,17 +413,16 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /**
-   * Some permits of a batch are used as soon as they can be, and others when a caller comes, so their times show
-   * nothing.
+   * Some permits of a batch are used as soon as they are valid, and others when a caller comes, so their times are no
+   * measure of latency.
    */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
     if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
   }
 
   /**
-   * Sets when to look again.
-   * @param now when it was decided that nothing is to be asked for: an event that has fallen due since then would have
-   * no timer otherwise.
+   * Sets the next check.
+   * @param now when it was decided to send no call; otherwise an event since then would have no timer.
    */
   #lookLater(now = this.#source.clock.now()): void {
     const { first: instant, last } = this.#reserved
@@ -448,12 +447,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   gaveUp(): void {
     this.#left()
-    // The permits that were reserved for it go to the next waiter. Without one they go back.
+    // Its reserved permits go to the next waiter. Without one they are returned.
     this.#schedule()
   }
 
   #left(): void {
-    // The delay that the waiters who left would have kept need not hold for others.
+    // The delay was for waiters that have left, and need not apply to others.
     if (!this.#callers.waits && !this.outage) this.#pace.askNow()
   }
 

@@ -10,22 +10,22 @@ import type { BoxTerms } from './box-limiter-options.js'
 import type { Decided, ReservationCalls } from './reservation-calls.js'
 import { returned, stretchOf, type ReservedInstant, type ReservedPermits } from './reserved-permits.js'
 
-/** What a call has asked for. */
+/** A call to the engine. */
 interface Asked {
-  /** The terms that hold now. */
+  /** The current terms. */
   readonly terms: BoxTerms
-  /** For how long each permit must be usable, in milliseconds. */
+  /** How long each permit must be usable, in milliseconds. */
   readonly hold: number
-  /** Those of the waiters; the answer may have others before them. */
+  /** The units of the waiters. The reply may have others before them. */
   readonly units: readonly Unit[]
   readonly waiters: readonly PermitWaiter[]
-  /** Whether the limits have changed since: then only permits count, and everything else is asked again. */
+  /** Whether the limits have changed since the call. Then only the permits in the reply are used. */
   readonly isOutdated: boolean
 }
 
-/** What an answer reports about waiters without a reservation. */
+/** The turn of a waiter without a reservation, according to a reply. */
 interface Refusal {
-  /** Milliseconds until the first such turn, from when the engine decided. */
+  /** Milliseconds from the decision until the first such turn. */
   readonly ahead: number
   /** Clock time. */
   readonly decidedAt: number
@@ -33,13 +33,13 @@ interface Refusal {
   readonly fades: boolean
 }
 
-/** What an answer of the engine means for the callers of this process. */
+/** Applies the replies of the engine to the callers of this process. */
 export class ReservationReplies {
   readonly #callers: BoxCallers
   readonly #reserved: ReservedPermits
   readonly #pace: PollSchedule
   readonly #calls: ReservationCalls
-  /** For messages. */
+  /** The context of errors. */
   readonly #context: ErrorContext
 
   constructor(
@@ -56,11 +56,11 @@ export class ReservationReplies {
     this.#context = context
   }
 
-  /** Keeps the permits, and refuses the waiters for which there is none. */
+  /** Keeps the reserved permits, and handles the waiters without one. */
   settle(reserved: Reserved, decided: Decided, { terms, hold, units, waiters, isOutdated }: Asked): void {
-    // The first units are of waiters that have a permit already.
+    // The first units are for waiters that already have a permit.
     const earlier = reserved.units.length - units.length
-    // How many permits earlier waiters keep waiting for, by size: waiters of one size are served in order.
+    // The number of permits that earlier waiters of each size want, because these are served in order.
     const behind = new Map<number, number>()
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits
@@ -76,7 +76,7 @@ export class ReservationReplies {
       }
     }
     if (this.#reserved.first) this.#pace.isServed()
-    // There is no permit either for tries that came meanwhile.
+    // Tries that came in the meantime get no permit either.
     const quiet = this.#pace.quietUntil - this.#calls.answeredAt
     if (quiet > 0) {
       for (const waiter of [...this.#callers.tries])
@@ -86,12 +86,12 @@ export class ReservationReplies {
 
   #keep(instant: ReservedInstant): void {
     const { from, until } = instant
-    // An answer that took too long leaves no time to use it: the next hold is longer.
+    // If the reply took too long, its permits can't be used any more, and the next hold is longer.
     if (from > until || until < this.#calls.answeredAt) this.#reserved.giveBack([returned(instant)])
     else this.#reserved.add(instant)
   }
 
-  /** Nothing more could be reserved for these waiters: the permits that are open go to the first of them. */
+  /** Handles waiters for which nothing more could be reserved: the remaining permits go to the first of them. */
   #refusedBatch(waiters: readonly PermitWaiter[], refusal: Refusal, terms: BoxTerms): void {
     let open = this.#reserved.openPermits(this.#calls.answeredAt)
     for (const waiter of waiters) {
@@ -107,8 +107,8 @@ export class ReservationReplies {
   }
 
   /**
-   * Nothing could be reserved for this waiter. @param others how many permits come before its own; undefined where
-   * another unit may have room for it.
+   * Handles a waiter for which nothing could be reserved. @param others number of permits ahead of its own; undefined
+   * if another unit may have room for it.
    */
   #refused(
     waiter: PermitWaiter,
@@ -128,16 +128,16 @@ export class ReservationReplies {
     this.#pace.isRefused(ahead, decidedAt, fades, terms, this.#calls.answeredAt)
   }
 
-  /** @param readyIn milliseconds until there may be a permit for it. */
+  /** @param readyIn milliseconds until a permit may be available for it. */
   #refuseTry(waiter: TryWaiter, readyIn: number): void {
-    // The try came after the call that has just been answered.
+    // The try came after the call whose reply this is.
     if (isUnanswered(waiter)) return
     if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
     this.#callers.refuse(waiter, busy(0, 0, this.#context))
   }
 }
 
-/** The explanation that an answer gives. @param place how many callers are before the one that asks. */
+/** The explanation in a reply. @param place number of callers ahead. */
 export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
   const { ready, binding, reports } = explained!
   const readyIn = ready - now
@@ -151,7 +151,7 @@ export function explanationOf({ now, pausedUntil, explained }: Reserved, place: 
   }
 }
 
-/** The same explanation where nothing is there sooner. @param readyIn milliseconds. */
+/** The same explanation, if no permit is available sooner. @param readyIn milliseconds. */
 function notBefore(explanation: Explanation, readyIn: number): Explanation {
   if (explanation.readyIn >= readyIn) return explanation
   const { waitsFor } = explanation

@@ -1,24 +1,24 @@
 import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
 import type { Decided } from './reservation-calls.js'
 
-/** Permits that were reserved for this process, for use within a stretch of its clock. */
+/** Permits of one instant that are reserved for this process, and when they can be used. */
 export interface ReservedInstant {
-  /** How many of them are left. */
+  /** Number of remaining permits. */
   left: number
   /** The instant, by the engine's clock. */
   readonly at: number
-  /** From when on they can be used, by the engine's clock. */
+  /** From when they can be used, by the engine's clock. */
   readonly opensAt: number
-  /** The earliest clock time at which that can be. */
+  /** The earliest possible clock time of that moment. */
   readonly earliest: number
-  /** Clock times, both included. */
+  /** The clock times from which and until which they can be used, both included. */
   readonly from: number
   readonly until: number
 }
 
 /**
- * The stretch of this process's clock in which permits can be used.
- * @param asked the hold that was asked for: where it exceeds the hold of the answer, permits open before their instant.
+ * Returns the clock times of this process between which permits can be used.
+ * @param asked the requested hold. If it exceeds the hold in the reply, permits can be used before their instant.
  * @param isForNow whether they can be used at once, although their instant may have been rounded up.
  */
 export function stretchOf(
@@ -41,18 +41,18 @@ export function stretchOf(
   }
 }
 
-/** How long before their instants permits can be used that were asked for with a hold, in milliseconds. */
+/** How long before their instants permits can be used, for a requested hold, in milliseconds. */
 function leadOf({ hold }: Reserved, asked: number): number {
   return Math.max(asked - hold, 0)
 }
 
-/** The permits of an answer, to be given back unused. */
+/** The permits of a reply, to be returned unused. */
 export function allReturned(reserved: Reserved, asked: number): ReturnedPermits[] {
   const taken = reserved.units.filter(({ n }) => n > 0)
   return taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) }))
 }
 
-/** What is given back of a reserved instant. */
+/** The permits of a reserved instant, to be returned. */
 export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
   return { n: left, at, from: opensAt }
 }
@@ -62,20 +62,20 @@ const MAX_USED = 64
 
 /**
  * The permits that are reserved for a process and not used yet, in the order of their instants, and those that the
- * process has yet to give back.
+ * process has yet to return.
  */
 export class ReservedPermits {
   #instants: ReservedInstant[] = []
-  /** How many at the front are used up. */
+  /** Number of used entries at the front. */
   #used = 0
-  /** Permits that the next call gives back. */
+  /** Permits that the next call returns. */
   #returns: ReturnedPermits[] = []
 
   get first(): ReservedInstant | undefined {
     return this.#instants[this.#used]
   }
 
-  /** How many permits there are. */
+  /** Number of permits. */
   get permits(): number {
     let permits = 0
     for (let index = this.#used; index < this.#instants.length; index++)
@@ -83,7 +83,7 @@ export class ReservedPermits {
     return permits
   }
 
-  /** How many of them can be used now. @param now clock time. */
+  /** Number of permits that can be used now. @param now clock time. */
   openPermits(now: number): number {
     let permits = 0
     for (let index = this.#used; index < this.#instants.length; index++) {
@@ -93,7 +93,7 @@ export class ReservedPermits {
     return permits
   }
 
-  /** The reserved instant that is latest. */
+  /** The latest reserved instant. */
   get last(): ReservedInstant | undefined {
     return this.first && this.#instants.at(-1)
   }
@@ -109,7 +109,7 @@ export class ReservedPermits {
     instants.splice(place, 0, instant)
   }
 
-  /** Takes permits from the first reserved instant, which has to have as many. */
+  /** Takes permits from the first reserved instant, which must have enough. */
   take(n: number): ReservedInstant {
     const instant = this.first!
     instant.left -= n
@@ -117,7 +117,7 @@ export class ReservedPermits {
     return instant
   }
 
-  /** How many reserved instants there are of each size. */
+  /** Number of reserved instants of each size. */
   sizes(): Map<number, number> {
     const sizes = new Map<number, number>()
     for (let index = this.#used; index < this.#instants.length; index++) {
@@ -136,7 +136,7 @@ export class ReservedPermits {
     return last
   }
 
-  /** Whether anything is to be given back. */
+  /** Whether there are permits to return. */
   get owes(): boolean {
     return this.#returns.length > 0
   }
@@ -145,13 +145,13 @@ export class ReservedPermits {
     this.#returns.push(...permits)
   }
 
-  /** Gives back the first reserved instant. */
+  /** Returns the permits of the first reserved instant. */
   giveBackFirst(): void {
     this.#returns.push(returned(this.first!))
     this.#dropFirst()
   }
 
-  /** Gives back the last `count` reserved instants of a size. */
+  /** Returns the permits of the last `count` reserved instants of a size. */
   giveBackLast(size: number, count: number): void {
     const last = new Set<ReservedInstant>()
     for (let index = this.#instants.length - 1; last.size < count; index--) {
@@ -161,7 +161,7 @@ export class ReservedPermits {
     this.giveBackWhere(instant => last.has(instant))
   }
 
-  /** Gives back all reserved instants of a kind. */
+  /** Returns the permits of all matching reserved instants. */
   giveBackWhere(isMeant: (instant: ReservedInstant) => boolean): void {
     const all = this.#instants.slice(this.#used)
     this.#instants = all.filter(instant => !isMeant(instant))
@@ -169,18 +169,18 @@ export class ReservedPermits {
     this.giveBack(all.filter(isMeant).map(returned))
   }
 
-  /** Gives back what can't be used, or is available sooner, according to an answer. */
+  /** Returns permits that can't be used, or are available sooner, according to a reply. */
   giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
     if (pausedUntil > now) {
       const until = decided.latest + (pausedUntil - now)
       this.giveBackWhere(({ from }) => from < until)
     }
-    // Permits for later can be had sooner once these limits are forgotten. All processes give them back before, so no
-    // process that asks again comes after another's.
+    // Permits for later instants are available sooner when these limits have ended. All processes return them before,
+    // so none comes after another when they request them again.
     if (fadesAt < Infinity) this.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
   }
 
-  /** What to give back with a call, the latest first: only in that order does even spacing take back all of it. */
+  /** The permits to return with a call, the latest first: only in that order can even spacing take back all of them. */
   takeReturns(): readonly ReturnedPermits[] {
     const returns = this.#returns
     this.#returns = []

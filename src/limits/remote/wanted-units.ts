@@ -5,36 +5,34 @@ import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'
 
-/** Maximum number of waiters that one call to the engine asks for, */
+/** Maximum number of units in one call to the engine. */
 const MAX_UNITS = 1000
-/**
- * and maximum number of full windows of permits. A waiter behind them learns only later that its wait can't be met.
- */
+/** Maximum number of full windows of permits in one call. A waiter behind them learns its turn only later. */
 const MAX_WINDOWS = 8
 
-/** What a process asks for. */
+/** The units of a call, and their waiters. */
 export interface WantedUnits {
   readonly units: readonly Unit[]
-  /** The waiters for which nothing is reserved yet: one for each unit, unless they are fetched in batches. */
+  /** The waiters without a reservation: one for each unit, unless permits are fetched in batches. */
   readonly waiters: readonly PermitWaiter[]
 }
 
 export const NOTHING: WantedUnits = { units: [], waiters: [] }
 
-/** What a process has, and by what it goes. */
+/** The state of a process for its next call. */
 export interface Situation {
   readonly waiters: Waiters<PermitWaiter>
   readonly reserved: ReservedPermits
   readonly terms: BoxTerms
-  /** How many permits the process reserves ahead. */
+  /** Number of permits that the process reserves ahead. */
   readonly part: number
-  /** For how long each permit must be usable, in milliseconds. */
+  /** How long each permit must be usable, in milliseconds. */
   readonly hold: number
   /** Clock time. */
   readonly now: number
 }
 
-/** What to ask for, for the waiters for which nothing is reserved yet. Gives back the permits that no waiter wants. */
+/** Returns the units for waiters without a reservation. Returns reserved permits that no waiter wants to the engine. */
 export function wantedUnits(situation: Situation): WantedUnits {
   return situation.terms.batch > 1 ? unitsInBatches(situation) : unitOfEach(situation)
 }
@@ -49,7 +47,7 @@ function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situatio
   for (let waiter = all.first; waiter; waiter = all.after(waiter)) {
     const { n } = waiter
     const isTry = waiter instanceof TryWaiter
-    // A permit that is reserved already may be for later.
+    // A permit that is already reserved may be for a later instant.
     const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
     if (left > 0) {
       sizes.set(n, left - 1)
@@ -105,15 +103,15 @@ function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situ
 }
 
 /**
- * Units for waiters that have a reserved instant: other processes may have given back earlier ones. For each earlier
- * instant that comes, the latest of this process goes back.
+ * Returns units for waiters that have a reserved instant, because other processes may have returned earlier ones. For
+ * each earlier instant, this process returns its latest one.
  */
 export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation): readonly Unit[] {
   if (terms.batch > 1 || !waiters.first) return []
   const sizes = reserved.sizes()
   const units: Unit[] = []
   for (const [n, { earliest }] of reserved.lastOfSizes()) {
-    // An answer may take longer than such a unit would gain.
+    // The reply may take longer than the time that such a unit would save.
     const within = earliest - hold - now
     const count = Math.min(sizes.get(n)!, MAX_UNITS - units.length)
     const unit = { n, more: 0, within }
