@@ -269,7 +269,7 @@ describe('one member', () => {
       const held = await box.mutex('before').acquire()
       server.pause()
       try {
-        const told = { code: expect.stringMatching(/UNAVAILABLE|INDETERMINATE/) as string }
+        const failure = { code: expect.stringMatching(/UNAVAILABLE|INDETERMINATE/) as string }
         const tasks = [
           () => box.mutex('key').acquire(),
           () => box.mutex('another').tryAcquire(),
@@ -280,7 +280,7 @@ describe('one member', () => {
         ]
         // An operation times out after ten seconds, and opening after twelve.
         for (const took of await Promise.all(
-          tasks.map(task => timed(() => expect(task()).rejects.toMatchObject(told))),
+          tasks.map(task => timed(() => expect(task()).rejects.toMatchObject(failure))),
         ))
           expect(took).toBeLessThan(BOUND)
       } finally {
@@ -339,17 +339,17 @@ describe('one member', () => {
     for await (const { key } of late.inspect()) expect(key).toBe('held')
     const store = late.store('s')
     for (const key of Object.keys(spoiled)) {
-      const told = {
+      const failure = {
         code: 'UNAVAILABLE',
         key: `s/${key}`,
         message: expect.stringContaining(`can't read the value of s/${key}`) as string,
       }
       // An operation of the same tick succeeds.
       const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])
-      expect(bad).toMatchObject({ status: 'rejected', reason: told })
+      expect(bad).toMatchObject({ status: 'rejected', reason: failure })
       expect(good).toMatchObject({ status: 'fulfilled', value: { value: 1 } })
       const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
-      await expect(both).rejects.toMatchObject(told)
+      await expect(both).rejects.toMatchObject(failure)
       for (const free of ['good', key])
         expect(await other.mutex(`s/${free}`).run(() => 'free', { wait: '5s' })).toBe('free')
     }

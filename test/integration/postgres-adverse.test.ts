@@ -251,10 +251,10 @@ test('a box that adds one row at a time deletes ids and keys that expire at the 
 test('a box whose connection for messages is dead without an error is served, and reconnects', async () => {
   const { url, schema } = place()
   await using box = await open(url)
-  const heard = server.pool({ max: 8 })
+  const receiving = server.pool({ max: 8 })
   let isDead = false
   let listeners = 0
-  heard.on('connect', client => {
+  receiving.on('connect', client => {
     const emit = client.emit.bind(client) as EventEmitter['emit']
     let isOld = false
     client.emit = ((event: string, ...rest: unknown[]) => {
@@ -274,9 +274,9 @@ test('a box whose connection for messages is dead without an error is served, an
     }) as typeof client.query
   })
   {
-    await using deaf = await open({ postgres: heard, schema })
+    await using silent = await open({ postgres: receiving, schema })
     const first = await box.mutex('key').acquire({ lease: '60s' })
-    const asked = deaf.mutex('key').acquire({ lease: '60s' })
+    const asked = silent.mutex('key').acquire({ lease: '60s' })
     await queued(box, 'key', 1)
     expect(listeners).toBe(1)
     await pause(500)
@@ -285,7 +285,7 @@ test('a box whose connection for messages is dead without an error is served, an
     expect(await timed(() => first.release().then(() => asked))).toBeLessThan(1500)
     await (await asked).release()
   }
-  await heard.end()
+  await receiving.end()
 })
 
 test('waiters behind a pooler write almost nothing', async () => {

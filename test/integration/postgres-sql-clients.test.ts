@@ -122,18 +122,18 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
   test('messages are received until the caller stops listening', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
-    const heard: string[] = []
+    const messages: string[] = []
     const listening = await sql.listen(
       'A channel',
-      message => heard.push(message),
-      () => heard.push('lost'),
+      message => messages.push(message),
+      () => messages.push('lost'),
     )
     await sql.query(`select pg_notify('A channel', $1::text)`, ['one'])
-    await expect.poll(() => heard).toEqual(['one'])
+    await expect.poll(() => messages).toEqual(['one'])
     await listening.stop()
     await sql.query(`select pg_notify('A channel', $1::text)`, ['two'])
     await sql.query('select 1', [])
-    expect(heard).toEqual(['one'])
+    expect(messages).toEqual(['one'])
   })
 })
 

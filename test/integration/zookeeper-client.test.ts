@@ -179,7 +179,7 @@ describe.concurrent('the ZooKeeper client', () => {
     await zk.create('/a/b')
     expect(events).toEqual(['created /a', 'changed /a'])
     expect(await once.event).toEqual({ type: 'children', path: '/' })
-    const heard = async (stream: AsyncIterator<WatchEvent>, count: number): Promise<string[]> => {
+    const take = async (stream: AsyncIterator<WatchEvent>, count: number): Promise<string[]> => {
       const all: string[] = []
       for (let index = 0; index < count; index++) {
         const { type, path } = (await stream.next()).value as WatchEvent
@@ -188,8 +188,8 @@ describe.concurrent('the ZooKeeper client', () => {
       return all
     }
     const changes = ['created /a', 'changed /a', 'changed /a', 'changed /a']
-    expect(await heard(recursive, 5)).toEqual([...changes, 'created /a/b'])
-    expect(await heard(persistent, 5)).toEqual([...changes, 'children /a'])
+    expect(await take(recursive, 5)).toEqual([...changes, 'created /a/b'])
+    expect(await take(persistent, 5)).toEqual([...changes, 'children /a'])
     const next = persistent.next()
     await persistent.return()
     expect((await next).done).toBe(true)
@@ -215,13 +215,13 @@ describe.concurrent('the ZooKeeper client', () => {
   test('a listener that starts while another one stops gets all changes', async () => {
     await using zk = await client()
     const stop = await zk.onChange('/a', () => undefined)
-    const heard: string[] = []
-    const listening = zk.onChange('/a', ({ type }) => void heard.push(type))
+    const types: string[] = []
+    const listening = zk.onChange('/a', ({ type }) => void types.push(type))
     stop()
     await listening
     await zk.create('/a')
-    await until(() => heard.length > 0)
-    expect(heard).toEqual(['created'])
+    await until(() => types.length > 0)
+    expect(types).toEqual(['created'])
   })
 
   test('payloads from 0 bytes to the limit arrive complete, and larger ones are not sent', async () => {
@@ -237,9 +237,9 @@ describe.concurrent('the ZooKeeper client', () => {
       expect(read.data.equals(data)).toBe(true)
     }
     // The numbers and lengths of a creation, and its ACL of world and anyone.
-    const beside = 8 + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4
+    const overhead = 8 + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4
     const chroot = Buffer.byteLength(`/place-${place}`)
-    const most = 1_048_575 - beside - chroot - Buffer.byteLength('/most')
+    const most = 1_048_575 - overhead - chroot - Buffer.byteLength('/most')
     await zk.create('/most', bytes.subarray(0, most))
     expect((await zk.getData('/most')).data.equals(bytes.subarray(0, most))).toBe(true)
     await expect(zk.create('/more', bytes.subarray(0, most + 1))).rejects.toThrow(/has 1048576 bytes/)
@@ -393,17 +393,17 @@ describe.concurrent('a connection that fails', () => {
   test('a callback of a watch that never returns delays nothing else', async () => {
     await using zk = await client()
     await zk.create('/a')
-    const told: string[] = []
+    const events: string[] = []
     const never: unknown = new Promise(() => undefined)
     const slow = (): unknown => {
-      told.push('slow')
+      events.push('slow')
       return never
     }
     const stop = await zk.onChange('/a', slow)
-    await zk.onChange('/a', ({ type }) => void told.push(type))
+    await zk.onChange('/a', ({ type }) => void events.push(type))
     for (let round = 0; round < 3; round++) await zk.setData('/a', String(round))
-    await until(() => told.length === 6)
-    expect(told).toEqual(['slow', 'changed', 'slow', 'changed', 'slow', 'changed'])
+    await until(() => events.length === 6)
+    expect(events).toEqual(['slow', 'changed', 'slow', 'changed', 'slow', 'changed'])
     stop()
   })
 
@@ -487,14 +487,14 @@ describe.concurrent('a connection that fails', () => {
   test('thousands of watches are set again after a lost connection', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({}, `127.0.0.1:${proxy.port}`)
-    let heard = 0
+    let count = 0
     const long = 'x'.repeat(100)
     const paths = Array.from({ length: 6000 }, (_, index) => `/${long}${index}`)
     await Promise.all(
       paths.map(path =>
         zk.exists(path, {
           watch: () => {
-            heard++
+            count++
           },
         }),
       ),
@@ -504,7 +504,7 @@ describe.concurrent('a connection that fails', () => {
     proxy.cut()
     await until(() => states.includes('suspended'))
     await Promise.all([paths[0]!, paths[3000]!, paths[5999]!].map(path => zk.create(path)))
-    await until(() => heard === 3)
+    await until(() => count === 3)
     expect(zk.watched).toBe(5997)
   })
 })

@@ -326,10 +326,10 @@ describe.concurrent('the ZooKeeper engine', () => {
     await other.store('s').put('key', 'before')
     for (const isChanged of [false, true]) {
       const writing = one.store('s').transaction(
-        ['key', 'beside'],
+        ['key', 'other'],
         async transaction => {
           transaction.put('key', 'late')
-          transaction.put('beside', 'late')
+          transaction.put('other', 'late')
           // Like the end of the session. Then servers close the connection, so later requests are lost soon.
           for (const path of await tree(zk, `${place}/locks`)) if (path.includes('_c_')) await zk.delete(path)
           await other.mutex('s/key').run(({ token }) => expect(token).toBeGreaterThan(transaction.token))
@@ -341,7 +341,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       )
       await expect(writing).rejects.toBeInstanceOf(LostError)
       expect((await other.store('s').get('key'))!.value).toBe(isChanged ? 'of the next holder' : 'before')
-      expect(await other.store('s').get('beside')).toBeUndefined()
+      expect(await other.store('s').get('other')).toBeUndefined()
     }
   })
 
@@ -490,14 +490,14 @@ describe.concurrent('the ZooKeeper engine', () => {
     const { data } = await zk.getData(`${place}/store/s%2Fcut`)
     await zk.setData(`${place}/store/s%2Fcut`, data.subarray(0, -2))
     for (const key of ['text', 'null', 'odd', 'cut']) {
-      const told = {
+      const failure = {
         code: 'UNAVAILABLE',
         key: `s/${key}`,
         message: expect.stringContaining("can't read") as string,
       }
-      await expect(store.get(key)).rejects.toMatchObject(told)
+      await expect(store.get(key)).rejects.toMatchObject(failure)
       const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
-      await expect(both).rejects.toMatchObject(told)
+      await expect(both).rejects.toMatchObject(failure)
       for (const free of ['good', key])
         expect(await other.mutex(`s/${free}`).run(() => 'free', { wait: '5s' })).toBe('free')
     }
@@ -607,8 +607,8 @@ describe.concurrent('the ZooKeeper engine', () => {
     await using one = await open(`${url('ann:secret@')}?acl=auth::cdrwa,world:anyone:r`)
     await using stranger = await ZooKeeper.connect(server.address)
     await one.mutex('key').run(async () => {
-      await one.store('s').put('key', 'told')
-      expect((await stranger.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('told')
+      await one.store('s').put('key', 'stored')
+      expect((await stranger.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('stored')
       const [request] = (await tree(stranger, place)).filter(path => path.includes('_c_'))
       expect((await stranger.getData(request!)).data.toString()).toContain('"host"')
       await expect(stranger.delete(request!)).rejects.toThrow(NoAuthError)

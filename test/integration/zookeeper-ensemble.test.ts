@@ -62,8 +62,8 @@ describe('an ensemble of three', () => {
     for (const path of ['/once', '/missed', '/always']) await zk.create(path)
     await zk.create('/mine', '', { ephemeral: true })
     const { sessionId } = zk
-    const told: string[] = []
-    const watch: WatchListener = ({ type, path }) => void told.push(`${type} ${path}`)
+    const events: string[] = []
+    const watch: WatchListener = ({ type, path }) => void events.push(`${type} ${path}`)
     await zk.getData('/once', { watch })
     await zk.getData('/missed', { watch })
     await zk.onChange('/always', watch)
@@ -74,13 +74,13 @@ describe('an ensemble of three', () => {
     await other.sync()
     await other.setData('/missed', 'while no client was connected')
     proxy.target = second.port
-    await until(() => told.includes('changed /missed'))
+    await until(() => events.includes('changed /missed'))
     expect(zk.sessionId).toBe(sessionId)
-    told.length = 0
+    events.length = 0
     await other.setData('/once', 'new')
     await other.setData('/always', 'new')
-    await until(() => told.length === 2)
-    expect(told.sort()).toEqual(['changed /always', 'changed /once'])
+    await until(() => events.length === 2)
+    expect(events.sort()).toEqual(['changed /always', 'changed /once'])
     expect((await other.exists('/mine'))!.ephemeralOwner).toBe(sessionId)
   })
 

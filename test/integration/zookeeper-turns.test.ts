@@ -21,7 +21,7 @@ function box(place: string, port = server.port): Promise<Box> {
 // One after the other, because tasks that only lock and unlock leave others little time of their thread.
 describe('turns of a key on ZooKeeper', () => {
   test('a key that only one process wants stays there, until a request of another process is next', async () => {
-    const place = '/told'
+    const place = '/turns'
     await using one = await box(place)
     await using other = await box(place)
     const hot = new HotKey(one)

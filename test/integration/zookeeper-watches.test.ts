@@ -42,8 +42,8 @@ describe('watches that no listener needs any more', () => {
     await zk.create('/place')
     await using below = await ZooKeeper.connect(`${server.address}/place`)
     await below.create('/a')
-    const told: string[] = []
-    const watch: WatchListener = ({ type, path }) => void told.push(`${type} ${path}`)
+    const events: string[] = []
+    const watch: WatchListener = ({ type, path }) => void events.push(`${type} ${path}`)
 
     await below.getData('/a', { watch })
     await below.getChildren('/a', { watch })
@@ -63,7 +63,7 @@ describe('watches that no listener needs any more', () => {
     await below.create('/none')
     await below.setData('/a', 'changed')
     await below.create('/a/child')
-    expect(told).toEqual([])
+    expect(events).toEqual([])
     // Missing, deleted, and in an invalid path.
     below.unwatch('/a', watch)
     expect(() => below.unwatch('a', watch)).toThrow(/path must be/)
@@ -72,8 +72,8 @@ describe('watches that no listener needs any more', () => {
   test('are removed without those of other listeners at the same path', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/shared')
-    const told: string[] = []
-    const watch: WatchListener = ({ type }) => void told.push(type)
+    const events: string[] = []
+    const watch: WatchListener = ({ type }) => void events.push(type)
     const other = oneEvent()
     await zk.getData('/shared', { watch })
     await zk.getData('/shared', { watch: other.listener })
@@ -88,7 +88,7 @@ describe('watches that no listener needs any more', () => {
     await reading
     await zk.setData('/shared', '2')
     await late.event
-    expect(told).toEqual([])
+    expect(events).toEqual([])
     await until(async () => (await watches()) === 0)
   })
 
@@ -96,8 +96,8 @@ describe('watches that no listener needs any more', () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
     await zk.create('/suspended')
-    const told: string[] = []
-    const watch: WatchListener = ({ type }) => void told.push(type)
+    const events: string[] = []
+    const watch: WatchListener = ({ type }) => void events.push(type)
     await zk.getData('/suspended', { watch })
     proxy.target = undefined
     proxy.cut()
@@ -108,7 +108,7 @@ describe('watches that no listener needs any more', () => {
     await reading
     await zk.create('/suspended/child')
     await zk.setData('/suspended', 'changed')
-    expect([told, zk.watched]).toEqual([[], 0])
+    expect([events, zk.watched]).toEqual([[], 0])
     await until(async () => (await watches()) === 0)
   })
 })

@@ -4,7 +4,7 @@ import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../src/index.js'
 
 const whole = { permissions: PERMISSIONS.read, scheme: 'world', id: 'anyone' }
 
-const unfit: readonly unknown[] = [
+const invalid: readonly unknown[] = [
   null,
   5,
   'world',
@@ -16,7 +16,7 @@ const unfit: readonly unknown[] = [
   [{ ...whole, id: undefined }],
 ]
 
-test.each(unfit.map(acl => ({ acl })))('$acl is rejected before it is sent', ({ acl }) => {
+test.each(invalid.map(acl => ({ acl })))('$acl is rejected before it is sent', ({ acl }) => {
   const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' }) as Error
   expect(() => calls.setAcl('/a', acl as never, -1)).toThrow(refused)
   expect(() => calls.create('/a', Buffer.of(), { acl: acl as never })).toThrow(refused)

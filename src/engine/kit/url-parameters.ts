@@ -12,3 +12,12 @@ export function urlParameters(query: string): Map<string, string> {
   }
   return parameters
 }
+
+/** Decodes a part of an engine's URL. @throws InvalidArgumentError that names `what`, and never contains the text */
+export function percentDecoded(what: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new InvalidArgumentError(`${what} must be percent-encoded`)
+  }
+}

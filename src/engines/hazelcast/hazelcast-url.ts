@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
-import { urlParameters } from '../../engine/kit/url-parameters.js'
+import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
 
 /** A cluster, and the map in it whose keys are locked. */
@@ -36,7 +36,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   const parameters = urlParameters(query)
   checkOptions(Object.fromEntries(parameters), KNOWN)
   const clusterMembers = hosts.split(',').map(address)
-  const clusterName = path === '' ? DEFAULT_CLUSTER : decoded('cluster', path)
+  const clusterName = path === '' ? DEFAULT_CLUSTER : percentDecoded('the cluster in a Hazelcast URL', path)
   return {
     name: `hazelcast://${hosts}${path === '' ? '' : `/${path}`}`,
     config: {
@@ -92,13 +92,8 @@ function credentials(login: string): { username: string; password: string } {
     throw new InvalidArgumentError(
       'a Hazelcast URL must have its credentials as user:password, percent-encoded',
     )
-  return { username: decoded('user', username), password: decoded('password', password) }
-}
-
-function decoded(what: string, text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL must be percent-encoded`)
+  return {
+    username: percentDecoded('the user in a Hazelcast URL', username),
+    password: percentDecoded('the password in a Hazelcast URL', password),
   }
 }

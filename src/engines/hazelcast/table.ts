@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import { answered, pause } from './call.js'
+import { answered, compareAndSet, pause } from './call.js'
 import { UnclearError } from './failures.js'
 import { KnownEntries } from './known-entries.js'
 import type { MapLocks } from './map-locks.js'
@@ -178,9 +178,7 @@ export class Table {
   }
 
   async #replace(before: string | undefined, after: string): Promise<boolean> {
-    const map = await this.#map()
-    if (before !== undefined) return answered(map.replaceIfSame(TABLE_KEY, before, after), this.#clock)
-    return (await answered(map.putIfAbsent(TABLE_KEY, after), this.#clock)) === null
+    return compareAndSet(await this.#map(), TABLE_KEY, before, after, this.#clock)
   }
 
   async #get(): Promise<Found> {

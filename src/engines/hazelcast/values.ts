@@ -1,7 +1,7 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import type { Awaitable } from '../../engine/contract.js'
-import { answered } from './call.js'
+import { answered, compareAndSet } from './call.js'
 import type { Linked, Package } from './link.js'
 import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
@@ -85,23 +85,14 @@ export class Values {
   async put(key: string, before: string | undefined, after: string): Promise<void> {
     const { values } = await this.#link()
     const stamp = stampOf(after)
-    let found = before === undefined ? null : new this.#package.HazelcastJsonValue(before)
+    const { HazelcastJsonValue } = this.#package
+    const value = new HazelcastJsonValue(after)
+    let found = before === undefined ? undefined : new HazelcastJsonValue(before)
     // An entry that another program has written has no stamp, and is replaced.
-    while (found === null || !(stampOf(found.toString()) >= stamp)) {
-      if (await this.#replace(values, key, found, after)) return
-      found = await answered(values.get(key), this.#clock)
+    while (found === undefined || !(stampOf(found.toString()) >= stamp)) {
+      if (await compareAndSet(values, key, found, value, this.#clock)) return
+      found = (await answered(values.get(key), this.#clock)) ?? undefined
     }
-  }
-
-  async #replace(
-    values: IMap<string, HazelcastJsonValue>,
-    key: string,
-    before: HazelcastJsonValue | null,
-    after: string,
-  ): Promise<boolean> {
-    const value = new this.#package.HazelcastJsonValue(after)
-    if (before === null) return (await answered(values.putIfAbsent(key, value), this.#clock)) === null
-    return answered(values.replaceIfSame(key, before, value), this.#clock)
   }
 
   /** Removes an entry that was deleted long ago and has no recorded IDs left. */

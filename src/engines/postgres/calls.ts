@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../../engine/contract.js'
-import { argumentsOf, isDurable, textOf, type CallArguments, type ServerOperation } from './call-arguments.js'
+import { argumentsOf, textOf, type CallArguments, type ServerOperation } from './call-arguments.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import type { Decided, Json } from './outcomes.js'
 import type { Statements } from './statements.js'
@@ -67,9 +67,9 @@ export class Calls {
   ): Promise<CallResult> {
     const order = orderOf(operations)
     const args = order.places.map(place => operations[place]!.args)
-    const durable = operations.some(({ operation }) => isDurable(operation))
+    const durable = operations.some(({ operation }) => operation.type === 'commit')
     const { isWithin = false, isRetry = false, waits = false } = options
-    const isOne = args.length === 1 && isSimple(args[0]!) && !isWithin
+    const isOne = args.length === 1 && args[0]!.isSimple && !isWithin
     let { locked } = order
     for (let attempt = 1; ; attempt++) {
       try {
@@ -163,11 +163,6 @@ export class Calls {
       arrayText(this.#swept),
     ]
   }
-}
-
-/** Whether it is one operation on one exclusive claim, without reads, for which the schema has a faster function. */
-function isSimple({ kind, isNarrow, values, marks }: CallArguments): boolean {
-  return kind <= 5 && isNarrow && values.length === 0 && marks.length === 0
 }
 
 /**

@@ -11,213 +11,141 @@ const ASYNCHRONOUS = ['off', 'local']
 
 /** Returns which promises are affected by the facts, and how to fix it. */
 export function postgresFindings(facts: PostgresFacts): Finding[] {
-  return [
-    ...version(facts),
-    ...schema(facts),
-    ...rights(facts),
-    ...searchPath(facts),
-    ...standby(facts),
-    ...durability(facts),
-    ...standbys(facts),
-    ...encoding(facts),
-    ...vacuum(facts),
-    ...transactions(facts),
-    ...messages(facts),
-    ...clockFindings(
-      facts,
-      ['P2', 'P11'],
-      gap => `the server's clock is ${gap}, and leases jump when it is set right`,
-    ),
-  ]
+  const how = (gap: string): string => `the server's clock is ${gap}, and leases jump when it is set right`
+  const all = [...usability(facts), ...durability(facts), ...waits(facts)]
+  return [...all.filter(each => each !== false), ...clockFindings(facts, ['P2', 'P11'], how)]
 }
 
-function version({ version: text }: PostgresFacts): Finding[] {
-  if (Number.parseInt(text, 10) >= MIN_SERVER) return []
+/** What prevents a box from being opened or used safely. */
+function usability(facts: PostgresFacts): (Finding | false)[] {
+  const { version, schema, schemaVersion = SCHEMA_VERSION, lacking, unpinned, isStandby, encoding } = facts
   return [
-    {
+    Number.parseInt(version, 10) < MIN_SERVER && {
       id: 'version',
       promises: [],
-      how: `the server is PostgreSQL ${text}, which Signalbox does not support`,
+      how: `the server is PostgreSQL ${version}, which Signalbox does not support`,
       fix: `use PostgreSQL ${MIN_SERVER} or later`,
     },
-  ]
-}
-
-function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
-  if (schemaVersion === undefined || schemaVersion === SCHEMA_VERSION) return []
-  if (schemaVersion > SCHEMA_VERSION)
-    return [
-      {
-        id: 'newer-schema',
-        promises: [],
-        how: `the schema ${name} was made by a newer version of Signalbox, and this version can't use it`,
-        fix: 'update Signalbox to that version everywhere',
-      },
-    ]
-  return [
-    {
+    schemaVersion > SCHEMA_VERSION && {
+      id: 'newer-schema',
+      promises: [],
+      how: `the schema ${schema} was made by a newer version of Signalbox, and this version can't use it`,
+      fix: 'update Signalbox to that version everywhere',
+    },
+    schemaVersion < SCHEMA_VERSION && {
       id: 'no-schema',
       promises: [],
       how:
         schemaVersion === 0
-          ? `the schema ${name} is missing`
-          : `the schema ${name} has version ${schemaVersion}, and this version of Signalbox needs ${SCHEMA_VERSION}`,
+          ? `the schema ${schema} is missing`
+          : `the schema ${schema} has version ${schemaVersion}, and this version of Signalbox needs ${SCHEMA_VERSION}`,
       fix: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
     },
-  ]
-}
-
-function rights({ lacking }: PostgresFacts): Finding[] {
-  if (lacking.length === 0) return []
-  return [
-    {
+    lacking.length > 0 && {
       id: 'missing-rights',
       promises: [],
       how: `the user lacks ${lacking.join(', ')}, so \`open\` fails`,
       fix: 'grant them with the statements that `signalbox schema postgres` prints at its end',
     },
-  ]
-}
-
-function searchPath({ unpinned, schema: name }: PostgresFacts): Finding[] {
-  if (unpinned.length === 0) return []
-  return [
-    {
+    unpinned.length > 0 && {
       id: 'search-path',
       promises: [],
       how:
-        `functions of the schema ${name} do not set their search path, so a role that may create functions in a schema ` +
-        `of that path can run code as the user of a box: ${unpinned.join(', ')}`,
+        `functions of the schema ${schema} do not set their search path, so a role that may create functions in a ` +
+        `schema of that path can run code as the user of a box: ${unpinned.join(', ')}`,
       fix: 'apply what `signalbox schema postgres` prints, as the owner of the schema',
     },
-  ]
-}
-
-function standby({ isStandby }: PostgresFacts): Finding[] {
-  if (!isStandby) return []
-  return [
-    {
+    isStandby && {
       id: 'standby',
       promises: [],
       how: 'the server is a standby, which rejects writes',
       fix: 'name the primary in the URL',
     },
-  ]
-}
-
-function durability({ settings }: PostgresFacts): Finding[] {
-  const findings: Finding[] = []
-  if (settings.fsync === 'off')
-    findings.push({
-      id: 'no-fsync',
-      promises: ['P1', 'P2', 'P13'],
-      how: 'fsync is off, so a power cut can lose values and damage the whole database',
-      fix: 'fsync = on, in postgresql.conf or with ALTER SYSTEM',
-    })
-  if (settings.full_page_writes === 'off')
-    findings.push({
-      id: 'torn-pages',
-      promises: ['P1', 'P2', 'P13'],
-      how: 'full_page_writes is off, so a power cut can leave pages of the tables half written',
-      fix: 'full_page_writes = on, in postgresql.conf or with ALTER SYSTEM',
-    })
-  if (settings.synchronous_commit === 'off')
-    findings.push({
-      id: 'late-commit',
-      promises: ['P13'],
-      how: 'synchronous_commit is off, so a server that crashes loses values that were committed just before',
-      fix: 'synchronous_commit = on for this user and database; boxes turn it off themselves where only locks are written',
-    })
-  return findings
-}
-
-function standbys({ settings, standbys: count }: PostgresFacts): Finding[] {
-  const isAwaited =
-    settings.synchronous_standby_names !== '' && !ASYNCHRONOUS.includes(settings.synchronous_commit!)
-  if (count === 0 || isAwaited) return []
-  return [
-    {
-      id: 'asynchronous-standby',
-      promises: ['P13'],
-      how: `commits wait for none of the ${count} standbys, so one that is promoted may lack the newest values`,
-      fix: 'set synchronous_standby_names, and synchronous_commit to on or remote_apply for this user and database',
-    },
-  ]
-}
-
-function encoding({ encoding: name }: PostgresFacts): Finding[] {
-  if (name === 'UTF8') return []
-  return [
-    {
+    encoding !== 'UTF8' && {
       id: 'encoding',
       promises: [],
-      how: `the database has the encoding ${name}, which can't hold all characters of keys and values`,
+      how: `the database has the encoding ${encoding}, which can't hold all characters of keys and values`,
       fix: "use a database that was created with encoding 'UTF8'",
     },
   ]
 }
 
-function vacuum({ settings, neverVacuumed, schema: name }: PostgresFacts): Finding[] {
-  const how = 'so dead rows of the same few keys pile up, and each operation gets slower'
-  if (settings.autovacuum === 'off')
-    return [
-      {
-        id: 'no-autovacuum',
-        promises: ['P12'],
-        how: `autovacuum is off, ${how}`,
-        fix: 'autovacuum = on, in postgresql.conf or with ALTER SYSTEM',
-      },
-    ]
-  if (neverVacuumed.length === 0) return []
-  const tables = neverVacuumed.map(table => `${name}.${table}`)
+/** What can lose data. */
+function durability({ settings, standbys }: PostgresFacts): (Finding | false)[] {
+  const isAwaited =
+    settings.synchronous_standby_names !== '' && !ASYNCHRONOUS.includes(settings.synchronous_commit!)
   return [
-    {
-      id: 'no-autovacuum',
-      promises: ['P12'],
-      how: `autovacuum is off for ${tables.join(', ')}, ${how}`,
-      fix: tables.map(table => `alter table ${table} reset (autovacuum_enabled)`).join('; '),
+    settings.fsync === 'off' && {
+      id: 'no-fsync',
+      promises: ['P1', 'P2', 'P13'],
+      how: 'fsync is off, so a power cut can lose values and damage the whole database',
+      fix: 'fsync = on, in postgresql.conf or with ALTER SYSTEM',
     },
+    settings.full_page_writes === 'off' && {
+      id: 'torn-pages',
+      promises: ['P1', 'P2', 'P13'],
+      how: 'full_page_writes is off, so a power cut can leave pages of the tables half written',
+      fix: 'full_page_writes = on, in postgresql.conf or with ALTER SYSTEM',
+    },
+    settings.synchronous_commit === 'off' && {
+      id: 'late-commit',
+      promises: ['P13'],
+      how: 'synchronous_commit is off, so a server that crashes loses values that were committed just before',
+      fix: 'synchronous_commit = on for this user and database; boxes turn it off themselves where only locks are written',
+    },
+    standbys > 0 &&
+      !isAwaited && {
+        id: 'asynchronous-standby',
+        promises: ['P13'],
+        how: `commits wait for none of the ${standbys} standbys, so one that is promoted may lack the newest values`,
+        fix: 'set synchronous_standby_names, and synchronous_commit to on or remote_apply for this user and database',
+      },
   ]
 }
 
-function transactions({ settings, openTransactions }: PostgresFacts): Finding[] {
-  const findings: Finding[] = []
-  if (settings.idle_in_transaction_session_timeout === '0')
-    findings.push({
+/** What makes operations slow, or waits long. */
+function waits(facts: PostgresFacts): (Finding | false)[] {
+  const { settings, schema, neverVacuumed, openTransactions, receivesNotify, queueUsage } = facts
+  const tables = neverVacuumed.map(table => `${schema}.${table}`)
+  const isOff = settings.autovacuum === 'off'
+  return [
+    (isOff || tables.length > 0) && {
+      id: 'no-autovacuum',
+      promises: ['P12'],
+      how:
+        `autovacuum is off${isOff ? '' : ` for ${tables.join(', ')}`}, so dead rows of the same few keys pile up, and ` +
+        'each operation gets slower',
+      fix: isOff
+        ? 'autovacuum = on, in postgresql.conf or with ALTER SYSTEM'
+        : tables.map(table => `alter table ${table} reset (autovacuum_enabled)`).join('; '),
+    },
+    settings.idle_in_transaction_session_timeout === '0' && {
       id: 'endless-transactions',
       promises: ['P9'],
       how:
         'idle_in_transaction_session_timeout is 0, so a process that stops in a transaction with a fence keeps its ' +
         'lock from others until its connection breaks',
       fix: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may wait",
-    })
-  if (openTransactions.length > 0)
-    findings.push({
+    },
+    openTransactions.length > 0 && {
       id: 'open-transactions',
       promises: ['P12'],
       how: `transactions keep dead rows from being removed, which slows each operation: ${openTransactions.join('; ')}`,
       fix: 'end them, and keep transactions short on this database',
-    })
-  return findings
-}
-
-function messages({ receivesNotify, queueUsage }: PostgresFacts): Finding[] {
-  const findings: Finding[] = []
-  if (receivesNotify === false)
-    findings.push({
+    },
+    receivesNotify === false && {
       id: 'no-notify',
       promises: ['P5'],
       how: 'NOTIFY does not arrive, as through a pooler in transaction mode, so waiters poll ten times a second',
       fix: 'name the server itself in the URL, or a pooler in session mode',
-    })
-  if (queueUsage > QUEUE_THRESHOLD)
-    findings.push({
+    },
+    queueUsage > QUEUE_THRESHOLD && {
       id: 'full-queue',
       promises: ['P5'],
       how:
         `the queue of NOTIFY is ${(queueUsage * 100).toFixed(0)} % full, because a session that listens stays in a ` +
         'transaction; when it is full, waiters get no messages',
       fix: 'end the session that the server names in its log, or that has the oldest transaction in pg_stat_activity',
-    })
-  return findings
+    },
+  ]
 }

@@ -21,7 +21,7 @@ export interface ExistingPostgres {
 
 /**
  * The name of the schema.
- * @throws InvalidArgumentError that names the option that is unfit
+ * @throws InvalidArgumentError that names the invalid option
  */
 export function schemaOption(given: Readonly<Record<string, unknown>>): string {
   checkOptions(given, ['schema'])

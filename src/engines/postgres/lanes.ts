@@ -5,7 +5,6 @@ import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { lockedRow, type Json, type Notice } from './outcomes.js'
-import { rowName } from './names.js'
 
 /** Maximum number of operations in one call. */
 const MAX_BATCH = 256
@@ -143,7 +142,7 @@ export class Lanes {
   /** Queues an operation behind those that wait for one of its rows, if there are any. */
   #queueIfBlocked(job: Job): boolean {
     if (this.#blocked.size === 0) return false
-    const name = rowsOf(job).find(row => this.#blocked.has(row))
+    const name = job.args.changed.find(row => this.#blocked.has(row))
     if (name === undefined) return false
     this.#block(job, name)
     return true
@@ -203,11 +202,4 @@ export class Lanes {
     }
     for (const row of rows) if (row.jobs.length === 0) this.#blocked.delete(row.name)
   }
-}
-
-/** The rows that an operation locks. */
-function rowsOf({ operation, args }: Job): readonly string[] {
-  if (operation.type !== 'commit') return args.rows
-  const values = [...operation.expect, ...operation.writes].map(({ key }) => rowName('value', key))
-  return [...args.rows, ...values]
 }

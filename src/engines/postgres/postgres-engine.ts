@@ -106,17 +106,15 @@ export class PostgresEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  async submit(operation: Operation): Promise<unknown> {
-    if (!this.#listener) throw this.#closed()
-    try {
+  submit(operation: Operation): Promise<unknown> {
+    return this.#explained(operation.type, async () => {
       switch (operation.type) {
         case 'inspect':
-          return await this.#inspect(operation)
+          return this.#inspect(operation)
         case 'revoke': {
-          const rows = JSON.parse(
-            (await this.#sql.query(this.#statements.rowsOf, [operation.session])) as string,
-          ) as readonly string[]
-          return rows.length === 0 ? 0 : await this.#run({ ...operation, rows })
+          const text = await this.#sql.query(this.#statements.rowsOf, [operation.session])
+          const rows = JSON.parse(text as string) as readonly string[]
+          return rows.length === 0 ? 0 : this.#run({ ...operation, rows })
         }
         case 'watch':
           this.#watched.add(operation.key)
@@ -126,44 +124,29 @@ export class PostgresEngine implements Engine {
           break
         default:
       }
-      return await this.#run(operation)
-    } catch (error) {
-      throw explained(this.name, operation.type, error)
-    }
+      return this.#run(operation)
+    })
   }
 
   withdraw(request: LockRequest): boolean {
     return this.#lanes.withdraw(request)
   }
 
-  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    if (!this.#listener) throw this.#closed()
-    try {
-      return await this.#limiters.reservePermits(request)
-    } catch (error) {
-      throw explained(this.name, 'reservePermits', error)
-    }
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
+    return this.#explained('reservePermits', () => this.#limiters.reservePermits(request))
   }
 
-  async limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
-    if (!this.#listener) throw this.#closed()
-    try {
-      return await this.#limiters.list(isMeant)
-    } catch (error) {
-      throw explained(this.name, 'listing limiters', error)
-    }
+  limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
+    return this.#explained('listing limiters', () => this.#limiters.list(isMeant))
   }
 
   async wallClock(): Promise<number> {
-    try {
-      return Number(await this.#sql.query(this.#statements.clock, [])) * 1000
-    } catch (error) {
-      throw explained(this.name, 'reading the clock', error)
-    }
+    const seconds = () => this.#sql.query(this.#statements.clock, [])
+    return Number(await this.#explained('reading the clock', seconds)) * 1000
   }
 
   async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
-    const { query } = callersTransaction(this.name, transaction)
+    const query = callersTransaction(this.name, transaction)
     // Without `begin`, each statement is a transaction of its own, so the fence would bind nothing.
     await query(this.#statements.begun, [])
     const [home] = request.claims.map(({ key }) => rowName('lock', key))
@@ -199,7 +182,7 @@ export class PostgresEngine implements Engine {
   }
 
   async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
-    const { query } = callersTransaction(this.name, transaction)
+    const query = callersTransaction(this.name, transaction)
     // The fence has already bound its locks.
     const unguarded: Commit = { ...commit, guard: undefined, release: false }
     try {
@@ -291,7 +274,7 @@ export class PostgresEngine implements Engine {
     for (const key of this.#watched) this.#lanes.run({ type: 'watch', session, key }).catch(() => undefined)
   }
 
-  /** Releases everything that the session has. Whatever can't be released ends with its lease. */
+  /** Releases everything that the session has. The rest ends with its lease. */
   async #leave(): Promise<void> {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
@@ -311,8 +294,14 @@ export class PostgresEngine implements Engine {
     await this.#sql.close().catch(() => undefined)
   }
 
-  #closed(): ClosedError {
-    return new ClosedError('the box was closed', { engine: this.name })
+  /** Does work for a caller, and converts its errors. @param what names the work in the error */
+  async #explained<T>(what: string, work: () => Promise<T>): Promise<T> {
+    if (!this.#listener) throw new ClosedError('the box was closed', { engine: this.name })
+    try {
+      return await work()
+    } catch (error) {
+      throw explained(this.name, what, error)
+    }
   }
 }
 

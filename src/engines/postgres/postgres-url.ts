@@ -1,6 +1,6 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
-import { urlParameters } from '../../engine/kit/url-parameters.js'
+import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import { tlsOf, type PostgresTls } from './postgres-tls.js'
 
 /** A database, and the schema in it that the engine uses for itself. */
@@ -183,10 +183,5 @@ function bracketed(host: string): string {
 
 /** Undefined if empty. */
 function decoded(text: string | undefined): string | undefined {
-  if (text === undefined || text === '') return undefined
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new InvalidArgumentError('a PostgreSQL URL has a % that two hexadecimal digits do not follow')
-  }
+  return text ? percentDecoded('a PostgreSQL URL', text) : undefined
 }

@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../errors.js'
-import { SqlError, type Query, type SqlClient, type StatementRunner } from './clients/sql-client.js'
+import { SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
 import { SCHEMA_VERSION, schemaText } from './schema.js'
 import { statementsOf } from './statements.js'
@@ -57,7 +57,7 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
  * Runs statements in one transaction in which names mean built-in objects, no matter who may create objects in the
  * database. A pooler that gives each statement another connection makes it fail.
  */
-export function withSafePath<T>(sql: StatementRunner, work: (query: Query) => Promise<T>): Promise<T> {
+export function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<T>): Promise<T> {
   return sql.transaction(async query => {
     await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
     return work(query)

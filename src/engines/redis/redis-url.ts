@@ -1,6 +1,6 @@
 import { withoutSecrets } from '../../secrets.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { urlParameters } from '../../engine/kit/url-parameters.js'
+import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
@@ -61,8 +61,8 @@ export function parseRedisUrl(url: string): RedisPlace {
     name,
     server,
     login: {
-      username: decoded(name, username) || undefined,
-      password: password.length === 0 ? undefined : decoded(name, password.join(':')),
+      username: percentDecoded(name, username) || undefined,
+      password: password.length === 0 ? undefined : percentDecoded(name, password.join(':')),
       database,
     },
     options: redisOptions(optionsOf(parameters)),
@@ -75,7 +75,7 @@ function serverOf(name: string, scheme: Scheme, hosts: string, path: string): Re
       throw new InvalidArgumentError(
         `${name} must have the path of a socket, like redis+unix:///run/redis.sock`,
       )
-    return { kind: 'server', address: { path: decoded(name, path) } }
+    return { kind: 'server', address: { path: percentDecoded(name, path) } }
   }
   const addresses = addressesOf(name, scheme, hosts)
   const { kind } = KINDS[scheme]
@@ -114,7 +114,7 @@ function databaseOf(name: string, scheme: Scheme, path: string, parameters: Map<
 }
 
 function masterNameOf(name: string, path: string): string {
-  const masterName = decoded(name, path.slice(1))
+  const masterName = percentDecoded(name, path.slice(1))
   if (masterName === '')
     throw new InvalidArgumentError(
       `${name} must have the master's name as its path, like redis+sentinel://host/name`,
@@ -127,12 +127,4 @@ function optionsOf(parameters: Map<string, string>): Record<string, unknown> {
   const minReplicas = parameters.get('minReplicas')
   if (minReplicas !== undefined && /^\d+$/.test(minReplicas)) options['minReplicas'] = Number(minReplicas)
   return options
-}
-
-function decoded(name: string, text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new InvalidArgumentError(`${name} must be percent-encoded`)
-  }
 }

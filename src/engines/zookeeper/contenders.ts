@@ -28,7 +28,7 @@ const PERMITS = /-(\d+)of(\d+)-lock-(-?\d{9,10})$/
 const EXCLUSIVE = /(?:-lock-|__lock__|__WRIT__|-latch-)(-?\d{9,10})$/
 const SHARED = /(?:-__READ__|__rlock__)(-?\d{9,10})$/
 
-/** Parses the name of a child; undefined if it is no contender. */
+/** Parses the name of a child; undefined if it is not a contender. */
 function contenderOf(name: string): Contender | undefined {
   const permits = PERMITS.exec(name)
   if (permits) {

@@ -87,35 +87,26 @@ async function examineServer(host: string, port: number, isSecure: boolean): Pro
   const mode = /^Mode: (\w+)/m.exec(answer)?.[1]
   if (version === undefined)
     return { facts: [`${name}: could not be examined: ${answer.trim().slice(0, 80)}`], findings: [] }
-  return {
-    facts: [`${name}: ZooKeeper ${version}, ${mode ?? 'not serving'}`],
-    findings: [...versionFindings(name, version, Number(major), Number(minor)), ...modeFindings(name, mode)],
-  }
-}
-
-function versionFindings(name: string, version: string, major: number, minor: number): Finding[] {
-  const [leastMajor, leastMinor] = MIN_VERSION
-  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return []
-  return [
-    {
+  const [minMajor, minMinor] = MIN_VERSION
+  const isOld = Number(major) < minMajor || (Number(major) === minMajor && Number(minor) < minMinor)
+  const findings: (Finding | false)[] = [
+    isOld && {
       id: 'version',
       promises: ['P5', 'P8'],
       how: `${name} is ZooKeeper ${version}, which lacks features that locks and watches need`,
-      fix: `use ZooKeeper ${leastMajor}.${leastMinor} or later`,
+      fix: `use ZooKeeper ${minMajor}.${minMinor} or later`,
     },
-  ]
-}
-
-function modeFindings(name: string, mode: string | undefined): Finding[] {
-  if (mode !== 'standalone') return []
-  return [
-    {
+    mode === 'standalone' && {
       id: 'single-server',
       promises: ['P2', 'P13'],
       how: `${name} is standalone: if its disk fails, all values are lost, and tokens start again`,
       fix: 'use an ensemble of three or five servers',
     },
   ]
+  return {
+    facts: [`${name}: ZooKeeper ${version}, ${mode ?? 'not serving'}`],
+    findings: findings.filter(each => each !== false),
+  }
 }
 
 function sessionFindings(requested: number, agreed: number): Finding[] {

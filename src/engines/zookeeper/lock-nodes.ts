@@ -83,7 +83,7 @@ export class LockNodes {
   }
 
   /** Deletes nodes unless their session has ended. Never throws: nodes that can't be deleted end with the session. */
-  async deleteEach(client: ZooKeeper, paths: readonly string[]): Promise<void> {
+  async #deleteEach(client: ZooKeeper, paths: readonly string[]): Promise<void> {
     await Promise.all(paths.map(path => deleteOwn(client, path).catch(() => undefined)))
   }
 
@@ -100,7 +100,7 @@ export class LockNodes {
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
-          if (paths.length > 1) await this.deleteEach(client, paths)
+          if (paths.length > 1) await this.#deleteEach(client, paths)
           // What a second attempt does not find, the first one has deleted.
           return isRetry
         }
@@ -236,7 +236,7 @@ export class LockNodes {
       else areAll = false
     }
     // All were created in one transaction. If another client has deleted one since, the rest must not block others.
-    if (!areAll) await this.deleteEach(client, own.paths)
+    if (!areAll) await this.#deleteEach(client, own.paths)
     return areAll
   }
 }

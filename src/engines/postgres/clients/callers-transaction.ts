@@ -1,6 +1,6 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.js'
 import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
-import type { Query, StatementRunner } from './sql-client.js'
+import type { Query } from './sql-client.js'
 
 type Rows = Promise<{ readonly rows: readonly (readonly unknown[])[] }>
 type Bytes = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
@@ -21,21 +21,16 @@ const NO_TRANSACTION = '25P01'
  * Runs statements in a transaction that the caller has begun and will end.
  * @throws InvalidArgumentError if it is not a client with a transaction
  */
-export function callersTransaction(name: string, transaction: unknown): StatementRunner {
-  const query = queryOf(name, transaction)
-  return { query, transaction: work => work(query) }
-}
-
-function queryOf(name: string, transaction: unknown): Query {
+export function callersTransaction(name: string, transaction: unknown): Query {
   const isObject = typeof transaction === 'object' || typeof transaction === 'function'
-  if (!isObject || transaction === null) throw unfit(shown(transaction))
+  if (!isObject || transaction === null) throw invalid(shown(transaction))
   const callers = transaction as Callers
   const ask = asker(callers)
   return async (text, values) => {
     try {
       return await ask(text, values)
     } catch (cause) {
-      if ((cause as { code?: unknown }).code === NO_TRANSACTION) throw unfit('a client that has begun none')
+      if ((cause as { code?: unknown }).code === NO_TRANSACTION) throw invalid('a client that has begun none')
       throw new UnavailableError(
         `a statement in the transaction of the caller failed on ${name}: ${(cause as Error).message}`,
         { engine: name, cause },
@@ -46,17 +41,17 @@ function queryOf(name: string, transaction: unknown): Query {
 
 /** Returns a function that runs a statement and returns the first column of its first row as text. */
 function asker(callers: Callers): Query {
-  if ('totalCount' in callers) throw unfit('a pool, which gives each statement another connection')
+  if ('totalCount' in callers) throw invalid('a pool, which gives each statement another connection')
   if (typeof callers.unsafe === 'function') {
     if ('begin' in callers)
-      throw unfit('a client of postgres that has begun no transaction; its begin calls with one')
+      throw invalid('a client of postgres that has begun no transaction; its begin calls with one')
     return async (text, values) => {
       const rows = await callers.unsafe!(text, values).raw()
       const value = rows[0]?.[0]
       return value && Buffer.from(value).toString()
     }
   }
-  if (typeof callers.query !== 'function') throw unfit(shown(callers))
+  if (typeof callers.query !== 'function') throw invalid(shown(callers))
   const isPGlite = typeof callers.exec === 'function'
   return async (text, values) => {
     const { rows } = await (isPGlite
@@ -66,7 +61,7 @@ function asker(callers: Callers): Query {
   }
 }
 
-function unfit(what: string): InvalidArgumentError {
+function invalid(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `a transaction is a client of pg or PGlite that has begun it, or the sql of a transaction of postgres, not ${what}`,
   )

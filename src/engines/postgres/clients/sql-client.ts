@@ -1,16 +1,12 @@
 /** Runs one statement and returns the first column of its first row. */
 export type Query = (text: string, values: readonly string[]) => Promise<unknown>
 
-/** Runs statements. Values are passed as text. */
-export interface StatementRunner {
+/** A client of PostgreSQL, as the engine uses it. Values are passed as text. */
+export interface SqlClient {
   /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}. */
   readonly query: Query
   /** Runs several statements in one transaction, which is rolled back if `work` fails. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
-}
-
-/** A client of PostgreSQL, as the engine uses it. */
-export interface SqlClient extends StatementRunner {
   /** For messages: the address without passwords. */
   readonly name: string
   /**

@@ -22,31 +22,31 @@ const other = request('other', 'foreign', { key: 'b', mode: 'shared' })
 
 function followed(...requests: RequestRecord[]) {
   const clock = new VirtualClock()
-  const wanted: string[] = []
-  const own = new OwnRequests(clock, id => wanted.push(id))
+  const contended: string[] = []
+  const own = new OwnRequests(clock, id => contended.push(id))
   own.join('own')
   own.follow(recordOf(...requests))
-  return { clock, own, wanted }
+  return { clock, own, contended }
 }
 
 test('a box is notified when another request claims a key of an uncontended grant', () => {
-  const { own, wanted } = followed(grant)
+  const { own, contended } = followed(grant)
   expect(own.watchUncontended('grant', 5)).toBe(true)
   own.follow(recordOf(grant))
-  expect(wanted).toEqual([])
+  expect(contended).toEqual([])
   own.follow(recordOf(grant, other))
-  expect(wanted).toEqual(['grant'])
+  expect(contended).toEqual(['grant'])
 })
 
 test('a box is notified when the time ends for which a grant was certainly uncontended', () => {
-  const { clock, own, wanted } = followed(grant)
+  const { clock, own, contended } = followed(grant)
   expect(own.watchUncontended('grant', 5)).toBe(true)
   clock.advance(4)
   expect(own.watchUncontended('grant', 5)).toBe(true)
   clock.advance(4)
-  expect(wanted).toEqual([])
+  expect(contended).toEqual([])
   clock.advance(1)
-  expect(wanted).toEqual(['grant'])
+  expect(contended).toEqual(['grant'])
 })
 
 test('a grant is contended by another request for one of its keys, or when it shares a key', () => {

@@ -77,8 +77,8 @@ test('a box that was slower gets no record, and learns the newer one', async () 
 
 test('a record that does not follow the last known one shows that others were missed', async () => {
   const map = new SilentMap()
-  const told: boolean[] = []
-  const one = tableOn(map, 'one', ({ isNext }) => told.push(isNext))
+  const followed: boolean[] = []
+  const one = tableOn(map, 'one', ({ isNext }) => followed.push(isNext))
   const other = tableOn(map, 'other')
   const until = systemClock.now() + 10_000
   const change = async (): Promise<string> => {
@@ -87,10 +87,10 @@ test('a record that does not follow the last known one shows that others were mi
   }
   await change()
   await one.read()
-  told.length = 0
+  followed.length = 0
   one.onRecord(await change())
   one.onRecord(await change())
   await change()
   one.onRecord(await change())
-  expect(told).toEqual([true, true, false])
+  expect(followed).toEqual([true, true, false])
 })

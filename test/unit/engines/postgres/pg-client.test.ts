@@ -116,18 +116,18 @@ test('a connection that is lost before it listens is reported once, by the error
 
 test('a connection that is lost while it listens is reported once', async () => {
   const pool = new FakePool(() => row(null))
-  const heard: string[] = []
+  const messages: string[] = []
   const client = new PgClient('db', pool, new VirtualClock())
   await client.listen(
     'channel',
-    message => heard.push(message),
-    () => heard.push('lost'),
+    message => messages.push(message),
+    () => messages.push('lost'),
   )
   pool.emit('notification', { channel: 'channel', payload: 'one' })
   pool.emit('notification', { channel: 'other', payload: 'two' })
   pool.emit('error', new Error('lost'))
   pool.emit('end')
   pool.emit('notification', { channel: 'channel', payload: 'three' })
-  expect(heard).toEqual(['one', 'lost'])
+  expect(messages).toEqual(['one', 'lost'])
   expect(pool.released).toEqual([true])
 })

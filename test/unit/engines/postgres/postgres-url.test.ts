@@ -140,7 +140,7 @@ test.each([
   ['postgres://me:secret@db:99999/app', 'port must be a number from 1 to 65535, not "99999"'],
   ['postgres://me:secret@db/app?port=0', 'port must be a number from 1 to 65535, not "0"'],
   ['postgres://me:secret@a,b,c/app?port=1,2', 'one port for all its hosts, or one for each'],
-  ['postgres://me:100%secret@db/app', 'has a % that'],
+  ['postgres://me:100%secret@db/app', 'must be percent-encoded'],
   ['postgres://me:secret@db/app?shcema=x', 'unknown option "shcema"; it must be one of signalbox_schema'],
   ['postgres://me:secret@db/app?passwrd=secret', 'unknown option "passwrd"'],
   ['postgres://me:secret@db/app?signalbox_schema=A-B', 'signalbox_schema must be a name'],
