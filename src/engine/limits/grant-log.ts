@@ -1,27 +1,27 @@
 /**
- * The grants within a window, oldest first. Each entry has a time and how many permits had been granted in all by then,
- * so an entry is found by either with a few looks. Plain data, so that it can be kept anywhere.
+ * The grants within a window, the oldest first. Each entry has a time, and the total number of permits granted by then,
+ * so a binary search finds it by either. Plain data, so that it can be stored anywhere.
  */
 export interface GrantLog {
-  /** Time and total of each entry, by turns, in a ring that grows as far as it is needed. */
+  /** Time and total of each entry, alternating, in a ring that grows as needed. */
   entries: number[]
-  /** Where the oldest entry stands. */
+  /** The place of the oldest entry. */
   head: number
-  /** How many entries there are. */
+  /** Number of entries. */
   length: number
-  /** Permits granted since the log was empty. */
+  /** Number of permits granted since the log was empty. */
   total: number
-  /** How many of them were granted before the oldest entry. */
+  /** Number of permits granted before the oldest entry. */
   dropped: number
   /** When the last of these was granted. */
   droppedAt: number
-  /** When the newest entry began, where entries stand for several grants. */
+  /** When the newest entry began, if entries stand for several grants. */
   begunAt: number
-  /** When the newest known grant was given, or the last one that was forgotten. */
+  /** The time of the newest grant, even if it was dropped. */
   lastAt: number
 }
 
-/** As an array of doubles from the beginning. */
+/** A new log, with an array of doubles. */
 const NO_ENTRIES: readonly number[] = [-Infinity, -Infinity, -Infinity, -Infinity]
 
 export function emptyLog(): GrantLog {
@@ -37,11 +37,11 @@ export function emptyLog(): GrantLog {
   }
 }
 
-/** When the permit of this number, counted like `total`, was granted; -Infinity when that is forgotten. */
+/** When the permit of this number, counted like `total`, was granted; -Infinity if it was dropped. */
 export function timeOfPermit(log: GrantLog, number: number): number {
   if (number <= log.dropped) return -Infinity
   const { entries, head } = log
-  // Nearly always it is the oldest entry.
+  // It is almost always the oldest entry.
   if (entries[2 * head + 1]! >= number) return entries[2 * head]!
   return entries[
     place(
@@ -51,22 +51,22 @@ export function timeOfPermit(log: GrantLog, number: number): number {
   ]!
 }
 
-/** How many permits had been granted in all at or before `time`. */
+/** The total number of permits granted at or before `time`. */
 export function totalAt(log: GrantLog, time: number): number {
   return totalBefore(log, firstAfter(log, time))
 }
 
-/** The time of the first entry after `time`; undefined when there is none. */
+/** The time of the first entry after `time`; undefined if there is none. */
 export function timeAfter(log: GrantLog, time: number): number | undefined {
   const entry = firstAfter(log, time)
   return entry === log.length ? undefined : log.entries[place(log, entry)]!
 }
 
 /**
- * Adds a grant and forgets what is older than `memory`. A grant for an earlier time than the newest shares an entry
- * that has its time, or a later one that is less than a grain away. So entries never get denser than grains.
+ * Adds a grant, and drops those older than `memory`. A grant at an earlier time than the newest shares an entry of the
+ * same time, or of a later one that is less than a grain away. So entries are never closer than a grain.
  * @param grain grants within this many milliseconds share an entry, which then has the time of the newest of them.
- * @param now when that is decided. Grants that will only be old at `time` count again when this grant is taken back.
+ * @param now the time of the decision. Grants that are old only at `time` count again if this grant is refunded.
  */
 export function addGrant(
   log: GrantLog,
@@ -79,7 +79,7 @@ export function addGrant(
   if (log.length > 0 && time < log.lastAt) return insertEarlier(log, n, time, grain)
   const total = (log.total += n)
   log.lastAt = time
-  // With two entries of one time a refund could not say which of them it means.
+  // A refund could not distinguish two entries of one time.
   if (time - log.begunAt <= grain || time === newestTime(log)) {
     amend(log, time)
     return
@@ -103,7 +103,7 @@ function insertEarlier(log: GrantLog, n: number, time: number, grain: number): v
   for (; entry < log.length; entry++) log.entries[place(log, entry) + 1]! += n
 }
 
-/** Makes room for an entry that stands for nothing yet. */
+/** Adds an empty entry. */
 function openEntry(log: GrantLog, entry: number, time: number): void {
   if (2 * log.length === log.entries.length) grow(log)
   const total = totalBefore(log, entry)
@@ -119,7 +119,7 @@ function openEntry(log: GrantLog, entry: number, time: number): void {
   entries[at + 1] = total
 }
 
-/** Removes permits that were granted at `time`, if they are still there. */
+/** Removes permits that were granted at `time`, if they are in the log. */
 export function removeGrant(log: GrantLog, n: number, time: number): void {
   const { entries } = log
   let entry = firstOf(log, index => entries[index]! >= time)
@@ -127,7 +127,7 @@ export function removeGrant(log: GrantLog, n: number, time: number): void {
   const left = entries[place(log, entry) + 1]! - n - totalBefore(log, entry)
   if (left < 0) return
   log.total -= n
-  // An entry that stands for nothing is removed, so there are never more entries than permits.
+  // An empty entry is removed, so there are never more entries than permits.
   const gap = left === 0 ? 1 : 0
   for (; entry + gap < log.length; entry++) {
     const from = place(log, entry + gap)
@@ -136,13 +136,13 @@ export function removeGrant(log: GrantLog, n: number, time: number): void {
     entries[to + 1] = entries[from + 1]! - n
   }
   log.length -= gap
-  // When the entry began that is the newest now is not known; the next grant has an entry of its own.
+  // It is not known when the entry that is now the newest began, so the next grant gets an entry of its own.
   if (gap === 0) return
   log.begunAt = -Infinity
   log.lastAt = newestTime(log) ?? log.droppedAt
 }
 
-/** Makes all that is known one entry at `time`. */
+/** Replaces all entries by one at `time`. */
 export function collapse(log: GrantLog, time: number): void {
   const { entries, total, dropped } = log
   log.head = 0
@@ -154,14 +154,14 @@ export function collapse(log: GrantLog, time: number): void {
   entries[1] = total
 }
 
-/** The newest entry. @param forgotten how many permits it stands for if it is forgotten. */
+/** The newest entry. @param forgotten the number of its permits if it was dropped. */
 export function newestGrant(log: GrantLog, forgotten: number): { at: number; n: number } {
   const { length, total } = log
   if (length === 0) return { at: log.lastAt, n: forgotten }
   return { at: log.lastAt, n: total - totalBefore(log, length - 1) }
 }
 
-/** The time of the entry before the newest; that of the last dropped entry when there is none. */
+/** The time of the entry before the newest; that of the last dropped entry if there is none. */
 export function timeBeforeNewest(log: GrantLog): number {
   return log.length < 2 ? log.droppedAt : log.entries[place(log, log.length - 2)]!
 }
@@ -170,7 +170,7 @@ function newestTime(log: GrantLog): number | undefined {
   return log.length === 0 ? undefined : log.entries[place(log, log.length - 1)]
 }
 
-/** Makes the newest entry stand for the newest grant, too. */
+/** Adds the newest grant to the newest entry. */
 function amend(log: GrantLog, time: number): void {
   const newest = place(log, log.length - 1)
   log.entries[newest] = time
@@ -191,13 +191,13 @@ function grow(log: GrantLog): void {
   log.head = 0
 }
 
-/** Where an entry stands in the array. @param entry 0 is the oldest. */
+/** The place of an entry in the array. @param entry 0 is the oldest. */
 function place({ entries, head }: GrantLog, entry: number): number {
   const index = 2 * (head + entry)
   return index < entries.length ? index : index - entries.length
 }
 
-/** How many permits had been granted in all before an entry. */
+/** The total number of permits granted before an entry. */
 function totalBefore(log: GrantLog, entry: number): number {
   return entry === 0 ? log.dropped : log.entries[place(log, entry - 1) + 1]!
 }
@@ -208,8 +208,8 @@ function firstAfter(log: GrantLog, time: number): number {
 }
 
 /**
- * The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is
- * none.
+ * Returns the first entry, counted from the oldest, for whose place in the array a condition holds; `length` if none
+ * does.
  */
 function firstOf(log: GrantLog, holds: (index: number) => boolean): number {
   let low = 0

@@ -12,26 +12,27 @@ import {
 import { addRoundedUp } from './add-rounded-up.js'
 import type { Window } from './window.js'
 
-/** How finely a log is kept. */
+/** The resolution of a log. */
 export interface Grains {
-  /** Up to this limit every grant has an entry of its own. */
+  /** Up to this limit, each grant has an entry of its own. */
   readonly maxExact: number
   /** Above it, grants within this part of the window share an entry. */
   readonly parts: number
-  /** Whether grants come in the order of their times; then a clock that was set back is waited for. */
+  /** Whether grants come in the order of their times. After the clock was set back, they wait until it has caught up. */
   readonly inOrder: boolean
 }
 
-/** The grains of a log in a variable. */
+/** The resolution of a log in a variable. */
 const FINE: Grains = { maxExact: 10_000, parts: 1024, inOrder: true }
 
 /**
- * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
- * earliest schedule that keeps the bound, so no capacity idles.
+ * At most `limit` permits in any interval of length `per`: a permit returns `per` after its grant. That is the earliest
+ * schedule that keeps the bound, so no capacity is wasted.
  *
  * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, independent of the
- * limit. Above that, permits given within a 1024th of the window come back together, with the last of them. That keeps
- * the bound and costs up to a thousandth of the rate. A caller that writes the log somewhere can have it coarser.
+ * limit. Above that, permits that are granted within a 1024th of the window return together, with the last of them.
+ * That keeps the bound, and costs up to a thousandth of the rate. A caller that stores the log elsewhere can choose a
+ * coarser one.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -40,7 +41,9 @@ export class SlidingWindow implements Window<GrantLog> {
   readonly #grain: number
   readonly #grains: Grains
 
-  /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
+  /**
+   * @param jitter by how much the latencies of two calls can differ: milliseconds by which permits count for longer.
+   */
   constructor(
     readonly limit: number,
     readonly per: number,
@@ -58,7 +61,7 @@ export class SlidingWindow implements Window<GrantLog> {
 
   allows(log: GrantLog, now: number, n: number, ahead: number): boolean {
     const wanted = n + ahead
-    // The number of permits, counted from the beginning, that must be out of the window.
+    // The number of permits, counted from the beginning, that must have left the window.
     const expired = log.total + wanted - this.limit
     if (this.#grains.inOrder && now < log.lastAt) return false
     return (
@@ -75,7 +78,7 @@ export class SlidingWindow implements Window<GrantLog> {
       const from = this.#grains.inOrder ? Math.max(now, log.lastAt) : now
       return Math.max(from, addRoundedUp(time, this.#memory))
     }
-    // While demand does not end, each permit follows the one `limit` before it by one window.
+    // Under constant demand, each permit follows the one `limit` before it by one window.
     const windows = Math.ceil(wanted / limit) - 1
     return this.readyAt(log, now, wanted - windows * limit, 0) + windows * (this.#memory + lead)
   }
@@ -85,7 +88,7 @@ export class SlidingWindow implements Window<GrantLog> {
   }
 
   note(log: GrantLog, n: number, at: number, now: number): void {
-    // Exact entries are as few as the limit only while it holds.
+    // There may be more exact entries than the limit if others exceed it.
     addGrant(log, n, at, this.#memory, this.#memory / this.#grains.parts, now)
   }
 

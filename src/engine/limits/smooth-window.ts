@@ -2,15 +2,15 @@ import { newestGrant, type GrantLog } from './grant-log.js'
 import { SlidingWindow, type Grains } from './sliding-window.js'
 import type { Window } from './window.js'
 
-/** Added to the interval so that `limit` intervals are never a rounding error shorter than the window. */
+/** Added to the interval, so that rounding never makes `limit` intervals shorter than the window. */
 const ROUNDING = 1 + 2 ** -50
 
-/** How far apart evenly spaced permits are, in milliseconds. @param memory how long a permit stays away. */
+/** The interval between evenly spaced permits, in milliseconds. @param memory how long a permit counts. */
 export function intervalOf(limit: number, memory: number): number {
   return (memory / limit) * ROUNDING
 }
 
-/** The state of an even spacing. */
+/** The state of even spacing. */
 export interface Spacing {
   /** When the next permit may come. */
   openAt: number
@@ -18,8 +18,8 @@ export interface Spacing {
 }
 
 /**
- * Permits evenly spaced, `per / limit` apart: the next can come `n` intervals after `n` permits. The bound of the
- * sliding window applies too, because permits that are given together are no longer evenly spaced.
+ * Evenly spaced permits, `per / limit` apart: the next one is available `n` intervals after `n` permits. The bound of
+ * the sliding window applies too, because permits that are granted together are not evenly spaced.
  */
 export class SmoothWindow implements Window<Spacing> {
   readonly kind = 'smooth'
@@ -28,7 +28,7 @@ export class SmoothWindow implements Window<Spacing> {
   readonly #interval: number
   readonly #jitter: number
 
-  /** @param jitter by how much the ways of two calls can differ: milliseconds that a window is longer. */
+  /** @param jitter by how much the latencies of two calls can differ: milliseconds by which the window is longer. */
   constructor(
     readonly limit: number,
     readonly per: number,
@@ -67,15 +67,14 @@ export class SmoothWindow implements Window<Spacing> {
     this.#sliding.note(log, n, at, now)
   }
 
-  /** Permits that can be used for longer stay away for longer, and are spaced as evenly. */
+  /** Permits that can be used for longer also count for longer, with the same spacing. */
   #intervalWith(lead: number): number {
     return lead === 0 ? this.#interval : intervalOf(this.limit, this.per + this.#jitter + lead)
   }
 
   refund(spacing: Spacing, n: number, at: number): void {
     this.#sliding.refund(spacing.log, n, at)
-    // Permits that were spaced after it stay where they are. Of forgotten grants no more is known than that they were a
-    // limit.
+    // Permits that were spaced after it keep their times. Dropped grants are only known to be as many as the limit.
     const newest = newestGrant(spacing.log, this.limit)
     spacing.openAt = Math.min(spacing.openAt, newest.at + newest.n * this.#interval)
   }

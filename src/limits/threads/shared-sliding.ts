@@ -3,17 +3,17 @@ import { SharedWindow, type SharedUse } from './shared-window.js'
 
 /** At most `limit` permits in any interval: the grant `limit` before must be at least that old. */
 export class SharedSliding extends SharedWindow {
-  /** Milliseconds, the guard against jitter included. */
+  /** Milliseconds, including the guard for jitter. */
   readonly #memory: number
 
-  /** @param memory how long a permit stays away, in milliseconds. */
+  /** @param memory how long a permit counts, in milliseconds. */
   constructor(limit: number, memory: number, reader: RingReader) {
     super(limit, reader)
     this.#memory = memory
   }
 
   readyAt(head: number, now: number, wanted: number, _others: number): number {
-    // Beyond the limit each permit follows the one `limit` before it by one window.
+    // Beyond the limit, each permit follows the one `limit` before it by one window.
     const windows = this.windowsBefore(wanted)
     const grant = this.grantBefore(head, wanted, windows)
     return this.reader.timeOf(grant, head, now) + this.#memory * (windows + 1)

@@ -4,41 +4,41 @@ import type { SharedUse } from './shared-window.js'
 import { intervalOf } from '../../engine/limits/smooth-window.js'
 
 /**
- * The low bits of a word give a time, by the last bits of its parts: enough to find it again near the present. The
- * other bits give the head that it is for, by its last bits. Within a window no more than a limit is claimed, so no
- * head is taken for another one.
+ * The low bits of a word are the last bits of a time, which are enough to restore it near the present. The other bits
+ * are the last bits of the head that it is for. Within a window at most `limit` grants are claimed, so these bits
+ * identify the head.
  */
 const TIME_BITS = 42n
 const TIMES = 2 ** Number(TIME_BITS)
 const TIME_MASK = (1n << TIME_BITS) - 1n
 const HEAD_MASK = 2 ** 21 - 1
 /**
- * Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in
- * rounding.
+ * Maximum number of parts of a millisecond, as a power of two. It is more than the ring has, so that a short interval
+ * is not lost in rounding.
  */
 const FINEST = 17
-/** The most parts of a window, which is as far ahead as a word can say. */
+/** Maximum number of parts of a window, as a power of two: the range of a word. */
 const MAX_PART_BITS = 40
 
 /**
- * Permits evenly spaced, with the bound of the sliding window in addition. The ring shows when the next one may come:
- * as many intervals after the newest grant as it was for. Only the delay of that grant by a timer, which is made up
- * for, stands elsewhere: in a word with the time at which the next may come, and the head for which that holds. A
- * thread that claims moves the head, so the word before means nothing any more, and writes a new one last. A thread
- * that looks in between, or when the word never comes, uses the ring, and so is not too early.
+ * Evenly spaced permits, with the bound of the sliding window in addition. The ring shows when the next one is
+ * available: after as many intervals as the newest grant has permits. Only the delay of that grant by a timer, which
+ * the next one makes up for, is stored elsewhere: in a word with the time of the next permit, and its head. A thread
+ * that claims grants advances the head, which invalidates the word, and then writes a new one. A thread that reads in
+ * between, or if that write never happens, uses the ring, which is never too early.
  */
 export class SharedSmooth extends SharedSliding {
   readonly #words: BigInt64Array
   readonly #interval: number
-  /** Of a millisecond. */
+  /** Parts of a millisecond. */
   readonly #parts: number
   #stored = 0n
-  /** When the next permit may come, as of the last look: clock time. */
+  /** When the next permit is available, at the last `look`: clock time. */
   #openAt = -Infinity
 
   /**
-   * @param memory as of a sliding window.
-   * @param words of shared memory: the first one is used.
+   * @param memory as for a sliding window.
+   * @param words shared memory, of which the first word is used.
    */
   constructor(limit: number, memory: number, reader: RingReader, words: BigInt64Array) {
     super(limit, memory, reader)
@@ -51,12 +51,12 @@ export class SharedSmooth extends SharedSliding {
     this.#stored = Atomics.load(this.#words, 0)
     const shown = this.#afterNewest(head, now)
     const isOfHead = Number(this.#stored >> TIME_BITS) === (head & HEAD_MASK)
-    // The word is too late when the newest grant was given back.
+    // The word is too late if the newest grant was returned.
     this.#openAt = isOfHead ? Math.min(this.#storedTime(now), shown) : shown
   }
 
   override readyAt(head: number, now: number, wanted: number, others: number): number {
-    // Unused permits do not accumulate: one for each of the others has to come first.
+    // Unused permits do not accumulate: an interval for each of the others comes first.
     const spaced = others > 0 ? Math.max(now, this.#openAt) + others * this.#interval : this.#openAt
     return Math.max(spaced, super.readyAt(head, now, wanted, others))
   }
@@ -65,7 +65,7 @@ export class SharedSmooth extends SharedSliding {
     const openAt = Math.max(this.#openAt, time - late) + n * this.#interval
     const parts = Math.round(this.#partsAt(openAt)) % TIMES
     const word = (BigInt((head + n) & HEAD_MASK) << TIME_BITS) | BigInt(parts)
-    // A thread that comes late with this must not write over the word of a later grant.
+    // A thread that is late must not overwrite the word of a later grant.
     Atomics.compareExchange(this.#words, 0, this.#stored, word)
   }
 
@@ -86,15 +86,15 @@ export class SharedSmooth extends SharedSliding {
   }
 
   /**
-   * When the next permit may come by what stands in the ring. Where the newest grant was given back, or the one before
-   * has moved up into its place, its interval is over: else the newest would not have been given.
+   * Returns when the next permit is available, by the ring. If the newest grant was returned, or the one before has
+   * moved into its place, its interval is over; otherwise the newest would not have been granted.
    */
   #afterNewest(head: number, now: number): number {
     let newest = -Infinity
     let n = 0
     for (; n < this.limit; n++) {
       const time = this.reader.timeOf((head - n - 1) | 0, head, now)
-      // Grants that were given together have one time.
+      // Permits that were granted together have one time.
       if (n > 0 && time !== newest) break
       newest = time
       if (now - newest > this.limit * this.#interval) return -Infinity

@@ -1,20 +1,20 @@
 import type { RingReader } from './ring-reader.js'
 
-/** What counts of one limit at one moment. */
+/** The state of a limit at one moment. */
 export interface SharedUse {
   readonly used: number
-  /** Milliseconds until the next permit comes back; 0 when none is out. */
+  /** Milliseconds until the next permit returns; 0 if none is in use. */
   readonly resetIn: number
 }
 
 /**
- * The rule of one limit, as decisions about the ring of grants that all threads share. Every rule is kept by looking at
- * what stands in the ring before a head. A thread that then moves that head on has claimed its grants under all limits
- * at once. So no limit refuses after another one has given something that would need to be given back. Nor is there a
- * lock that a thread could leave behind when it is ended.
+ * The rule of one limit: decisions on the ring of grants that all threads share. Each rule reads the entries of the
+ * ring before a head. A thread that then advances that head has claimed its grants under all limits at once. So no
+ * limit refuses after another one has granted permits that would have to be returned, and there is no lock that a
+ * thread could leave behind when it ends.
  *
- * `look` comes first: it reads what the rule needs besides the ring. The calls that follow are about the same head and
- * time.
+ * `look` comes first: it reads the state of the rule outside the ring. The calls that follow are about the same head
+ * and time.
  */
 export abstract class SharedWindow {
   constructor(
@@ -28,46 +28,45 @@ export abstract class SharedWindow {
   }
 
   /**
-   * When the last of a number of permits can be claimed: clock time, in the past if that was possible before. Where
-   * waiters come first, it is as if they came as early as possible.
+   * Returns when the last of a number of permits can be claimed: clock time, in the past if that was possible before.
+   * Assumes that the waiters ahead get their permits as early as possible.
    * @param wanted counted from the head.
-   * @param others how many of them are for waiters that come first.
+   * @param others number of them for waiters that come first.
    */
   abstract readyAt(head: number, now: number, wanted: number, others: number): number
 
-  /** The first time, `time` or later, at which the rule does not refuse every caller, regardless of what was given. */
+  /** Returns the first time, `time` or later, at which the rule can grant permits at all. */
   openFrom(time: number): number {
     return time
   }
 
   /**
-   * Whether the answer of `readyAt` still holds: else the stamped grants are given back.
+   * Whether the result of `readyAt` is still right; otherwise the stamped grants are returned.
    * @param wall the wall clock, read after the stamping.
    */
   holds(_wall: number): boolean {
     return true
   }
 
-  /** Grants from the head on were claimed and stamped. @param late as in `Counter.take`. */
+  /** Called when grants from the head on were claimed and stamped. @param late as in `Counter.take`. */
   given(_head: number, _n: number, _time: number, _late: number): void {
     // The ring is enough.
   }
 
-  /** What counts, after `look`. */
+  /** The state of the limit, after `look`. */
   abstract use(head: number, now: number): SharedUse
 
-  /** Clock time: what was given before has come back. */
+  /** Permits that were granted before this clock time have returned. */
   abstract countsFrom(now: number): number
 
   /**
-   * How many whole windows pass before the last of a number of permits, where every `limit` permits come a window
-   * later.
+   * The number of whole windows before the last of a number of permits, if each `limit` permits take a window.
    */
   protected windowsBefore(wanted: number): number {
     return Math.ceil(wanted / this.limit) - 1
   }
 
-  /** The grant that must be over for it. @param windows those before. */
+  /** The grant that must have returned for it. @param windows the number of windows before. */
   protected grantBefore(head: number, wanted: number, windows: number): number {
     return (head + wanted - (windows + 1) * this.limit - 1) | 0
   }

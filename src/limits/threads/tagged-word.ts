@@ -1,27 +1,27 @@
 /**
- * Words of shared memory that are written at once: 64 bits, of which seven are a tag that says whose turn the word is
- * of, and 56 a number. The sign is left alone.
+ * Words of shared memory that are written in one step: 64 bits, of which seven are a tag that identifies the turn, and
+ * 56 a number. The sign bit is not used.
  */
 const NUMBER_BITS = 56n
 const NUMBER_MASK = (1n << NUMBER_BITS) - 1n
 /** Number of tags before they repeat. */
 export const TAGS = 128
 
-/** Of the halves of a word, in units of 32 bits. */
+/** The places of the halves of a word, in units of 32 bits. */
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
 export const LOW = LITTLE_ENDIAN ? 0 : 1
 export const HIGH = 1 - LOW
-/** So many bits of the number are in the high half, below the tag. */
+/** Number of bits of the number in the high half, below the tag. */
 export const HIGH_NUMBER_BITS = 24
 export const HIGH_NUMBER_MASK = 2 ** HIGH_NUMBER_BITS - 1
 
-/** One word and its halves, to put together what is written. */
+/** A word and its halves, to compose a value. */
 const word = new BigInt64Array(1)
 const wordHalves = new Int32Array(word.buffer)
 
-/** @param tag less than `TAGS`. @param number a whole one, not negative. */
+/** Composes a word. @param tag less than `TAGS`. @param number a whole number, not negative. */
 export function taggedWord(tag: number, number: number): bigint {
-  // Put together from halves: each step with bigints would make one more of them.
+  // Composed from halves, because each operation on bigints would allocate one.
   wordHalves[LOW] = number % 2 ** 32
   wordHalves[HIGH] = (tag << HIGH_NUMBER_BITS) | Math.floor(number / 2 ** 32)
   return word[0]!

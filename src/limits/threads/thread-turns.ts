@@ -2,19 +2,18 @@ import type { Waiters } from '../../waiters.js'
 import type { Turns } from '../local/permit-queue.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 
-/** So many threads can stand in the queue. A further one waits, too, but the others do not wait for it. */
+/** Maximum number of threads in the queue. A further one waits, too, but the others do not wait for it. */
 const PLACES = 256
 /**
- * Turns milliseconds into the coarse times of shared memory, sixteenths of a second: 31 bits of them last for four
- * years.
+ * Converts milliseconds to the coarse times of shared memory, sixteenths of a second: 31 bits last for four years.
  */
 export const COARSE = 16 / 1000
-/** Bytes of shared memory that a queue of threads takes. */
+/** Size of a queue of threads in shared memory, in bytes. */
 export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
 
 /**
- * Words at the beginning: the number of the last caller, how many threads stand in the queue, what all threads listen
- * to, whether a thread left a permit lying for waiters before, and when the threads that did not come for theirs were
+ * Words at the beginning: the number of the last caller, the number of threads in the queue, the word that all threads
+ * listen to, whether a thread has left a permit for earlier waiters, and when the threads that did not take it were
  * called.
  */
 const ARRIVALS = 0
@@ -25,7 +24,7 @@ const CALLED = 4
 const FIRST_PLACE = 8
 /**
  * Words of a place: the number of its first waiter (0: the place is empty), the permits that all waiters of the thread
- * want, the most that one of them may want, and when the thread was last seen.
+ * want, the maximum that one of them may want, and when the thread was last seen.
  */
 const ARRIVAL = 0
 const WANTED = 1
@@ -34,21 +33,21 @@ const SEEN = 3
 const PLACE_WORDS = 4
 
 /**
- * The queue of threads that share a limit. Each stands in it with the first of its own waiters, by the number that the
- * caller got when it came. It also says how much all its waiters want. So the callers of all threads are served in the
- * order in which they came: no caller takes a permit that a waiter before it, in any thread, may need.
+ * The queue of threads that share a limit. The place of each is that of its first waiter, by the number that this
+ * caller got when it came. The place also shows how many permits all its waiters want. So the callers of all threads
+ * are served in the order in which they came: no caller takes a permit that an earlier waiter, in any thread, may need.
  */
 export class ThreadTurns implements Turns {
   readonly #words: Int32Array
   readonly #now: () => number
-  /** The place of this thread; undefined when it has none. */
+  /** The place of this thread; undefined if it has none. */
   #place: number | undefined
   #arrival = 0
-  /** The most permits that a caller of this thread has wanted so far. */
+  /** The maximum number of permits that a caller of this thread has wanted. */
   #maxWanted = 1
 
   /**
-   * @param memory of `TURNS_BYTES`, zero at first, shared by all threads.
+   * @param memory `TURNS_BYTES` bytes, initially zero, which all threads share.
    * @param now milliseconds, the same in all threads.
    */
   constructor(memory: SharedArrayBuffer, now: () => number) {
@@ -68,7 +67,7 @@ export class ThreadTurns implements Turns {
     if (gaveUp) this.notify()
   }
 
-  /** Threads that left permits lying for waiters of this thread can look at what these did not take. */
+  /** Notifies the threads that left permits for waiters of this thread, which have taken what they can. */
   rest(): void {
     const words = this.#words
     if (Atomics.load(words, YIELDED) === 0) return
@@ -82,9 +81,9 @@ export class ThreadTurns implements Turns {
   }
 
   /**
-   * Upper bound of the permits that earlier callers of other threads want. A thread knows only its own callers. So of
-   * another thread no more are counted than can have come since its first. @param arrival 0 for a caller that comes
-   * now.
+   * Upper bound of the permits that earlier callers of other threads want. A thread knows only its own callers, so of
+   * another thread it counts at most those that can have come since its first waiter. @param arrival 0 for a new
+   * caller.
    */
   before(arrival: number): number {
     const words = this.#words
@@ -103,12 +102,12 @@ export class ThreadTurns implements Turns {
   }
 
   /**
-   * Permits have been lying for a while, and the waiters before did not come for them. Calls all threads. A thread that
-   * has not been seen a while after that is taken out of the queue: its event loop stands still, or it was ended. If it
-   * comes after all, it stands where it stood. A thread that is merely not first of them is there at the call, and
-   * keeps its place.
+   * Called when permits have been available for some time, and earlier waiters have not taken them. Notifies all
+   * threads. A thread that has not been seen for some time after that is removed from the queue: its event loop is
+   * blocked, or it has ended. If it comes back, it has its former place. A thread that is only not the first responds
+   * to the notification, and keeps its place.
    * @param patience milliseconds.
-   * @returns whether a thread was taken out.
+   * @returns whether a thread was removed.
    */
   passOver(arrival: number, patience: number): boolean {
     const words = this.#words
@@ -117,7 +116,7 @@ export class ThreadTurns implements Turns {
     const since = (now - called) | 0
     if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
     let passed = false
-    // However long ago the call was: a thread that was called and lives has been seen since.
+    // Any live thread has been seen since the notification, no matter how long ago that was.
     if (called !== 0 && since >= 0) {
       for (const place of this.#placesBefore(arrival)) {
         const other = Atomics.load(words, place + ARRIVAL)
@@ -131,7 +130,7 @@ export class ThreadTurns implements Turns {
     return passed
   }
 
-  /** Makes all threads in the queue look again. */
+  /** Makes all threads in the queue check again. */
   notify(): void {
     Atomics.add(this.#words, SIGNALS, 1)
     Atomics.notify(this.#words, SIGNALS)
@@ -143,7 +142,7 @@ export class ThreadTurns implements Turns {
     await waiting.value
   }
 
-  /** The places of other threads whose first waiter came before. */
+  /** The places of other threads with an earlier first waiter. */
   #placesBefore(arrival: number): readonly number[] {
     const words = this.#words
     if (Atomics.load(words, STANDING) === 0) return NOWHERE
@@ -158,7 +157,7 @@ export class ThreadTurns implements Turns {
 
   #standWith(arrival: number, permits: number): void {
     const words = this.#words
-    // Another thread may have passed this one over.
+    // Another thread may have removed this one.
     if (this.#place !== undefined && Atomics.load(words, this.#place + ARRIVAL) !== this.#arrival) {
       this.#place = undefined
     }
@@ -167,7 +166,7 @@ export class ThreadTurns implements Turns {
     Atomics.store(words, this.#place + WANTED, permits)
     Atomics.store(words, this.#place + MAX_WANTED, this.#maxWanted)
     Atomics.store(words, this.#place + SEEN, this.#coarseNow())
-    // In one step: between two waiters of this thread no other thread may find its place empty.
+    // In one step, so that no other thread finds the place empty between two waiters of this thread.
     Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, arrival)
     this.#arrival = arrival
   }
@@ -175,7 +174,7 @@ export class ThreadTurns implements Turns {
   #leave(): void {
     if (this.#place === undefined) return
     const words = this.#words
-    // A thread that passed this one over has taken it out already, and another may stand there since.
+    // Another thread may have removed this one already, and a third may have the place now.
     const own = Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, 0) === this.#arrival
     if (own) Atomics.sub(words, STANDING, 1)
     this.#place = undefined
@@ -200,12 +199,12 @@ export class ThreadTurns implements Turns {
 
 const NOWHERE: readonly number[] = []
 
-/** Whether one number is before another. Numbers go round: their difference shows it. */
+/** Whether one number is before another. Numbers wrap around, so their difference decides. */
 export function isBefore(one: number, other: number): boolean {
   return ((one - other) | 0) < 0
 }
 
-/** Newer than the library that the compiler knows. */
+/** Newer than the type declarations of the compiler. */
 const { waitAsync } = Atomics as unknown as {
   readonly waitAsync: (
     words: Int32Array,
