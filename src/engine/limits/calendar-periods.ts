@@ -1,4 +1,4 @@
-/** A stretch of the wall clock: milliseconds since 1970, the end not included. */
+/** A period of the wall clock: milliseconds since 1970, without its end. */
 export interface Period {
   readonly start: number
   readonly end: number
@@ -6,13 +6,13 @@ export interface Period {
 
 const SECOND = 1000
 export const DAY = 86_400_000
-/** No local day is longer. */
+/** Maximum length of a local day, in milliseconds. */
 const MAX_DAY_LENGTH = 50 * 3_600_000
 
-/** How the wall clock is divided. */
+/** Divides the wall clock into periods. */
 export interface CalendarPeriods {
   at(time: number): Period
-  /** The period that comes `count` periods after one; `count` is at least 1. */
+  /** Returns the period that is `count` periods after another; `count` is at least 1. */
   after(period: Period, count: number): Period
 }
 
@@ -35,12 +35,12 @@ export class EqualPeriods implements CalendarPeriods {
   }
 }
 
-/** The days of a time zone, which have 23 or 25 hours where clocks are changed. */
+/** The days of a time zone, which have 23 or 25 hours when daylight saving time begins or ends. */
 export class ZoneDays implements CalendarPeriods {
   readonly #format: Intl.DateTimeFormat
 
   constructor(timeZone: string) {
-    // Its dates sort like the days.
+    // A locale whose dates sort in the order of the days.
     this.#format = new Intl.DateTimeFormat('en-CA', {
       timeZone,
       calendar: 'iso8601',
@@ -53,8 +53,7 @@ export class ZoneDays implements CalendarPeriods {
 
   at(time: number): Period {
     const date = this.#date(time)
-    // Clocks are changed at whole seconds. A day need not begin at midnight: where the hour after it is left out, the
-    // day begins at one o'clock.
+    // Clocks change at whole seconds. If the hour after midnight is skipped, the day begins at one o'clock.
     return {
       start: firstSecond(time - MAX_DAY_LENGTH, time, second => this.#date(second) >= date),
       end: firstSecond(time, time + MAX_DAY_LENGTH, second => this.#date(second) > date),
@@ -62,7 +61,7 @@ export class ZoneDays implements CalendarPeriods {
   }
 
   after({ end }: Period, count: number): Period {
-    // Noon is the same day whether clocks were changed or not.
+    // Noon is in the same day even if clocks change.
     return this.at(end + (count - 1) * DAY + DAY / 2)
   }
 
@@ -71,7 +70,7 @@ export class ZoneDays implements CalendarPeriods {
   }
 }
 
-/** The first whole second above `low`, and at most `high`, from which a condition holds. */
+/** Returns the first whole second after `low`, up to `high`, from which a condition holds. */
 function firstSecond(low: number, high: number, holds: (time: number) => boolean): number {
   let before = Math.floor(low / SECOND)
   let after = Math.ceil(high / SECOND)

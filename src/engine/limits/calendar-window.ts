@@ -1,28 +1,29 @@
 import type { CalendarPeriods, Period } from './calendar-periods.js'
 import type { Window } from './window.js'
 
-/** What was given in one period, which is that of the last grant. */
+/** The permits of the period of the last grant. */
 export interface PeriodCount {
   start: number
   end: number
   used: number
   /**
-   * The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each.
+   * The earlier periods that had not ended, the oldest first, and the last one that had: start, end and count of each.
    */
   before: number[]
 }
 
-/** So many numbers are kept of each earlier period. */
+/** The fields of an earlier period. */
 const FIELDS = 3
 
 /**
- * At most `limit` permits in each period of the wall clock, as a service counts that starts from zero with each second
- * or day. Around the end of a period up to twice as many can come within a moment.
+ * At most `limit` permits in each period of the wall clock, like a service that starts from zero with each second or
+ * day. Around the end of a period, up to twice as many can be granted within a moment.
  *
- * Permits that were given ahead can be given back. They are there for other callers as soon as nothing is given any
- * more in a later period, because no grant is for an earlier time than the one before it.
+ * Permits that were granted ahead can be refunded. Other callers get them only while there are no grants in a later
+ * period, because no grant is earlier than the one before it.
  *
- * With `jitter` or a lead nothing is given in the last milliseconds of a period, because it could arrive in the next.
+ * With `jitter` or a lead, nothing is granted in the last milliseconds of a period, because the call could arrive in
+ * the next one.
  */
 export class CalendarWindow implements Window<PeriodCount> {
   readonly kind = 'calendar'
@@ -52,7 +53,7 @@ export class CalendarWindow implements Window<PeriodCount> {
   readyAt(count: PeriodCount, now: number, n: number, ahead: number, lead = 0): number {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
-    // Permits that do not fit before the guard at the end go into the next period as if this one were full.
+    // Permits that do not fit before the guard at the end count in the next period, as if this one were full.
     const left = at < period.end - this.jitter - lead ? Math.max(this.limit - usedIn(period, count), 0) : 0
     const wanted = n + ahead
     if (wanted <= left) return at
@@ -118,7 +119,7 @@ export class CalendarWindow implements Window<PeriodCount> {
     count.before = []
   }
 
-  /** The period that counts at this time: never one before that of the last grant. */
+  /** The period of a time, but never one before that of the last grant. */
   #period(count: PeriodCount, now: number): Period {
     return now < count.end ? count : this.periods.at(now)
   }

@@ -18,7 +18,9 @@ export interface Grains {
   readonly maxExact: number
   /** Above it, grants within this part of the window share an entry. */
   readonly parts: number
-  /** Whether grants come in the order of their times. After the clock was set back, they wait until it has caught up. */
+  /**
+   * Whether grants come in the order of their times. After the clock was set back, they wait until it has caught up.
+   */
   readonly inOrder: boolean
 }
 

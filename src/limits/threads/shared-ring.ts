@@ -238,9 +238,9 @@ const CONTROL_WORDS = 4
 const ORIGIN_BYTES = 16
 const SLOT_BYTES = 64
 
-/** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
+/** Parts of a millisecond in a time: 53 bits last for seventeen years. */
 const TICKS = 16_384
-/** Ticks of a grant that was given back. They count as a time too long ago for any thread to have stamped it. */
+/** The ticks of a grant that was returned: a time before any stamp of a thread. */
 const FREE = 1
-/** So many slots are looked at for one refund, because the event loop stands still for it. */
+/** Maximum number of slots that one refund checks, because it blocks the event loop. */
 const MAX_MOVED = 10_000

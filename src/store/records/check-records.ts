@@ -2,32 +2,32 @@ import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Records } from './records.js'
 
-/** Something that is asked of records. */
+/** A requirement of records. */
 interface Demand {
   readonly name: string
-  /** @param key of this demand alone; others begin with it. */
+  /** @param key a key of this requirement alone, which its further keys begin with. */
   readonly check: (records: Clients, key: string) => Promise<void>
 }
 
-/** Two ways to the same records, which may be the same way. */
+/** Two adapters to the same records, which may be the same object. */
 interface Clients {
   readonly one: Records
   readonly other: Records
 }
 
-/** How long what the checks leave is kept, in milliseconds. */
+/** How long the records of the checks are kept, in milliseconds. */
 const KEPT = 60_000
-/** How long a record is kept that the next call finds on a busy machine, too, in milliseconds. */
+/** How long a record is kept that the next call must find, even on a busy machine, in milliseconds. */
 const BRIEFLY = 500
 const WRITERS = 16
 const MAX_KEY_LENGTH = 1024
 const LARGE = 200_000
 
 /**
- * Checks an adapter of the caller's against its real store, under keys of its own; what the checks leave may be
- * dropped after a minute.
- * @param other a second one to the same store, over a connection of its own, as another process would have it.
- * @throws Error that says what was expected and what came of it, one line for each demand that is not met
+ * Checks the caller's adapter against its real store, under keys of its own. The store may drop the records of the
+ * checks after a minute.
+ * @param other a second adapter to the same store, with a connection of its own, like that of another process.
+ * @throws Error with one line for each requirement that is not met: the expected and the actual result
  */
 export async function checkRecords(one: Records, other: Records = one): Promise<void> {
   const prefix = `check-${randomBytes(6).toString('hex')}/`
@@ -166,7 +166,7 @@ const DEMANDS: readonly Demand[] = [
   },
 ]
 
-/** A version as this store has them, of another key. */
+/** A version in the format of this store, of another key. */
 function someVersion(records: Records, key: string): Promise<unknown> {
   return written(records, `${key}/other`, undefined, 'x')
 }

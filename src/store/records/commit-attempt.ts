@@ -15,13 +15,13 @@ import { indeterminate, notApplied, writeAlone } from './lone-write.js'
 import { transactionIn, type Settler } from './settler.js'
 import type { EncodedRecords, Sighting } from './encoded-records.js'
 
-/** What a holder has read: as the store gave it, and in the form that its transactions work on. */
+/** The records that a holder has read: as the store returned them, and as its transactions use them. */
 export interface Reading {
   readonly sightings: ReadonlyMap<string, Sighting>
   readonly outcome: ReadOutcome
 }
 
-/** What an attempt to commit needs. */
+/** The context of an attempt to commit. */
 export interface AttemptParts {
   readonly encoded: EncodedRecords
   readonly settler: Settler
@@ -34,10 +34,10 @@ export interface AttemptParts {
   readonly assertHeld: () => void
 }
 
-/** One attempt to commit what was done with one reading. */
+/** One attempt to commit the changes to the records that were read. */
 export class CommitAttempt {
   readonly #parts: AttemptParts
-  /** Until when what it leaves of absent keys is kept: a wall-clock time. */
+  /** Until when its records of absent keys are kept: a wall-clock time. */
   readonly #until: number
 
   constructor(parts: AttemptParts) {
@@ -93,12 +93,12 @@ export class CommitAttempt {
     const decision = await this.#decide(first, begun, committed)
     // mutant: commit-aborted
     if (decision === 'aborted') return this.#whyAborted([first, ...others])
-    // The attempt is committed: what fails from here on is left to the next process.
+    // The attempt is committed. If a step fails from here on, the next process completes it.
     await settler.finish(first, decision, committed, known).catch(() => undefined)
     return COMMITTED
   }
 
-  /** Stamps a key as it was read; the outcome when it is not any more as it was read. */
+  /** Stamps a key; returns the outcome if the key has changed since it was read. */
   async #stamp(key: string, stamp: Stamp): Promise<Sighting | CommitOutcome> {
     const { encoded, settler, token, name } = this.#parts
     let seen = this.#seen(key)
@@ -118,7 +118,7 @@ export class CommitAttempt {
     }
   }
 
-  /** Commits by writing the first key's record; gives that as it was written. */
+  /** Commits by writing the record of the first key, and returns that record. */
   async #decide(first: string, begun: Sighting, committed: Primary): Promise<Sighting | 'aborted'> {
     const { encoded, name } = this.#parts
     const swap = await encoded.swap(first, begun, stamped(this.#after(first, begun.record), committed))
@@ -135,9 +135,9 @@ export class CommitAttempt {
         await this.#cleanUp(first, now, committed)
         return 'aborted'
       }
-      // Others have settled it, and enough came after them that the record has dropped the outcome.
+      // Others have settled it, and so many decisions followed that the record has dropped its outcome.
       if (!found) throw indeterminate(first, cause)
-      // Still pending: what is under way can't arrive any more once it is aborted.
+      // It is still pending. Once it is aborted, a write that is on its way can't take effect.
       const aborted = await this.#markAborted(first, now, found)
       if (aborted === 'unknown') throw indeterminate(first, cause)
       if (aborted === 'refused') continue
@@ -146,7 +146,7 @@ export class CommitAttempt {
     }
   }
 
-  /** Takes the stamps back; a stamp that can't be taken back is left to the next process. */
+  /** Removes the stamps. If that fails for one, the next process removes it. */
   async #abort(first: string, begun: Sighting, pending: Primary): Promise<void> {
     const aborted = await this.#markAborted(first, begun, pending)
     if (aborted !== 'unknown') await this.#cleanUp(first, aborted === 'refused' ? begun : aborted, pending)
@@ -162,7 +162,7 @@ export class CommitAttempt {
     return swap.state === 'written' ? swap.now : swap.state
   }
 
-  /** Also when another process has aborted it: stamps can have been set since that process looked. */
+  /** Also called when another process has aborted it, because stamps may have been set since. */
   async #cleanUp(first: string, aborted: Sighting, transaction: Primary): Promise<void> {
     const { settler } = this.#parts
     await settler.finish(first, aborted, { ...transaction, state: 'aborted' }).catch(() => undefined)

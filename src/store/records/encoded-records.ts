@@ -3,10 +3,10 @@ import { BLANK, keptFor, type KeyRecord } from './key-record.js'
 import { parseRecord, recordText } from './record-text.js'
 import type { Records } from './records.js'
 
-/** A record with what the store knows it by. */
+/** A record, with its version in the store. */
 export interface Sighting {
   readonly record: KeyRecord
-  /** Undefined when the store has nothing. */
+  /** Undefined if the store has no record. */
   readonly version: unknown
 }
 
@@ -14,7 +14,7 @@ export interface Sighting {
 export type Swap =
   | { readonly state: 'written'; readonly now: Sighting }
   | { readonly state: 'refused' }
-  /** No answer: it may have been written, or be written yet. */
+  /** No reply: the record may have been written, or may still be written. */
   | { readonly state: 'unknown'; readonly cause: unknown }
 
 /** The records of a caller's store, decoded when they are read and encoded when they are written. */
@@ -41,7 +41,7 @@ export class EncodedRecords {
       : { record: BLANK, version: undefined }
   }
 
-  /** Writes `record` if the key still is as it was seen. Never throws. */
+  /** Writes `record` if the key has not changed since it was read. Never throws. */
   async swap(key: string, seen: Sighting, record: KeyRecord): Promise<Swap> {
     const text = recordText(record)
     const keep = keptFor(record, this.now())
@@ -54,7 +54,7 @@ export class EncodedRecords {
   }
 }
 
-/** What a failure says. */
+/** The message of an error. */
 export function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
 }

@@ -1,18 +1,18 @@
 import type { Versioned } from '../../engine/contract.js'
 
-/** What a key's record says: its value, who wrote it, and the transaction that is about to write it. */
+/** The record of a key: its value, its last writer, and the transaction that is about to write it. */
 export interface KeyRecord {
-  /** JSON text; undefined when the key is absent. */
+  /** JSON text; undefined if the key is absent. */
   readonly value: string | undefined
-  /** Of the last change, a deletion included; 0 before the first. */
+  /** The version of the last change or deletion; 0 before the first. */
   readonly version: number
-  /** The greatest token of those that committed with this key; 0 before the first. */
+  /** The greatest token of all commits with this key; 0 before the first. */
   readonly token: bigint
-  /** The ids of changes that were committed, with the wall-clock time until which each is kept. */
+  /** The IDs of committed changes, with the wall-clock time until which each is kept. */
   readonly ids: ReadonlyMap<string, number>
-  /** The outcome of the last attempts that were decided in this record, the newest first. */
+  /** The outcomes of the last attempts that were decided in this record, the newest first. */
   readonly decided: readonly string[]
-  /** The wall-clock time until which a record without value is kept, unless one of its ids is kept for longer. */
+  /** The wall-clock time until which a record without a value is kept, unless one of its IDs is kept longer. */
   readonly until: number
   readonly stamp: Stamp | undefined
 }
@@ -24,7 +24,7 @@ interface Stamped {
   /** Unique among all attempts to commit. */
   readonly attempt: string
   readonly token: bigint
-  /** How long its records are kept where they have no value: a wall-clock time. */
+  /** Until when its records without a value are kept: a wall-clock time. */
   readonly until: number
 }
 
@@ -43,9 +43,9 @@ export interface Primary extends Stamped {
   readonly changes: ReadonlyMap<string, Change>
 }
 
-/** What a transaction does to a key. */
+/** The effect of a transaction on a key. */
 export interface Change {
-  /** Undefined for a key that was only read. */
+  /** Undefined if the key was only read. */
   readonly write: { readonly value: string | undefined; readonly version: number } | undefined
   readonly ids: ReadonlyMap<string, number>
 }
@@ -61,9 +61,9 @@ export const BLANK: KeyRecord = {
   stamp: undefined,
 }
 
-/** So many decisions are remembered in a record, for those whose answer was lost. */
+/** Maximum number of decisions in a record, for attempts whose answers were lost. */
 const REMEMBERED = 8
-/** Minimum time for which a record without a value is kept, longer than any write takes to arrive, in milliseconds. */
+/** Minimum time for which a record without a value is kept, longer than any write is on its way, in milliseconds. */
 const DELETED_FOR = 3_600_000
 
 /** The value, for a reader. */
@@ -71,12 +71,12 @@ export function versioned({ value, version }: KeyRecord): Versioned {
   return { value, version: value === undefined ? 0 : version }
 }
 
-/** A version that this key never had: by the wall clock, should the record of an absent key have been dropped. */
+/** A version that this key never had. It follows the wall clock, in case the record of an absent key was dropped. */
 export function nextVersion(record: KeyRecord, now: number): number {
   return Math.max(record.version + 1, Math.floor(now * 1000))
 }
 
-/** How long a record must be kept unless it is overwritten, in milliseconds; undefined for forever. */
+/** Minimum time to keep a record unless it is overwritten, in milliseconds; undefined for forever. */
 export function keptFor(record: KeyRecord, now: number): number | undefined {
   if (record.value !== undefined || record.stamp !== undefined) return undefined
   let until = Math.max(record.until, now + DELETED_FOR)
@@ -114,13 +114,13 @@ export function changed(
   }
 }
 
-/** The record with a decision in it that those whose answer was lost look for. */
+/** Adds a decision to a record, for attempts whose answer was lost. */
 export function decidedIn(record: KeyRecord, attempt: string, isCommitted: boolean): KeyRecord {
   const mark = markOf(attempt, isCommitted)
   return { ...record, decided: [mark, ...record.decided].slice(0, REMEMBERED) }
 }
 
-/** Whether an attempt was decided so, as far as the record remembers. */
+/** Whether a record has this decision about an attempt. */
 export function isDecided(record: KeyRecord, attempt: string, isCommitted: boolean): boolean {
   return record.decided.includes(markOf(attempt, isCommitted))
 }
@@ -129,7 +129,7 @@ function markOf(attempt: string, isCommitted: boolean): string {
   return (isCommitted ? '+' : '-') + attempt
 }
 
-/** Whether a record with a later state can have forgotten decisions that were made since an earlier one. */
+/** Whether a later state of a record may have dropped decisions that were made since an earlier one. */
 export function canHaveForgotten(earlier: KeyRecord, later: KeyRecord): boolean {
   if (later.decided.length < REMEMBERED) return false
   const last = earlier.decided[0]

@@ -3,8 +3,8 @@ import { canHaveForgotten, decidedIn, isDecided, type KeyRecord } from './key-re
 import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 
 /**
- * Writes a record by one compare-and-set that decides an attempt; false when another client wrote the key.
- * @throws UnavailableError when it is not written and never will be, IndeterminateError
+ * Writes a record by one compare-and-set that decides an attempt. Returns false if another client has written the key.
+ * @throws UnavailableError when it was not written and never will be, IndeterminateError
  */
 export async function writeAlone(
   encoded: EncodedRecords,
@@ -17,7 +17,7 @@ export async function writeAlone(
   if (swap.state === 'written') return true
   const cause = swap.state === 'unknown' ? swap.cause : 'it was refused'
   for (;;) {
-    // Clients that send again after a lost connection can be refused because of what they wrote themselves.
+    // A client that retries after a lost connection can be refused because of its own write.
     const now = await encoded.find(key).catch((error: unknown) => {
       throw indeterminate(key, error)
     })
@@ -25,7 +25,7 @@ export async function writeAlone(
     if (isDecided(now.record, attempt, true)) return true
     if (canHaveForgotten(seen.record, now.record)) throw indeterminate(key, cause)
     if (swap.state === 'refused') return false
-    // A record never comes back to what it was, so what is still under way can't arrive at one that has changed.
+    // A record never returns to an earlier state, so a write that is on its way has no effect on a changed one.
     if (now.record.stamp) throw notApplied(key, cause)
     // mutant: lost-answer-as-refusal
     const marked = await encoded.swap(key, now, decidedIn(now.record, attempt, false))
@@ -34,7 +34,7 @@ export async function writeAlone(
   }
 }
 
-/** The answer to what decides was lost. */
+/** The answer to the deciding write was lost. */
 export function indeterminate(key: string, cause: unknown): IndeterminateError {
   return new IndeterminateError(`the reply to a write of ${key} was lost: ${messageOf(cause)}`, {
     key,
@@ -42,7 +42,7 @@ export function indeterminate(key: string, cause: unknown): IndeterminateError {
   })
 }
 
-/** An answer was lost, and it is known all the same that nothing was written. */
+/** An answer was lost, but nothing was written. */
 export function notApplied(key: string, cause: unknown): UnavailableError {
   return new UnavailableError(`nothing was written to ${key}: ${messageOf(cause)}`, { key, cause })
 }

@@ -1,13 +1,13 @@
 import type { FoundRecord, Records } from './records.js'
 
-/** Records in a variable: for tests, and for all boxes of a process that are given the same one. */
+/** Records in a variable, for tests, and for boxes of one process that share them. */
 export function memoryRecords(): Records<number> {
   return new MemoryRecords()
 }
 
 class MemoryRecords implements Records<number> {
   readonly #records = new Map<string, FoundRecord<number>>()
-  /** Until when records are kept, unless forever: times of `performance.now()`, in the order of their writing. */
+  /** Until when records are kept, unless forever: times of `performance.now()`, in the order of the writes. */
   readonly #passing = new Map<string, number>()
   #version = 0
 
@@ -30,7 +30,7 @@ class MemoryRecords implements Records<number> {
     return this.#version
   }
 
-  /** Drops what is over, as far as nothing written before it is kept still. */
+  /** Drops expired records, up to the first one in the order of the writes that has not expired. */
   #drop(now: number): void {
     for (const [key, until] of this.#passing) {
       if (until > now) return

@@ -2,27 +2,27 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import type { FoundRecord, Records } from './records.js'
 
-/** What is used of a `Pool` or a `Client` of `pg`. */
+/** A `Pool` or a `Client` of `pg`, as far as it is needed. */
 export interface PostgresClient {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
-/** Where records lie in PostgreSQL. */
+/** Options of {@link postgresRecords}. */
 export interface PostgresRecordsOptions {
-  /** The table, which is made when it is missing; with its schema if need be. Default: `signalbox_records`. */
+  /** The table, optionally with its schema. It is created if it is missing. Default: `signalbox_records`. */
   readonly table?: string | undefined
 }
 
-/** The codes of what PostgreSQL refuses because of others at the same time: then nothing was written. */
+/** The error codes of conflicts with concurrent transactions: nothing was written. */
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const NO_TABLE = '42P01'
-/** Sets its advisory locks apart from those of other programs. */
+/** Distinguishes its advisory locks from those of other programs. */
 const MAKING = 7_162_518
 
 /**
- * Records as rows of a table in PostgreSQL 12 or later, over a `Pool` (or a `Client`, outside of transactions) of `pg`
- * that stays the caller's. It has to lead to the primary server.
+ * Keeps records as rows of a table in PostgreSQL 12 or later. The caller passes, and later closes, a `Pool` of `pg`, or
+ * a `Client` outside of transactions. It must connect to the primary server.
  * @throws InvalidArgumentError
  */
 export function postgresRecords(
@@ -80,7 +80,7 @@ class PostgresRecords implements Records<string> {
     }
   }
 
-  /** Rows that are over go together with those that will be, so the table is no larger than needed. */
+  /** Deletes expired rows with each write, so that the table stays small. */
   #dropSome(): string {
     return `with over as (
         select key from ${this.#table} where keep_until < now() and key <> $1 limit 8 for update skip locked
@@ -99,9 +99,9 @@ class PostgresRecords implements Records<string> {
 
   async #makeTable(): Promise<void> {
     const name = this.#table.replace('.', '_')
-    // "If not exists" alone fails in several ways when two clients make the same table at once, so they do it one after
-    // another: all of this is one transaction, and the lock ends with it. An identity counts on when a row is deleted,
-    // so no version comes twice.
+    // "If not exists" alone fails in several ways when two clients create the same table at once. So they do it one
+    // after another: all of this is one transaction, and the lock ends with it. An identity column continues after
+    // deletions, so no version is used twice.
     await this.#client.query(
       `select pg_advisory_xact_lock(hashtextextended('${name}', ${MAKING}));
        create table if not exists ${this.#table} (

@@ -1,7 +1,7 @@
 import { UnavailableError } from '../../errors.js'
 import { BLANK, type Change, type KeyRecord, type Stamp } from './key-record.js'
 
-/** A record as it lies in the store; what says nothing is left out. */
+/** A record as stored, without its empty parts. */
 interface RecordJson {
   value?: unknown
   version: number
@@ -25,12 +25,12 @@ interface StampJson {
 interface ChangeJson {
   key: string
   value?: unknown
-  /** Absent for a key that was only read. */
+  /** Missing if the key was only read. */
   version?: number
   ids?: Record<string, number>
 }
 
-/** The JSON text of a record. */
+/** Encodes a record as JSON text. */
 export function recordText(record: KeyRecord): string {
   const { value, version, token, ids, decided, until, stamp } = record
   const json: RecordJson = {
@@ -46,8 +46,8 @@ export function recordText(record: KeyRecord): string {
 }
 
 /**
- * The record of a JSON text.
- * @throws UnavailableError when another program wrote it
+ * Decodes a record from JSON text.
+ * @throws UnavailableError when the text is damaged
  */
 export function parseRecord(key: string, text: string): KeyRecord {
   try {
@@ -98,7 +98,7 @@ function parseChange(json: ChangeJson): Change {
   }
 }
 
-/** Values stand in the record as what they are, for others who read it. */
+/** Values are JSON in the record, not strings, so that other programs can read them. */
 function valueJson(text: string | undefined): { value?: unknown } {
   return text === undefined ? {} : { value: JSON.parse(text) as unknown }
 }

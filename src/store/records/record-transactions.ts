@@ -7,22 +7,21 @@ import type { Records } from './records.js'
 import { Settler, type Looker } from './settler.js'
 import { EncodedRecords, type Sighting } from './encoded-records.js'
 
-/** What the protocol takes from outside, so that a test can give it. */
+/** The environment of the protocol, which tests can replace. */
 export interface Surroundings {
   /** The wall clock, in milliseconds. */
   readonly now: () => number
-  /** A text that no attempt ever had. */
+  /** Returns a string that no attempt ever had. */
   readonly newAttempt: () => string
 }
 
 /**
- * Values, and transactions over several of them, in a store that has nothing but compare-and-set on single keys.
+ * Values, and transactions on several of them, in a store that has only compare-and-set on single keys.
  *
- * A transaction over several keys lives in the record of its first key. It is written there as pending. Then every
- * other key is stamped with a pointer to it, each by compare-and-set against what was read. One compare-and-set of the
- * first record commits it, with all new values in it. They are applied to the others, and the first record is cleared
- * last.
- * A process that finds a stamp settles it first.
+ * A transaction on several keys is kept in the record of its first key. It is first written there as pending. Then
+ * every other key is stamped with a pointer to it, each by compare-and-set against the record that was read. One
+ * compare-and-set of the first record commits it, with all new values. These are then applied to the other records, and
+ * the first record is cleared last. A process that finds a stamp settles its transaction first.
  */
 export class RecordTransactions {
   readonly #records: EncodedRecords
@@ -35,14 +34,14 @@ export class RecordTransactions {
     this.#newAttempt = newAttempt
   }
 
-  /** Reads without holding anything. @throws UnavailableError */
+  /** Reads without locks. @throws UnavailableError */
   async read(what: ReadSet): Promise<ReadOutcome> {
     const reading = await this.#read(what, 'reader')
     return (reading as Reading).outcome
   }
 
   /**
-   * Reads under the locks of the keys; `lost` when a later holder was there.
+   * Reads under the locks of the keys. Returns `lost` if a later holder has written.
    * @throws UnavailableError
    */
   hold(what: ReadSet, token: bigint): Promise<Reading | 'lost'> {
@@ -50,7 +49,7 @@ export class RecordTransactions {
   }
 
   /**
-   * Writes one value round the locks; with a version only if the key still has that one.
+   * Writes one value without its lock; with a version, only if the key has that version.
    * @throws UnavailableError, IndeterminateError
    */
   async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
@@ -72,8 +71,8 @@ export class RecordTransactions {
   }
 
   /**
-   * Commits what was done with what `hold` read: all of it or nothing.
-   * @param assertHeld throws when the locks are lost; asked right before what decides.
+   * Commits all changes to the records that `hold` has read, or none.
+   * @param assertHeld throws when the locks are lost; called right before the deciding write.
    * @throws UnavailableError when certainly nothing was committed, IndeterminateError, what `assertHeld` throws
    */
   async commit(
@@ -98,7 +97,7 @@ export class RecordTransactions {
     return keys.length === 1 ? attempt.alone(keys[0]!) : attempt.together(keys[0]!, keys.slice(1))
   }
 
-  /** Whether all is still as it was read: then it was so together. */
+  /** Whether no record has changed since it was read. Then all of them existed at the same time. */
   async #verify(keys: readonly string[], reading: Reading, token: bigint): Promise<CommitOutcome> {
     const looks = await Promise.all(
       keys.map(key => this.#settler.again(key, reading.sightings.get(key)!, token)),

@@ -10,14 +10,14 @@ import { RecordTransactions } from './record-transactions.js'
 import type { Records } from './records.js'
 
 /**
- * Plain writes of this process, by where the records are. At once they would refuse each other so often that one could
- * no longer distinguish a refusal from a lost answer.
+ * The single writes of this process, by their records. If they ran at the same time, they would conflict so often that
+ * a conflict could not be distinguished from a lost answer.
  */
 const queues = new WeakMap<Records, WriteQueue>()
 
-/** Values in records of the caller's, under locks of the box. */
+/** Values in the caller's records, under locks of the box. */
 export class RecordValues implements Values {
-  /** What is checked is stamped, and stamps of those without the lock would be in the way of its holder. */
+  /** A commit stamps all keys that it checks, and stamps without the lock would block its holder. */
   readonly checksOnlyLocked = true
   readonly join = false
   readonly #session: Session
@@ -63,7 +63,7 @@ export class RecordValues implements Values {
           const outcome = await this.#transactions.commit(reading, commit, grant.token, () =>
             grant.assertHeld(),
           )
-          // Committed it is, also where the locks were lost since.
+          // It is committed, even if the locks were lost since.
           if (outcome.state === 'committed') await release()
           return outcome
         },

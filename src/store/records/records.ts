@@ -1,26 +1,26 @@
-/** A record as a store of the caller's has it. */
+/** A record of the caller's store. */
 export interface FoundRecord<Version = unknown> {
   readonly text: string
-  /** What `compareAndSet` takes to write over just this record. */
+  /** Identifies this state of the record for `compareAndSet`. */
   readonly version: Version
 }
 
 /**
- * A key-value store of the caller that values can be kept in. It reads a record with a version, and writes a record
- * only over the version that was read. `checkRecords` checks whether a store meets these requirements.
+ * The caller's key-value store, which keeps values. It reads a record with a version, and replaces a record only if it
+ * still has that version. `checkRecords` checks whether a store meets these requirements.
  *
- * Both methods see all that any client wrote before they were called. A rejection is a failure: nothing was read; or
- * the record may have been written, now or later.
+ * Both methods see all writes of any client that ended before the call. If `get` rejects, nothing was read. If
+ * `compareAndSet` rejects, the record may have been written, or may be written later.
  */
 export interface Records<Version = unknown> {
-  /** The record of a key, or undefined when there is none. */
+  /** Returns the record of a key, or undefined if there is none. */
   get(key: string): Promise<FoundRecord<Version> | undefined>
   /**
-   * Writes a record if the key still has this version, in one step; undefined stands for a key without one.
-   * A version may come again only with the very same text.
-   * @param keep how long the record must be kept unless it is overwritten: milliseconds, undefined for forever. After
-   * that it is worth nothing, and the store may drop it.
-   * @returns the version of what was written; undefined when another one was found and nothing was written.
+   * Writes a record in one step if the key has this version; undefined stands for a key without a record. A version may
+   * be used again only for the same text.
+   * @param keep minimum time to keep the record unless it is overwritten, in milliseconds; undefined for forever. After
+   * that the store may drop it.
+   * @returns the new version; undefined if the key has another version, and nothing was written
    */
   compareAndSet(
     key: string,

@@ -3,16 +3,16 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import type { FoundRecord, Records } from './records.js'
 
-/** How records lie in Redis. */
+/** Options of {@link redisRecords}. */
 export interface RedisRecordsOptions {
-  /** Comes before the name of every key. Default: `signalbox:records:`. */
+  /** The prefix of every key. Default: `signalbox:records:`. */
   readonly prefix?: string | undefined
 }
 
-// A script goes to the master, also from clients that let replicas answer a GET.
+// A script is sent to the master, even by clients that send GET to replicas.
 const GET = `return redis.call('GET', KEYS[1])`
 
-/** Compares the whole text, so a key needs no more than a plain string, and a version can't be met again. */
+/** Compares the whole text, so that a key is a plain string, and a version is never used for another text. */
 const COMPARE_AND_SET = `
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
@@ -20,7 +20,7 @@ else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
 return 1`
 
 /**
- * Records as plain strings in Redis, over a client or cluster of ioredis or node-redis that stays the caller's.
+ * Keeps records as plain strings in Redis, by the caller's client or cluster of ioredis or node-redis.
  * @throws InvalidArgumentError
  */
 export function redisRecords(redis: object, options: RedisRecordsOptions = {}): Records<string> {
@@ -35,7 +35,7 @@ export function redisRecords(redis: object, options: RedisRecordsOptions = {}): 
 /** Sends a command about a key. */
 type Send = (key: string, args: string[]) => Promise<unknown>
 
-/** What is used of the two kinds of clusters: both find the node by the key. */
+/** The clusters of both packages, as far as they are needed: both find the node by the key. */
 interface RoutingCluster {
   call?(...args: string[]): Promise<unknown>
   sendCommand(key: string, isReadonly: boolean, args: string[]): Promise<unknown>
@@ -45,7 +45,7 @@ function commandsOver(redis: object): { send: Send; keyPrefix: string } {
   const { kind, client } = detectClient(redis)
   if (kind === 'server') return { send: (_key, args) => client.send(args), keyPrefix: client.keyPrefix }
   const cluster = redis as RoutingCluster
-  // A cluster of ioredis puts its prefix before keys itself.
+  // A cluster of ioredis adds its prefix to keys itself.
   if (cluster.call) return { send: (_key, args) => cluster.call!(...args), keyPrefix: '' }
   return { send: (key, args) => cluster.sendCommand(key, false, args), keyPrefix: client.keyPrefix }
 }

@@ -12,9 +12,8 @@ import {
 import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 
 /**
- * The kind of caller that looks at a record. It decides the outcome of a transaction that is neither committed nor
- * aborted. A reader leaves it alone and sees what was before it. A writer aborts it. A holder, named by its token,
- * aborts it if its token is smaller.
+ * The kind of caller that reads a record. It decides the outcome of a pending transaction. A reader ignores it, and
+ * sees the state before it. A writer aborts it. A holder, identified by its token, aborts it if its token is smaller.
  */
 export type Looker = 'reader' | 'writer' | bigint
 
@@ -27,7 +26,8 @@ export class Settler {
   }
 
   /**
-   * The record of a key after all that was in it has been settled; `lost` when a holder with a larger token was there.
+   * Returns the record of a key after its transaction has been settled; `lost` if a holder with a larger token has
+   * written.
    * @throws UnavailableError
    */
   async settled(key: string, looker: Looker): Promise<Sighting | 'lost'> {
@@ -40,8 +40,7 @@ export class Settler {
       const at = stamp.state === 'pointer' ? stamp.primary : key
       const primary = stamp.state === 'pointer' ? await this.#records.find(at) : seen
       const transaction = transactionIn(primary.record, stamp.attempt)
-      // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it
-      // came late.
+      // The first key is cleared last, so the stamp of a transaction that is gone was left behind, or arrived late.
       if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
       else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
       // mutant: holder-ignores-pending
@@ -50,7 +49,7 @@ export class Settler {
     }
   }
 
-  /** How a key is now, to a holder that wants to write over what it saw there; or why that is over. */
+  /** Returns the current state of a key for a holder that wants to overwrite the state it has read; or why it can't. */
   async again(key: string, seen: Sighting, token: bigint): Promise<Sighting | CommitOutcome> {
     const now = await this.settled(key, token)
     if (now === 'lost') return { state: 'lost' }
@@ -60,9 +59,10 @@ export class Settler {
   }
 
   /**
-   * Applies a decided transaction to its other keys, or takes its stamps away, and then clears its first one.
-   * @param known the other keys as they were stamped, where that is known.
-   * @throws UnavailableError when some of it is left to the next process
+   * Applies a committed transaction to its other keys, or removes the stamps of an aborted one, and then clears its
+   * first key.
+   * @param known the other keys as they were stamped, if known.
+   * @throws UnavailableError when a part is left to the next process
    */
   async finish(
     at: string,
@@ -73,10 +73,10 @@ export class Settler {
     const { attempt, state } = transaction
     // mutant: write-first-key-only
     const others = transaction.others.map(key => this.#finishOther(key, transaction, known?.get(key)))
-    // If one fails, the first key stays as it is, for the next process; the others are still done.
+    // If one fails, the first key stays for the next process, and the others are still settled.
     const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
     if (failed) throw failed.reason
-    // A transaction that cleans up after itself may find that another one has cleared it before.
+    // A process that settles its own transaction may find that another process has done it.
     if (!transactionIn(primary.record, attempt)) return
     await this.#write(at, primary, decidedIn(unstamped(primary.record), attempt, state === 'committed'))
   }
@@ -97,7 +97,7 @@ export class Settler {
     }
   }
 
-  /** @throws UnavailableError when there was no answer. */
+  /** @throws UnavailableError when there was no reply. */
   async #write(key: string, seen: Sighting, record: KeyRecord): Promise<boolean> {
     const swap = await this.#records.swap(key, seen, record)
     if (swap.state !== 'unknown') return swap.state === 'written'
@@ -109,7 +109,9 @@ export class Settler {
   }
 }
 
-/** The record without what was aborted. It remembers that, so that what is still under way never finds it as it was. */
+/**
+ * Removes an aborted transaction from a record, but keeps its outcome, so that the record is never as it was before.
+ */
 function withoutStamp(record: KeyRecord, attempt: string): KeyRecord {
   return decidedIn(unstamped(record), attempt, false)
 }
