@@ -41,7 +41,7 @@ async function within(work: (client: object, run: Run) => Promise<void>): Promis
 }
 
 await using box = await open(url)
-const grant = await box.mutex(key).acquire({ lease: 1000 })
+const grant = await box.mutex(key).acquire({ lease: 2000 })
 try {
   await within(async (client, run) => {
     // A transaction begins with its first statement.

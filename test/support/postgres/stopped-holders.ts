@@ -65,7 +65,7 @@ export async function stopHolder({ box, pool, url, kind }: Setting, fate: Fate):
     return
   }
   // Its lease is over long before.
-  await pause(2000)
+  await pause(3000)
   expect(await soFar(next)).toBe('pending')
   child.kill('SIGCONT')
   expect((await child.end()).stdout).toBe('stopped\ncommitted\n')
