@@ -30,7 +30,7 @@
 export class SessionProof {
   /** The packets that were answered within the last {@link reportTime}, oldest first. */
   #answered: { readonly sentAt: number; readonly answeredAt: number }[] = []
-  /** When the newest of those was sent that were answered before that, as clock time. */
+  /** When the newest packet was sent that was answered longer ago, as clock time. */
   #answeredBefore = 0
   #reported = 0
   #certainUntil = 0

@@ -24,7 +24,7 @@ interface Holding {
   readonly keys: readonly string[]
   /** The keys that are locked. */
   readonly locked: Set<string>
-  /** Until when all of those surely stay locked, unless an operator unlocks them, as clock time. */
+  /** Until when these keys surely stay locked, unless an operator unlocks them, as clock time. */
   until: number
   /** When the last of them was locked, as clock time. */
   since: number

@@ -44,7 +44,7 @@ export class OpenTable extends MemoryState {
   readonly #pending: Map<string, string>
   /** Entries of store keys that were read or written. */
   readonly #entries = new Map<string, ValueEntry>()
-  /** The keys of those that were written. They are encoded at the end, because one may be written many times. */
+  /** The keys of written entries. Entries are encoded at the end, because an entry may be written many times. */
   readonly #written = new Set<string>()
   #number: number
   #version: number

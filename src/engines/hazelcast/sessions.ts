@@ -35,7 +35,7 @@ export class Sessions {
     this.#own = own
   }
 
-  /** Makes the entries of this session extendFor a lease that is granted now. @throws what the client throws */
+  /** Makes the entries of this session outlive a lease that is granted now. @throws what the client throws */
   async extendFor(lease: number): Promise<void> {
     const now = this.#clock.now()
     if (lease === 0 || !this.#own || this.#until >= now + lease) return

@@ -66,7 +66,7 @@ export class WriteBack {
     return this.#done
   }
 
-  /** Leaves the changes of other boxes to those. Resolves when the changes of this box are written back. */
+  /** Writes back no more changes of other boxes. Resolves when the changes of this box are written back. */
   async leave(): Promise<void> {
     this.#isLeaving = true
     this.#helping?.cancel()

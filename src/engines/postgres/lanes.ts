@@ -100,7 +100,7 @@ export class Lanes {
     for (const [job, name] of await this.#send(jobs)) this.#block(job, name)
   }
 
-  /** Sends operations together. @returns those whose row another transaction has locked, with its name. */
+  /** Sends operations together. @returns those whose row another transaction has locked, each with the row's name. */
   async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
     const blocked = new Map<Job, string>()
     try {

@@ -18,7 +18,7 @@ export class OwnNode {
   before: readonly string[] = []
   /** The watched nodes, each with its listener. */
   readonly watched = new Map<string, WatchListener>()
-  /** One of those nodes, which had been touched before its watch was set. */
+  /** A watched node that had been touched before its watch was set. */
   touched: string | undefined
   /** Whether the next node may wait until this one is touched. */
   hasFollower = false

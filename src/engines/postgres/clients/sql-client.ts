@@ -17,8 +17,9 @@ export interface SqlClient {
   run(text: string): Promise<void>
   /**
    * Listens on a channel until `stop`.
-   * @param onMessage receives each message. @param onLost is called when messages may have been lost; no more follow. It is
-   * not called before the promise has settled.
+   * @param onMessage receives each message.
+   * @param onLost is called when messages may have been lost; no more follow. It is not called before the promise has
+   * settled.
    */
   listen(channel: string, onMessage: (message: string) => void, onLost: () => void): Promise<Listening>
   /** Ends the connections that were made for the box. */

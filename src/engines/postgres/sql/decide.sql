@@ -10,7 +10,7 @@
 -- @param row_timeout how long to wait for a row that another transaction has locked, in milliseconds
 -- @param waits whether to wait for values that another transaction has locked
 -- @param ttls how long a waiter blocks others without a heartbeat; for a commit, 1 if it releases its guard
--- @param labels the labels of requests; if empty, that of the box
+-- @param labels the labels of requests; if empty, the label of the box
 -- @param steps 1 for operations that finish_many may execute, 2 for those that grant_many may execute after it, else 0.
 -- Operations of one step share no row with each other, or with an earlier operation of a later step. Any other gets the
 -- reply "again" if another transaction has locked its row by then.
