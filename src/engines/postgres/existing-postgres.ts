@@ -1,6 +1,3 @@
-import { checkOptions } from '../../options.js'
-import { schemaName } from './postgres-url.js'
-
 /** An existing client of PostgreSQL, and where the engine keeps its state. */
 export interface ExistingPostgres {
   /**
@@ -17,13 +14,4 @@ export interface ExistingPostgres {
   readonly postgres: object
   /** The schema that the engine uses for itself; default `signalbox`. */
   readonly schema?: string | undefined
-}
-
-/**
- * The name of the schema.
- * @throws InvalidArgumentError that names the invalid option
- */
-export function schemaOption(given: Readonly<Record<string, unknown>>): string {
-  checkOptions(given, ['schema'])
-  return schemaName(given['schema'])
 }

@@ -1,10 +1,11 @@
 import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
+import { checkOptions } from '../../options.js'
 import { installedClient } from './clients/installed-client.js'
 import { detectClient } from './clients/detect-client.js'
-import { schemaOption, type ExistingPostgres } from './existing-postgres.js'
+import type { ExistingPostgres } from './existing-postgres.js'
 import { PostgresEngine } from './postgres-engine.js'
-import { parsePostgresUrl } from './postgres-url.js'
+import { parsePostgresUrl, schemaName } from './postgres-url.js'
 
 /**
  * Returns the engine for a PostgreSQL URL or an existing client.
@@ -17,6 +18,7 @@ export async function openPostgres(source: string | ExistingPostgres): Promise<E
     return new PostgresEngine(await installedClient(place, systemClock), place.schema, systemClock)
   }
   const { postgres, ...more } = source
-  const schema = schemaOption(more)
+  checkOptions(more, ['schema'])
+  const schema = schemaName(more.schema)
   return new PostgresEngine(detectClient(postgres, schema, systemClock), schema, systemClock)
 }
