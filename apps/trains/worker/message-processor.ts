@@ -217,7 +217,7 @@ export class MessageProcessor {
   }
 
   /** The keys of a message after those before it in the run. */
-  async #keysNow(message: Message, transaction: Transaction): Promise<readonly string[]> {
+  #keysNow(message: Message, transaction: Transaction): readonly string[] | Promise<readonly string[]> {
     return this.#registry.typeOf(message).keys(message, async key => transaction.get(key))
   }
 
