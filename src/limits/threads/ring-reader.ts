@@ -3,13 +3,13 @@ import { isBefore } from './thread-turns.js'
 
 /** Grants that still count. */
 interface Recent {
-  /** How many, counted back from the head to the oldest: a permit given back between them can't be had before them. */
+  /** Their number, from the head back to the oldest, including returned permits between them. */
   readonly count: number
-  /** When the oldest was given; the present where there is none. */
+  /** The time of the oldest; the current time if there is none. */
   readonly oldest: number
 }
 
-/** What one thread sees in the ring, at a head and a time that it has read in this order. */
+/** Reads the ring for one thread, at a head and a time that the thread has read in this order. */
 export class RingReader {
   readonly ring: SharedRing
   readonly #patience: number
@@ -24,12 +24,12 @@ export class RingReader {
     this.#patience = patience
   }
 
-  /** Clock time. A grant that is not written yet counts as given now. */
+  /** Returns the clock time of a grant. A grant that is not written yet counts as granted now. */
   timeOf(grant: number, head: number, now: number): number {
     return this.ring.timeOf(grant) ?? this.#missing(grant, head, now)
   }
 
-  /** Those of the last `limit` grants that still count. */
+  /** The grants that still count, among the last `limit`. */
   recent(head: number, limit: number, now: number, counts: (time: number) => boolean): Recent {
     let count = 0
     let oldest = now

@@ -11,15 +11,15 @@ import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
 import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
 import { Times } from '../local/times.js'
 
-/** One limit, or several that hold together, for several threads. */
+/** Options of a limiter that several threads share. */
 export type SharedLimiterOptions = {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
-  /** How many callers of one thread may wait; default: any number. Further ones get a BusyError. */
+  /** Maximum number of waiting callers of one thread; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
 } & (LimitOptions | { limits: readonly LimitOptions[] })
 
-/** What another thread needs to join; `workerData` and `postMessage` carry it as it is. */
+/** The handle by which another thread joins. Pass it by `workerData` or `postMessage`. */
 export interface SharedLimiterHandle {
   readonly limits: readonly Readonly<LimitOptions>[]
   readonly jitter: number
@@ -29,15 +29,15 @@ export interface SharedLimiterHandle {
   readonly turns: SharedArrayBuffer
 }
 
-/** The greatest limit: each permit takes eight bytes of shared memory. */
+/** Maximum limit, because each permit takes eight bytes of shared memory. */
 const MAX_SHARED = 1_000_000
 
 /**
- * A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. A pause holds
- * for all threads, to a sixteenth of a second, and is never too short.
+ * A limiter whose count several worker threads share. Each thread has its own object, created from the same handle. A
+ * pause applies to all threads; it is exact to a sixteenth of a second, and never too short.
  */
 export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
-  /** For other threads. */
+  /** The handle for other threads. */
   readonly handle: SharedLimiterHandle
   readonly #clock: Clock
   protected readonly waiters: LocalWaiters
@@ -45,9 +45,9 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   #listening = false
 
   /**
-   * Shared limiters come from `sharedLimiter` and `joinLimiter`.
+   * Use `sharedLimiter` and `joinLimiter`.
    * @param clock the same in all threads.
-   * @param readWall milliseconds since 1970.
+   * @param readWall returns milliseconds since 1970.
    */
   constructor(handle: SharedLimiterHandle, clock: Clock, readWall: () => number) {
     super()
@@ -67,15 +67,15 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Ends the part of this thread. Waiters here are rejected with a ClosedError, unless `drain` lets them have their
-   * turn first. Other threads continue.
+   * Closes the limiter in this thread; other threads continue. Waiters of this thread are rejected with a ClosedError,
+   * unless `drain` serves them first.
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
     this.waiters.shut()
     await endAll([this.waiters], drain, this.#clock)
-    // A listener that is left open keeps the shared memory.
+    // A pending listener would keep the shared memory alive.
     if (this.#listening) this.#turns.notify()
   }
 
@@ -84,8 +84,8 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Looks again whenever another thread gave something up. There is one promise at a time, and it does not keep the
-   * process alive.
+   * Serves waiters whenever another thread has returned permits. There is one promise at a time, and it does not keep
+   * the process alive.
    */
   async #listen(): Promise<void> {
     if (this.#listening) return
@@ -99,9 +99,9 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
 }
 
 /**
- * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A
- * limit is at most a million.
- * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
+ * Creates a limiter for the threads of this process. It is exact, and serves callers in the order of arrival. Pass its
+ * `handle` to other threads. A limit is at most a million.
+ * @throws InvalidArgumentError; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { limits, jitter } = checkedOptions(options, ['jitter', 'queue'])
@@ -126,9 +126,9 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
 }
 
 /**
- * The limiter of another thread, in this one.
- * @param handle of a `sharedLimiter`.
- * @throws InvalidArgumentError when it is not one; UnavailableError on Bun and Deno.
+ * Joins the limiter of another thread.
+ * @param handle the `handle` of a `sharedLimiter`.
+ * @throws InvalidArgumentError when the handle is invalid; UnavailableError on Bun and Deno.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))

@@ -11,19 +11,19 @@ import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
-/** How long a thread may leave permits lying before other threads continue without it, in milliseconds. */
+/** How long a thread may leave available permits before other threads continue without it, in milliseconds. */
 const PATIENCE = 150
-/** Time after which such permits are looked for, in milliseconds. */
+/** Time between two checks for such permits, in milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70
 
-/** Number of words of shared memory that each limit has besides the ring. */
+/** Number of words in shared memory for each limit, in addition to the ring. */
 const WORDS = 3
-/** Bytes of shared memory that a number of limits take. */
+/** Size of these words for a number of limits, in bytes. */
 export function notesBytes(limits: number): number {
   return limits * WORDS * BigInt64Array.BYTES_PER_ELEMENT
 }
 
-/** Counts the permits that several threads were given, on a ring in shared memory. */
+/** Counts the permits of several threads by a ring in shared memory. */
 export class SharedPermitCounter implements Counter {
   readonly running = 0
   readonly full = false
@@ -36,12 +36,12 @@ export class SharedPermitCounter implements Counter {
   readonly #ring: SharedRing
   readonly #turns: ThreadTurns
   readonly #windows: readonly SharedWindow[]
-  /** The limits for which there is more than the ring. */
+  /** The limits with state outside the ring. */
   readonly #noted: readonly SharedWindow[]
 
   /**
    * @param jitter milliseconds.
-   * @param notes shared memory of `notesBytes`, zero at first.
+   * @param notes shared memory of `notesBytes`, initially zero.
    */
   constructor(
     rules: Rules,
@@ -85,7 +85,7 @@ export class SharedPermitCounter implements Counter {
       const wanted = own + this.#turns.before(arrival)
       if (wanted > own && this.#isLeft(head, now, n, own) && this.#turns.passOver(arrival, PATIENCE)) continue
       if (this.#readyFrom(head, now, n, wanted) > now) {
-        // What stood at a head that has moved on may be overwritten.
+        // The entries before an earlier head may be overwritten.
         if (ring.head !== head) continue
         const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, n, own) <= now
         if (yields) this.#turns.yield()
@@ -129,15 +129,15 @@ export class SharedPermitCounter implements Counter {
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
     if (arrival === 0 && before > 0 && this.#isLeft(head, now, n, own)) {
-      // Whether the threads before are still there is not known.
+      // It is not known whether the earlier threads still exist.
       if (this.#turns.passOver(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
       return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
     }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
-    // There may be fewer waiters before than this thread can know. Their threads report when they have taken what they
-    // can.
+    // There may be fewer earlier waiters than this thread can know. Their threads report when they have taken the
+    // permits that they can.
     const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
-    // If the waiters before do not come for theirs, some thread has to notice.
+    // If earlier waiters do not take their permits, some thread must notice.
     const look = Math.max(this.#readyFrom(head, now, n, own), now) + LOOK_AGAIN
     return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
@@ -166,19 +166,19 @@ export class SharedPermitCounter implements Counter {
     })
   }
 
-  /** Whether permits have been there for a while, so that the waiters before had their chance. */
+  /** Whether permits have been available for so long that earlier waiters could have taken them. */
   #isLeft(head: number, now: number, n: number, own: number): boolean {
     return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
   }
 
   /**
-   * When the next `n` permits can be claimed, and `wanted` in all will be there for the last of those that want them.
+   * Returns when the next `n` permits can be claimed, after all earlier ones, `wanted` in total.
    */
   #readyFrom(head: number, now: number, n: number, wanted: number): number {
     if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
     let ready = -Infinity
     for (const window of this.#windows) {
-      // After a refund a later one can be free sooner. From the first to the last: see the proof at the ring.
+      // After a refund, a later one can return sooner. From the first to the last: see the proof at the ring.
       for (let own = 1; own <= n && own < wanted; own++) {
         ready = Math.max(ready, window.readyAt(head, now, own, 0))
       }
@@ -187,7 +187,7 @@ export class SharedPermitCounter implements Counter {
     return ready
   }
 
-  /** A later time can be too late for a period that was open before. */
+  /** Repeats the search, because a later time can be in another period of a calendar. */
   #openFrom(time: number): number {
     for (let round = 0; round < MAX_ROUNDS && this.#noted.length > 0; round++) {
       const next = this.#noted.reduce((from, window) => window.openFrom(from), time)
@@ -197,9 +197,9 @@ export class SharedPermitCounter implements Counter {
     return time
   }
 
-  /** Gives what was claimed and stamped, unless the moment for which it was judged is over: then it is given back. */
+  /** Grants claimed and stamped permits, or returns them if the rules no longer allow them. */
   #note(head: number, n: number, time: number, late: number): boolean {
-    // One reading, so that there is a moment at which all of them hold.
+    // One reading of the clock, so that all rules are checked at the same moment.
     const wall = this.#times.wallNow()
     if (this.#noted.every(window => window.holds(wall))) {
       for (const window of this.#noted) window.given(head, n, time, late)
