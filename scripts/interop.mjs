@@ -1,6 +1,7 @@
 /**
  * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
- * that tests run in, and the package from npm that must be compiled: what they need, and how they are built.
+ * that tests run in, the package from npm that must be compiled, and the packages for SQL whose transactions tests use:
+ * what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -100,6 +101,20 @@ const languages = [
       copyFileSync(join(sourceFolder, 'runtimes', 'package.json'), join(target, 'package.json'))
       // These versions name those of the packages for each platform, so there is nothing to lock.
       npm('install', '--prefix', target, '--no-package-lock', '--ignore-scripts')
+    },
+  },
+  {
+    name: 'orms',
+    programs: [],
+    sources: /^(package(-lock)?\.json|schema\.prisma)$/,
+    make() {
+      // The modules that tests load find them here.
+      const cwd = join(sourceFolder, 'orms')
+      npm('ci', '--prefix', cwd, '--ignore-scripts')
+      // Prisma downloads an engine unless this names a program. Its generated client does not use one.
+      const environment = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath }
+      const argv = ['node_modules/prisma/build/index.js', 'generate', '--schema', 'schema.prisma']
+      run(process.execPath, argv, { cwd, env: environment })
     },
   },
 ]

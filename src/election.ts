@@ -1,4 +1,5 @@
 import type { Session } from './core/session.js'
+import type { SqlTransaction } from './engine/contract.js'
 import { follow, type Found } from './store/follow.js'
 import { Store } from './store/store.js'
 import {
@@ -264,7 +265,7 @@ class Term implements Grant {
     this.#grant.assertHeld()
   }
 
-  fence(transaction: object): Promise<void> {
+  fence(transaction: SqlTransaction): Promise<void> {
     return this.#grant.fence(transaction)
   }
 

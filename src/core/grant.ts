@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { ReadOutcome } from '../engine/contract.js'
+import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
 import type { Lease } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
@@ -25,12 +25,12 @@ export interface Grant extends AsyncDisposable {
    * same database. Until the transaction commits or rolls back, no other caller gets these keys. So the writes of the
    * transaction are committed before the next holder writes, even if this process is paused for longer than its lease.
    * Call it first in each transaction.
-   * @param transaction the client that has begun the transaction: from `pg`, `postgres` or PGlite.
+   * @param transaction a client that has begun the transaction, or an object that runs statements in it.
    * @throws LostError when the grant is no longer held: roll the transaction back. InvalidArgumentError when the engine
    * has no such transactions, or the grant has no exclusive key. UnavailableError when the statement fails, which
    * aborts the transaction.
    */
-  fence(transaction: object): Promise<void>
+  fence(transaction: SqlTransaction): Promise<void>
   /** Returns how long the grant is certainly held without a renewal, in milliseconds; 0 when it is lost. */
   expiresIn(): number
   /**
@@ -61,7 +61,7 @@ export interface GrantOwner {
   readonly keys: readonly string[]
   context(): ErrorContext
   /** Binds the lease of a grant to a transaction. @throws what `Grant.fence` throws */
-  fence(grant: LocalGrant, transaction: object): Promise<void>
+  fence(grant: LocalGrant, transaction: SqlTransaction): Promise<void>
   /** Called when the user releases the grant. Rejects with a LostError when the grant was lost. */
   onRelease(grant: LocalGrant): Promise<void>
   downgrade(grant: LocalGrant): Promise<void>
@@ -130,7 +130,7 @@ export class LocalGrant implements WriteGrant {
     if (this.#owner.keeper.isLost(this.lease)) throw this.lease.loss!
   }
 
-  async fence(transaction: object): Promise<void> {
+  async fence(transaction: SqlTransaction): Promise<void> {
     this.assertHeld()
     await this.#owner.fence(this, transaction)
     this.assertHeld()

@@ -1,7 +1,15 @@
 import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
-import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet, SessionInfo } from '../engine/contract.js'
+import type {
+  Awaitable,
+  Engine,
+  LockRequest,
+  ReadOutcome,
+  ReadSet,
+  SessionInfo,
+  SqlTransaction,
+} from '../engine/contract.js'
 import { AbortedError, TimedOutError, UnavailableError, type Holder, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
@@ -235,7 +243,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#pump()
   }
 
-  async fence({ lease }: LocalGrant, transaction: object): Promise<void> {
+  async fence({ lease }: LocalGrant, transaction: SqlTransaction): Promise<void> {
     const { engine } = this.#session
     if (!engine.fence) throw this.errors.cannotFence()
     if (lease.downgraded || !lease.request.claims.some(({ mode }) => mode === 'exclusive'))

@@ -1,5 +1,6 @@
 import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
 import { Ahead } from '../engine/claim.js'
+import type { SqlTransaction } from '../engine/contract.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
@@ -170,7 +171,7 @@ class NestedGrant implements WriteGrant {
     this.#outer.assertHeld()
   }
 
-  fence(transaction: object): Promise<void> {
+  fence(transaction: SqlTransaction): Promise<void> {
     return this.#outer.fence(transaction)
   }
 

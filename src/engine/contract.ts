@@ -6,6 +6,30 @@ import type { ReservePermits, Reserved } from './limits/reserve-permits.js'
 /** An answer that an engine in this process gives at once, and others later. */
 export type Awaitable<T> = T | Promise<T>
 
+/**
+ * A transaction that the caller has begun and will end: a client of `pg`, the `sql` of a transaction of `postgres`, a
+ * transaction of PGlite, an `EntityManager` of TypeORM, or an object whose `query` calls the raw query of another
+ * package.
+ */
+export type SqlTransaction =
+  | {
+      /**
+       * Runs a statement in the transaction. Resolves to its rows, or to an object that has them as `rows`.
+       * @param text has the parameters `$1`, `$2`, …, each once and in this order, and no other `$` or `?`.
+       */
+      query(
+        text: string,
+        values: string[],
+      ): PromiseLike<readonly unknown[] | { readonly rows: readonly unknown[] }>
+      /** Only a pool has it. */
+      readonly totalCount?: never
+    }
+  | {
+      unsafe(text: string, values: string[]): PromiseLike<readonly unknown[]>
+      /** Only the `sql` outside of a transaction has it. */
+      readonly begin?: never
+    }
+
 /** The process that a session belongs to, as `inspect` shows it with holders and waiters. */
 export interface SessionInfo {
   /** The session ID: no other box has or had it. */
@@ -375,12 +399,12 @@ export interface Engine {
    * transaction ends, the keys are granted to no other request. False: the grant is no longer held. Rejects with
    * InvalidArgumentError when the argument is not a transaction, and with UnavailableError when the statement fails.
    */
-  fence?(grant: Granted, transaction: object): Promise<boolean>
+  fence?(grant: Granted, transaction: SqlTransaction): Promise<boolean>
   /**
    * Executes a commit in the caller's transaction, and binds its guard to that transaction. Its writes take effect when
    * the transaction commits. For engines with `fence`. Fails as that does.
    */
-  commitWithin?(commit: Commit, transaction: object): Promise<CommitOutcome>
+  commitWithin?(commit: Commit, transaction: SqlTransaction): Promise<CommitOutcome>
   /** Ends the session, releases all its grants, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }

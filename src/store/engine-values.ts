@@ -1,4 +1,11 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
+import type {
+  Commit,
+  CommitOutcome,
+  ReadOutcome,
+  ReadSet,
+  SqlTransaction,
+  Write,
+} from '../engine/contract.js'
 import { IndeterminateError } from '../errors.js'
 import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
@@ -57,7 +64,7 @@ export class EngineValues implements Values {
   }
 
   /** Makes the commit part of the caller's transaction. */
-  async #commitWithin(commit: HeldCommit, grant: LocalGrant, within: object): Promise<CommitOutcome> {
+  async #commitWithin(commit: HeldCommit, grant: LocalGrant, within: SqlTransaction): Promise<CommitOutcome> {
     const { lease } = grant
     lease.isBound = true
     const guard = { request: lease.request, number: lease.number }

@@ -1,3 +1,4 @@
+import type { SqlTransaction } from '../engine/contract.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import { checkKey, checkOptions } from '../options.js'
@@ -37,11 +38,11 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
    */
   attempts?: number | undefined
   /**
-   * Makes the writes part of the caller's own transaction, on an engine that keeps its values in the same database: the
-   * client that has begun the transaction, as for `Grant.fence`. The values are written when that transaction commits,
-   * and no other caller gets the keys before it ends.
+   * Makes the writes part of the caller's own transaction, on an engine that keeps its values in the same database. It
+   * takes what `Grant.fence` takes. The values are written when that transaction commits, and no other caller gets the
+   * keys before it ends.
    */
-  in?: object | undefined
+  in?: SqlTransaction | undefined
 }
 
 /** A transaction in a batch, until it is settled. */
@@ -56,7 +57,7 @@ export interface Member {
   readonly retention: number
   readonly maxAttempts: number
   /** The caller's own transaction that its writes become part of. */
-  readonly within: object | undefined
+  readonly within: SqlTransaction | undefined
   attempts: number
   /** Whether its task was called. */
   began: boolean

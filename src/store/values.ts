@@ -1,4 +1,11 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
+import type {
+  Commit,
+  CommitOutcome,
+  ReadOutcome,
+  ReadSet,
+  SqlTransaction,
+  Write,
+} from '../engine/contract.js'
 import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'
@@ -32,7 +39,7 @@ export interface HeldValues {
    * @param within the caller's transaction that the commit becomes part of, if {@link Values.join}. Others get the
    * locks when it has ended.
    */
-  commit(commit: HeldCommit, within: object | undefined): Promise<CommitOutcome>
+  commit(commit: HeldCommit, within: SqlTransaction | undefined): Promise<CommitOutcome>
 }
 
 /** A commit under locks that are held. */

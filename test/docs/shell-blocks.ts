@@ -1,6 +1,6 @@
 import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { root } from './pages.js'
 
 /**
@@ -14,7 +14,6 @@ export class Clone implements Disposable {
     for (const name of readdirSync(root)) {
       if (
         name === '.git' ||
-        name === 'node_modules' ||
         name === '.signalbox' ||
         name === '.interop' ||
         name === 'build-docs' ||
@@ -22,7 +21,12 @@ export class Clone implements Disposable {
       )
         continue
       // With new times everything would be built again.
-      cpSync(join(root, name), join(this.path, name), { recursive: true, preserveTimestamps: true })
+      cpSync(join(root, name), join(this.path, name), {
+        recursive: true,
+        preserveTimestamps: true,
+        // ORMs are installed beside their tests.
+        filter: path => basename(path) !== 'node_modules',
+      })
     }
     symlinkSync(join(root, 'node_modules'), join(this.path, 'node_modules'))
   }

@@ -3,7 +3,7 @@ import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LostError, open, type Box } from '../../src/index.js'
+import { LostError, open, type Box, type SqlTransaction } from '../../src/index.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 import { Tap } from '../support/postgres/tap.js'
@@ -18,7 +18,7 @@ type Run = (text: string) => Promise<readonly object[]>
 
 /** A caller's transaction: the client that has begun it, and how to run its statements. */
 interface Caller {
-  readonly transaction: object
+  readonly transaction: SqlTransaction
   readonly run: Run
 }
 

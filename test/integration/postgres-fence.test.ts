@@ -254,12 +254,33 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     const url = place()
     await using box = await open(url)
     const grant = await box.mutex('key').acquire()
+    // @ts-expect-error The types reject it, too.
     await expect(grant.fence(pool)).rejects.toThrow(InvalidArgumentError)
     await expect(grant.fence('client' as never)).rejects.toThrow(InvalidArgumentError)
     await grant.release()
     const permit = await box.semaphore('permits', { max: 2 }).acquire()
     await expect(within(pool, client => permit.fence(client))).rejects.toThrow(InvalidArgumentError)
     await permit.release()
+  })
+
+  test.each<readonly [string, (result: pg.QueryResult<object>) => readonly unknown[]]>([
+    ['nothing', () => []],
+    ['the result in an array', result => [result]],
+    ['the rows and more', result => [result.rows, result]],
+    ['rows that were parsed', ({ rows }) => rows.map(row => Object.keys(row).map(() => true))],
+  ])('an object whose query returns %s is refused, and the grant is kept', async (_, returned) => {
+    await using box = await open(place())
+    await box.mutex('key').run(grant =>
+      within(pool, async client => {
+        const query = async (text: string, values: string[]) => returned(await client.query(text, values))
+        await expect(grant.fence({ query })).rejects.toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          message: expect.stringContaining('does not return the rows'),
+        })
+        grant.assertHeld()
+        await grant.fence({ query: (text, values) => client.query(text, values) })
+      }),
+    )
   })
 
   test('the values of a store transaction are written when the caller’s transaction commits', async () => {
@@ -269,7 +290,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await using other = await open(url)
     const store = box.store('accounts')
     await store.put('from', 10)
-    const move = (client: object) =>
+    const move = (client: pg.PoolClient) =>
       store.transaction(
         ['from', 'to'],
         tx => {

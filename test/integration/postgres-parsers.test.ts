@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { open } from '../../src/index.js'
+import { open, type SqlTransaction } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
 let server: PostgresServer
@@ -15,7 +15,7 @@ afterAll(() => server.kill())
 /** A client that parses every column differently, and how to make a transaction with it. */
 interface OddClient {
   readonly client: object
-  transaction(work: (client: object) => Promise<void>): Promise<void>
+  transaction(work: (client: SqlTransaction) => Promise<void>): Promise<void>
   close(): Promise<void>
 }
 

@@ -14,6 +14,7 @@ import type {
   RequestStatus,
   PermitReservation,
   SessionInfo,
+  SqlTransaction,
 } from '../../engine/contract.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { ClosedError } from '../../errors.js'
@@ -48,7 +49,7 @@ export class PostgresEngine implements Engine {
   readonly guarantees: Guarantees
   readonly reportsContention = false
   /** Undefined if the locks can't be acquired while a transaction of the caller's is open. */
-  readonly commitWithin?: (commit: Commit, transaction: object) => Promise<CommitOutcome>
+  readonly commitWithin?: (commit: Commit, transaction: SqlTransaction) => Promise<CommitOutcome>
   readonly #sql: SqlClient
   readonly #schema: string
   readonly #clock: Clock
@@ -145,7 +146,7 @@ export class PostgresEngine implements Engine {
     return Number(await this.#explained('reading the clock', seconds)) * 1000
   }
 
-  async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
+  async fence({ request, number }: Granted, transaction: SqlTransaction): Promise<boolean> {
     const query = callersTransaction(this.name, transaction)
     // Without `begin`, each statement is a transaction of its own, so the fence would bind nothing.
     await query(this.#statements.begun, [])
@@ -181,7 +182,7 @@ export class PostgresEngine implements Engine {
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
-  async #commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
+  async #commitWithin(commit: Commit, transaction: SqlTransaction): Promise<CommitOutcome> {
     const query = callersTransaction(this.name, transaction)
     // The fence has already bound its locks.
     const unguarded: Commit = { ...commit, guard: undefined, release: false }

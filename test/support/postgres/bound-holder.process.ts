@@ -4,7 +4,7 @@
  */
 import pg from 'pg'
 import postgres from 'postgres'
-import { LostError, open } from 'signalbox'
+import { LostError, open, type SqlTransaction } from 'signalbox'
 
 type Run = (text: string) => Promise<unknown>
 
@@ -18,7 +18,7 @@ function stopAt(here: string): void {
 }
 
 /** Calls `work` in a transaction, with the client that has begun it. */
-async function within(work: (client: object, run: Run) => Promise<void>): Promise<void> {
+async function within(work: (client: SqlTransaction, run: Run) => Promise<void>): Promise<void> {
   if (kind === 'postgres') {
     const sql = postgres(place, { max: 1, prepare: false })
     try {

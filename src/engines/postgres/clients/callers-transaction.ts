@@ -2,44 +2,65 @@ import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.j
 import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
 import type { Query } from './sql-client.js'
 
-type Rows = Promise<{ readonly rows: readonly (readonly unknown[])[] }>
+type Rows = PromiseLike<{ readonly rows: readonly (readonly unknown[])[] }>
 type Bytes = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
-/** A client of `pg` or of PGlite, or the `sql` of a transaction of `postgres`: the parts that are used. */
+/** A client of `pg` or of PGlite, the `sql` of a transaction of `postgres`, or an object that runs statements. */
 interface Callers {
   query?(statement: object): Rows
   query?(text: string, values: readonly string[], options: typeof PGLITE_TEXT): Rows
+  query?(text: string, values: readonly string[]): PromiseLike<unknown>
+  /** A PGlite has it. */
   exec?: unknown
+  /** A client of `pg` has it. */
+  getTypeParser?: unknown
   /** `raw` returns columns as bytes, which no option of the caller's changes. */
   unsafe?(text: string, values: readonly string[]): { raw(): Bytes }
 }
 
-/** SQLSTATE: the client has begun no transaction. */
-const NO_TRANSACTION = '25P01'
+/** An error, with the properties in which packages keep the error of the server. */
+interface PackageError {
+  readonly code?: unknown
+  readonly message?: unknown
+  readonly cause?: unknown
+  /** Sequelize's. */
+  readonly original?: unknown
+  /** Prisma's. */
+  readonly meta?: { readonly driverAdapterError?: unknown }
+}
+
+/** SQLSTATEs of a client or transaction that can't be used. */
+const UNUSABLE = new Map<unknown, string>([
+  ['25P01', 'a client that has begun none'],
+  ['25P02', 'one that is aborted, because an earlier statement in it failed'],
+  ['25006', 'one that is read-only'],
+])
 
 /**
- * Runs statements in a transaction that the caller has begun and will end.
+ * Returns what runs statements in a transaction that the caller has begun and will end. It returns the first column of
+ * the first row as text.
  * @throws InvalidArgumentError if it is not a client with a transaction
  */
 export function callersTransaction(name: string, transaction: unknown): Query {
   const isObject = typeof transaction === 'object' || typeof transaction === 'function'
   if (!isObject || transaction === null) throw invalid(shown(transaction))
-  const callers = transaction as Callers
-  const ask = asker(callers)
+  const ask = asker(transaction as Callers)
   return async (text, values) => {
     try {
       return await ask(text, values)
     } catch (cause) {
-      if ((cause as { code?: unknown }).code === NO_TRANSACTION) throw invalid('a client that has begun none')
+      if (cause instanceof InvalidArgumentError) throw cause
+      const { code, message } = serverError(cause as PackageError)
+      const unusable = UNUSABLE.get(code)
+      if (unusable !== undefined) throw invalid(unusable)
       throw new UnavailableError(
-        `a statement in the transaction of the caller failed on ${name}: ${(cause as Error).message}`,
+        `a statement in the transaction of the caller failed on ${name}: ${String(message)}`,
         { engine: name, cause },
       )
     }
   }
 }
 
-/** Returns a function that runs a statement and returns the first column of its first row as text. */
 function asker(callers: Callers): Query {
   if ('totalCount' in callers) throw invalid('a pool, which gives each statement another connection')
   if (typeof callers.unsafe === 'function') {
@@ -52,17 +73,29 @@ function asker(callers: Callers): Query {
     }
   }
   if (typeof callers.query !== 'function') throw invalid(shown(callers))
-  const isPGlite = typeof callers.exec === 'function'
+  if (typeof callers.exec === 'function')
+    return async (text, values) => (await callers.query!(text, values, PGLITE_TEXT)).rows[0]?.[0]
+  if (typeof callers.getTypeParser === 'function')
+    return async (text, values) => (await callers.query!({ text, values, ...PG_TEXT })).rows[0]?.[0]
   return async (text, values) => {
-    const { rows } = await (isPGlite
-      ? callers.query!(text, values, PGLITE_TEXT)
-      : callers.query!({ text, values, ...PG_TEXT }))
-    return rows[0]?.[0]
+    const result = (await callers.query!(text, values)) as { readonly rows?: readonly unknown[] } | undefined
+    const [row] = Array.isArray(result) ? (result as readonly unknown[]) : (result?.rows ?? [])
+    const [value, ...more] = Object.values(row ?? {}) as readonly unknown[]
+    // Otherwise a fence would take the grant for lost.
+    if (text.startsWith('select') && (typeof value !== 'string' || more.length > 0))
+      throw invalid('an object whose query does not return the rows as the server sent them')
+    return value
   }
+}
+
+/** The error of the server, which packages wrap in their own. */
+function serverError(error: PackageError): PackageError {
+  const inner = error.cause ?? error.original ?? error.meta?.driverAdapterError
+  return typeof inner === 'object' && inner !== null && inner !== error ? serverError(inner) : error
 }
 
 function invalid(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
-    `a transaction is a client of pg or PGlite that has begun it, or the sql of a transaction of postgres, not ${what}`,
+    `a transaction is a client of pg or PGlite that has begun it, the sql of a transaction of postgres, or an object with query(text, values), not ${what}`,
   )
 }

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LostError, open, type Box, type SqlTransaction } from '../../src/index.js'
+import { runProgram } from '../support/run-program.js'
+import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import type { Connect, Orm } from './orm.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** The name of each package in the docs, and the module here that uses it. */
+const packages = [
+  ['Drizzle', 'drizzle'],
+  ['Drizzle over postgres', 'drizzle-postgres'],
+  ['Kysely', 'kysely'],
+  ['Prisma', 'prisma'],
+  ['TypeORM', 'typeorm'],
+  ['Knex', 'knex'],
+  ['Sequelize', 'sequelize'],
+  ['MikroORM', 'mikro-orm'],
+] as const
+
+let server: PostgresServer
+let pooler: PgBouncer
+/** The box of another process. */
+let other: Box
+
+beforeAll(async () => {
+  server = await startPostgres()
+  pooler = await startPgBouncer(server)
+  await server.query('create table invoice (id int generated always as identity primary key, paid boolean)')
+  other = await open(server.url)
+})
+
+afterAll(async () => {
+  await other.close()
+  await pooler.kill()
+  await server.kill()
+})
+
+async function makeInvoice(): Promise<number> {
+  const [row] = await server.query<{ id: number }>('insert into invoice (paid) values (false) returning id')
+  return row!.id
+}
+
+async function isPaid(id: number): Promise<boolean> {
+  const [row] = await server.query<{ paid: boolean }>(`select paid from invoice where id = ${id}`)
+  return row!.paid
+}
+
+test('the types of all packages fit', async () => {
+  const argv = ['node_modules/typescript/bin/tsc', '-p', 'test/interop/orms']
+  await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
+})
+
+test.each(packages.filter(([name]) => name !== 'Drizzle over postgres'))(
+  'the docs show for %s what is tested here',
+  (name, module) => {
+    const page = readFileSync(join(root, 'docs/postgres.md'), 'utf8')
+    const [, shown = ''] = new RegExp(`^\\| ${name} \\| .*\`(.+)\` \\|$`, 'm').exec(page) ?? []
+    const source = readFileSync(join(root, `test/interop/orms/${module}.ts`), 'utf8')
+    expect(shown).not.toBe('')
+    expect(withoutLayout(source)).toContain(withoutLayout(shown))
+  },
+)
+
+function withoutLayout(code: string): string {
+  return code.replaceAll(/\s/g, '').replaceAll(',}', '}')
+}
+
+describe.each(packages)('in a transaction of %s', (_, module) => {
+  describe.each([
+    ['directly', () => server.url],
+    ['through PgBouncer', () => pooler.url],
+  ])('%s', (_, url) => {
+    let orm: Orm
+    let box: Box
+
+    beforeAll(async () => {
+      const { connect } = (await import(`./orms/${module}.ts`)) as { connect: Connect }
+      orm = await connect(url())
+      box = await open(orm.source)
+    })
+
+    afterAll(async () => {
+      await box.close()
+      await orm.close()
+    })
+
+    test('the next holder waits for the commit', async () => {
+      const id = await makeInvoice()
+      const grant = await box.mutex(`invoice ${id}`).acquire()
+      await orm.transaction(async (transaction, pay) => {
+        await grant.fence(transaction)
+        await pay(id)
+        await grant.release()
+        expect(await other.mutex(`invoice ${id}`).tryAcquire()).toBeUndefined()
+      })
+      await other.mutex(`invoice ${id}`).run(async () => expect(await isPaid(id)).toBe(true), { wait: '10s' })
+    })
+
+    test('a holder that has lost its grant writes nothing', async () => {
+      const id = await makeInvoice()
+      const grant = await box.mutex(`invoice ${id}`).acquire()
+      expect(await other.forceRelease(`invoice ${id}`, grant.token)).toBe(true)
+      const late = orm.transaction(async (transaction, pay) => {
+        await pay(id)
+        await grant.fence(transaction)
+      })
+      await expect(late).rejects.toThrow(LostError)
+      expect(await isPaid(id)).toBe(false)
+    })
+
+    test('values are written with the row, or neither is', async () => {
+      const id = await makeInvoice()
+      const accounts = box.store('accounts')
+      const key = `'$1' ? ${id}`
+      const move = async (transaction: SqlTransaction): Promise<void> => {
+        const outcome = await accounts.transaction([key], tx => tx.put(key, { text: `{"a'\\?$1:b` }), {
+          in: transaction,
+          id: key,
+        })
+        expect(outcome.applied).toBe(true)
+      }
+      const failing = orm.transaction(async (transaction, pay) => {
+        await move(transaction)
+        await pay(id)
+        throw new Error('of the application')
+      })
+      await expect(failing).rejects.toThrow('of the application')
+      expect([await isPaid(id), await other.store('accounts').get(key)]).toEqual([false, undefined])
+      await orm.transaction(async (transaction, pay) => {
+        await move(transaction)
+        await pay(id)
+      })
+      expect(await isPaid(id)).toBe(true)
+      expect((await other.store('accounts').get(key))?.value).toEqual({ text: `{"a'\\?$1:b` })
+    })
+
+    test.each([
+      ['what has begun no transaction', 'has begun none', undefined],
+      ['an aborted transaction', 'is aborted', 'select 1 / 0'],
+      ['a read-only transaction', 'is read-only', 'set transaction read only'],
+    ])('%s is refused', async (_, reason, before) => {
+      const key = randomUUID()
+      const refused = {
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(`^a transaction is .* ${reason}`),
+      }
+      for (const bind of [
+        (transaction: SqlTransaction) => box.mutex(key).run(grant => grant.fence(transaction)),
+        (transaction: SqlTransaction) =>
+          box.store('s').transaction([key], tx => tx.put(key, 1), { in: transaction }),
+      ]) {
+        if (before === undefined) {
+          await expect(bind(orm.outside)).rejects.toMatchObject(refused)
+          continue
+        }
+        const rolledBack = orm.transaction(async transaction => {
+          await runIn(transaction, before).catch(() => undefined)
+          await expect(bind(transaction)).rejects.toMatchObject(refused)
+          throw new Error('of the application')
+        })
+        await expect(rolledBack).rejects.toThrow('of the application')
+      }
+      expect(await other.store('s').get(key)).toBeUndefined()
+    })
+
+    test('the settings of the transaction stay as they are', async () => {
+      const key = randomUUID()
+      await orm.transaction(async transaction => {
+        // The first function in PL/pgSQL adds the settings of that language.
+        await runIn(transaction, `do 'begin end'`)
+        const settings = `select pg_catalog.json_agg(s order by name)::text as settings from (select name, setting from pg_settings) s`
+        const before = await runIn(transaction, settings)
+        await box.store('s').transaction([key], tx => tx.put(key, 1), { in: transaction })
+        expect(await runIn(transaction, settings)).toEqual(before)
+      })
+    })
+  })
+})
+
+/** Runs a statement of the application in its transaction, and returns the rows. */
+async function runIn(transaction: SqlTransaction, text: string): Promise<readonly unknown[]> {
+  if (!('query' in transaction)) throw new Error('all packages here have a query')
+  const result = await transaction.query(text, [])
+  return 'rows' in result ? result.rows : result
+}

@@ -1,0 +1,24 @@
+import { eq, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/postgres-js'
+import { boolean, integer, pgTable } from 'drizzle-orm/pg-core'
+import postgres from 'postgres'
+import type { SqlTransaction } from 'signalbox'
+import type { Connect } from '../orm.ts'
+
+const invoice = pgTable('invoice', { id: integer().primaryKey(), paid: boolean().notNull() })
+
+export const connect: Connect = url => {
+  const db = drizzle(postgres(url, { prepare: false, fetch_types: false }))
+  const runner = (tx: Pick<typeof db, 'execute'>): SqlTransaction => ({
+    query: (text, values) => tx.execute(sql(text.split(/\$\d+/) as never, ...values)),
+  })
+  return {
+    source: { postgres: db.$client },
+    transaction: work =>
+      db.transaction(tx =>
+        work(runner(tx), async id => tx.update(invoice).set({ paid: true }).where(eq(invoice.id, id))),
+      ),
+    outside: runner(db),
+    close: () => db.$client.end({ timeout: 1 }),
+  }
+}

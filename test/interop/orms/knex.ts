@@ -1,0 +1,19 @@
+import makeKnex, { type Knex } from 'knex'
+import type { SqlTransaction } from 'signalbox'
+import type { Connect } from '../orm.ts'
+
+export const connect: Connect = url => {
+  const knex = makeKnex({ client: 'pg', connection: url })
+  const runner = (trx: Knex): SqlTransaction => ({
+    query: (text, values) => trx.raw(text.replace(/\$\d+/g, '?'), values),
+  })
+  return {
+    source: url,
+    transaction: work =>
+      knex.transaction(trx =>
+        work(runner(trx), async id => trx('invoice').where({ id }).update({ paid: true })),
+      ),
+    outside: runner(knex),
+    close: () => knex.destroy(),
+  }
+}
