@@ -20,7 +20,7 @@ export class MapLocks {
   readonly #wanted = new Map<string, number>()
   /** The latest unlock of each key, until its reply. */
   readonly #unlocking = new Map<string, Promise<void>>()
-  /** The keys that are unlocked a second time. They are not locked meanwhile. */
+  /** The keys that are being unlocked completely. Until that is done, this client does not lock them. */
   readonly #clearing = new Map<string, Promise<void>>()
 
   constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package, clock: Clock) {
@@ -89,12 +89,33 @@ export class MapLocks {
     return this.#tracked(this.#unlock(key))
   }
 
+  /** Unlocks a key with a short lease: if the client has repeated the lock, the key stays locked until the lease ends. */
+  unlockOnce(key: string): Promise<void> {
+    return this.#tracked(this.#unlockOnce(key))
+  }
+
   /** Resolves when no call is running: a lock that is granted after its client has ended stays locked. */
   async settled(): Promise<void> {
     while (this.#calls.size > 0) await Promise.allSettled(this.#calls)
   }
 
   async #unlock(key: string): Promise<boolean> {
+    const calls = Promise.allSettled([this.#unlockOnce(key), this.#map().then(map => map.isLocked(key))])
+    const [unlocked, isLocked] = await answered(calls, this.#clock)
+    if (unlocked.status === 'rejected') {
+      if (unlocked.reason instanceof this.#package.IllegalMonitorStateError) return false
+      throw unlocked.reason as Error
+    }
+    if (isLocked.status === 'fulfilled' && isLocked.value && !this.#wanted.has(key)) {
+      const clearing = this.#clear(key)
+      this.#clearing.set(key, clearing)
+      await clearing
+      this.#clearing.delete(key)
+    }
+    return true
+  }
+
+  async #unlockOnce(key: string): Promise<void> {
     this.#want(key, -1)
     const map = await this.#map()
     const call = map.unlock(key)
@@ -103,18 +124,7 @@ export class MapLocks {
       if (this.#unlocking.get(key) === call) this.#unlocking.delete(key)
     }
     call.then(over, over)
-    const [unlocked, isLocked] = await answered(Promise.allSettled([call, map.isLocked(key)]), this.#clock)
-    if (unlocked.status === 'rejected') {
-      if (unlocked.reason instanceof this.#package.IllegalMonitorStateError) return false
-      throw unlocked.reason as Error
-    }
-    if (isLocked.status === 'fulfilled' && isLocked.value && !this.#wanted.has(key)) {
-      const clearing = this.#clear(map, key)
-      this.#clearing.set(key, clearing)
-      await clearing
-      this.#clearing.delete(key)
-    }
-    return true
+    await answered(call, this.#clock)
   }
 
   /**
@@ -122,10 +132,11 @@ export class MapLocks {
    * members repeat a request whose reply was lost, so one attempt may lock a key twice. Never throws: the lease of this
    * attempt, which is short, replaces that of the lock.
    */
-  async #clear(map: IMap<string, unknown>, key: string): Promise<void> {
+  async #clear(key: string): Promise<void> {
     try {
-      if (!(await answered(map.tryLock(key, 0, memberLease(0)), this.#clock))) return
-      await answered(Promise.allSettled([map.unlock(key), map.unlock(key)]), this.#clock)
+      const map = await this.#map()
+      const calls = [map.tryLock(key, 0, memberLease(0)), map.unlock(key), map.unlock(key)]
+      await answered(Promise.allSettled<unknown>(calls), this.#clock)
     } catch {
       // The member can't be reached.
     }

@@ -144,7 +144,7 @@ export class Table {
 
   /** Unlocks the record, without waiting. If that fails, the lock ends with its lease. */
   unlock(): void {
-    this.#locks.unlock(TABLE_KEY).catch(() => undefined)
+    this.#locks.unlockOnce(TABLE_KEY).catch(() => undefined)
   }
 
   async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
