@@ -46,6 +46,8 @@ export class Table {
   readonly #clock: Clock
   readonly #changed: (change: TableChange) => void
   #known: Found | undefined
+  /** Whether this box has locked the record, unless the lease has ended. */
+  #isLocked = false
   /** How many changes this box has tried. */
   #count = 0
   /** Records that arrived while a change of this box was being sent; undefined otherwise. */
@@ -133,17 +135,20 @@ export class Table {
   }
 
   /**
-   * Locks the record, in the order of arrival. Until it is unlocked, or the lease ends, changes of other boxes wait on
-   * the member. If a box has given up on such a change in the meantime, the change is still applied only if the record
-   * is the one that it was made for. Returns false if other boxes have locked the record for too long.
+   * Locks the record, in the order of arrival, until the next change or {@link unlock}. Until then, or until the lease
+   * ends, changes of other boxes wait on the member. If a box has given up on such a change in the meantime, the change
+   * is still applied only if the record is the one that it was made for. If other boxes have locked the record for too
+   * long, it is not locked.
    * @throws what the client throws
    */
-  lock(): Promise<boolean> {
-    return this.#locks.tryLock(TABLE_KEY, LOCK_WAIT, LOCK_LEASE, true)
+  async lock(): Promise<void> {
+    if (!this.#isLocked) this.#isLocked = await this.#locks.tryLock(TABLE_KEY, LOCK_WAIT, LOCK_LEASE, true)
   }
 
-  /** Unlocks the record, without waiting. If that fails, the lock ends with its lease. */
+  /** Unlocks the record if it is locked, without waiting. If that fails, the lock ends with its lease. */
   unlock(): void {
+    if (!this.#isLocked) return
+    this.#isLocked = false
     this.#locks.unlockOnce(TABLE_KEY).catch(() => undefined)
   }
 
@@ -178,7 +183,10 @@ export class Table {
   }
 
   async #replace(before: string | undefined, after: string): Promise<boolean> {
-    return compareAndSet(await this.#map(), TABLE_KEY, before, after, this.#clock)
+    const call = compareAndSet(await this.#map(), TABLE_KEY, before, after, this.#clock)
+    // The member executes it after the change. Other boxes need not wait for the reply.
+    this.unlock()
+    return call
   }
 
   async #get(): Promise<Found> {

@@ -16,8 +16,8 @@ import { newestStamp, type Values } from './values.js'
 const TIMEOUT = 10_000
 
 /**
- * After this many tries and this many milliseconds, the record is locked for further tries. Otherwise boxes closer to
- * the members would always be faster than a distant one.
+ * After this many tries and this many milliseconds, the record is locked for each further try. Otherwise boxes closer
+ * to the members would always be faster than a distant one.
  */
 const LOCK_AFTER = { tries: 2, time: 50 }
 
@@ -46,8 +46,6 @@ interface Attempt {
   readonly until: number
   /** Whether a record was read after the last of the jobs arrived. */
   isFresh: boolean
-  /** Whether no other box can change the record. */
-  isLocked: boolean
   /** Versions up to this one are in use, although the record does not show it. */
   floor: number
 }
@@ -118,11 +116,11 @@ export class Transactions {
   /** Does the jobs on the newest record. If other boxes are faster, jobs that have arrived since join the next try. */
   async #execute(jobs: Job[]): Promise<Answer[]> {
     const until = jobs[0]!.since + TIMEOUT
-    const attempt: Attempt = { jobs, until, isFresh: false, isLocked: false, floor: 0 }
+    const attempt: Attempt = { jobs, until, isFresh: false, floor: 0 }
     try {
       return await this.#tryUntilDone(attempt)
     } finally {
-      if (attempt.isLocked) this.#table.unlock()
+      this.#table.unlock()
     }
   }
 
@@ -131,8 +129,7 @@ export class Transactions {
     const began = this.#clock.now()
     for (let tries = 0; ; tries++) {
       this.#checkTimeout(attempt)
-      if (!attempt.isLocked && tries >= LOCK_AFTER.tries && this.#clock.now() - began >= LOCK_AFTER.time)
-        attempt.isLocked = await this.#table.lock()
+      if (tries >= LOCK_AFTER.tries && this.#clock.now() - began >= LOCK_AFTER.time) await this.#table.lock()
       const found = this.#table.known ?? (await this.#table.read())
       const opened = await this.#open(found, attempt)
       if (!opened) continue

@@ -1,7 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
 import { Table, type TableChange } from '../../../../src/engines/hazelcast/table.js'
 import {
+  decodeTable,
   encodeTable,
   marked,
   type Mark,
@@ -93,4 +95,52 @@ test('a record that does not follow the last known one shows that others were mi
   await change()
   one.onRecord(await change())
   expect(followed).toEqual([true, true, false])
+})
+
+/** The calls of a box that has locked the record and changes it, in the order in which the member receives them. */
+async function callsOfLocked(isOvertaken: boolean) {
+  const map = new SilentMap()
+  const calls: string[] = []
+  let reply = (): void => undefined
+  map.replaceIfSame = async (_key, _before, after) => {
+    calls.push('replaceIfSame')
+    await new Promise<void>(resolve => (reply = resolve))
+    map.text = isOvertaken ? encodeTable(next(decodeTable(map.text!), { by: 'other', count: 1 })) : after
+    return !isOvertaken as never
+  }
+  const locks = {
+    tryLock: () => Promise.resolve(calls.push('tryLock') > 0),
+    unlockOnce: () => Promise.resolve(calls.push('unlock')),
+  }
+  const table = new Table(
+    'one',
+    async () => map as never,
+    locks as never,
+    systemClock,
+    () => undefined,
+  )
+  map.text = encodeTable(next((await table.read()).record, { by: 'other', count: 0 }))
+  const found = await table.read()
+  await table.lock()
+  const changing = table.change(found, mark => next(found.record, mark), systemClock.now() + 10_000)
+  await setImmediate()
+  const before = [...calls]
+  reply()
+  return { table, calls, before, isMade: (await changing) !== undefined }
+}
+
+test('a box that has locked the record unlocks it behind its change, without waiting for the reply', async () => {
+  const { table, calls, before, isMade } = await callsOfLocked(false)
+  expect(before).toEqual(['tryLock', 'replaceIfSame', 'unlock'])
+  expect(isMade).toBe(true)
+  table.unlock()
+  expect(calls).toHaveLength(3)
+})
+
+test('a box that has lost its lock before its change locks the record again for the next try', async () => {
+  const { table, calls, isMade } = await callsOfLocked(true)
+  expect(isMade).toBe(false)
+  await table.lock()
+  await table.lock()
+  expect(calls.slice(3)).toEqual(['tryLock'])
 })
