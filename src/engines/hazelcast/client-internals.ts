@@ -20,7 +20,7 @@ interface Task {
 
 /** A request without a reply. */
 interface Invocation {
-  readonly sendConnection?: Connection
+  sendConnection?: Connection | undefined
   /** When the package gives up on it, in milliseconds since 1970. */
   readonly deadline?: number
   /** The reply, while the package waits for the members that make copies. */
@@ -43,6 +43,7 @@ interface Inside {
     readonly cleanResourcesTask?: Task
     readonly pending?: ReadonlyMap<unknown, Invocation>
     readonly invocationTimeoutMillis?: number
+    notifyError?: (invocation: Invocation, error: unknown) => void
   }
   readonly statistics?: { readonly statisticsSendTask?: Task }
   readonly listenerService?: {
@@ -67,6 +68,21 @@ export function dropClosed(client: Client): void {
   for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])]) {
     if (connection.isAlive?.() === false) connectionManager?.onConnectionClose?.(connection)
     else if (connection.socket?.destroyed) connection.close?.('Its socket was closed.', null)
+  }
+}
+
+/**
+ * Makes a client repeat a request once for each connection that it loses. Until the request is sent again, the package
+ * schedules one more repetition every 100 ms, and sends them all, even after the reply. A repeated unlock would undo a
+ * later lock.
+ */
+export function repeatOnce(client: Client): void {
+  const { invocationService } = client as unknown as Inside
+  const notifyError = invocationService?.notifyError
+  if (!notifyError) return
+  invocationService.notifyError = (invocation, error) => {
+    invocation.sendConnection = undefined
+    notifyError.call(invocationService, invocation, error)
   }
 }
 

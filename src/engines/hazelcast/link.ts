@@ -5,7 +5,7 @@ import { Reconnector } from '../../engine/kit/reconnector.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
-import { closeHalfDead, dropClosed, eventConnections, unrefAll } from './client-internals.js'
+import { closeHalfDead, dropClosed, eventConnections, repeatOnce, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 import { rangeOf, TABLE_KEY } from './table-record.js'
 
@@ -175,6 +175,7 @@ export class Link {
   }
 
   async #prepare(client: Client): Promise<Linked> {
+    repeatOnce(client)
     const names = mapNames(this.#place.map)
     const maps = Promise.all([
       client.getMap<string, unknown>(names[0]),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { closeHalfDead } from '../../../../src/engines/hazelcast/client-internals.js'
+import { closeHalfDead, repeatOnce } from '../../../../src/engines/hazelcast/client-internals.js'
 
 /** Until when the package waits for a reply, in milliseconds. */
 const TIMEOUT = 120_000
@@ -72,4 +72,17 @@ test.each([
 
 test('a client of a version without these parts is left alone', () => {
   expect(() => closeHalfDead({} as never)).not.toThrow()
+  expect(() => repeatOnce({} as never)).not.toThrow()
+})
+
+test('a request whose connection was lost counts as sent on no connection until it is sent again', () => {
+  const { client, pending } = clientWith({})
+  const repeated: unknown[] = []
+  const { invocationService } = client as { invocationService: Record<string, unknown> }
+  invocationService.notifyError = (invocation: { sendConnection?: object }) =>
+    repeated.push(invocation.sendConnection)
+  repeatOnce(client)
+  const notifyError = invocationService.notifyError as (invocation: unknown, error: Error) => void
+  notifyError(pending.get(1), new Error('the connection was lost'))
+  expect(repeated).toEqual([undefined])
 })
