@@ -176,7 +176,8 @@ test('a grant that is downgraded while it is renewed stays held', async () => {
   const gate = new Gate()
   const box = await boxWith('downgraded', async ({ method, send }) => {
     const answer = await send()
-    if (method === 'isLocked') await gate.pass()
+    // A renewal asks twice; the unlock of the downgrade, which also asks, passes.
+    if (method === 'isLocked' && gate.waiting < 2) await gate.pass()
     return answer
   })
   gate.shut()
