@@ -15,6 +15,10 @@ import type { HeldCommit, HeldValues, Values } from './values.js'
 interface Named {
   readonly member: Member
   readonly keys: readonly string[]
+  /** The store key of each key. */
+  readonly full: ReadonlyMap<string, string>
+  /** Its IDs, recorded with the first key. */
+  readonly ids: readonly RecordedId[]
   /** The versions that the naming function has read, by store key. */
   readonly basis: ReadonlyMap<string, number>
 }
@@ -30,6 +34,8 @@ export interface Prepared {
 /** The keys of a member, as found under the locks. */
 interface Confirmed {
   readonly keys: readonly string[]
+  /** The store key of each key. */
+  readonly full: ReadonlyMap<string, string>
   /** The store keys that the naming function has read. */
   readonly basis: readonly string[]
 }
@@ -98,9 +104,9 @@ export class Batch {
     const all = await Promise.all(members.map(member => this.#name(member)))
     const named = all.filter(one => one !== undefined)
     if (named.length === 0) return undefined
-    const claimed = new Set(named.flatMap(one => one.keys.map(key => this.#prefix + key)))
+    const claimed = new Set(named.flatMap(one => [...one.full.values()]))
     const keys = [...new Set([...claimed, ...named.flatMap(one => [...one.basis.keys()])])].sort()
-    const ids = named.flatMap(one => this.#idsOf(one))
+    const ids = named.flatMap(one => one.ids)
     const locked = this.#values.checksOnlyLocked ? keys : [...claimed]
     try {
       const set = claimSet(locked.map(key => ({ key, mode: 'exclusive' })))
@@ -136,7 +142,7 @@ export class Batch {
     const { grant } = held
     const overlay = new Overlay(read.keys, held.read)
     const locked = new Set(queue.set.claims.map(({ key }) => key))
-    const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, read.ids, progress)
+    const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, progress)
     const { deadlocks } = this.#session
     // Only the tasks of the members count as holders of these locks; the commit belongs to no task.
     const { done, again } = await (deadlocks ? deadlocks.run(queue.set, grant, work) : work())
@@ -152,7 +158,9 @@ export class Batch {
     try {
       const basis = new Map<string, number>()
       const keys = (member.keys = await member.name(key => this.#readNow(key, basis)))
-      return { member, keys, basis }
+      const full = this.#fullKeys(keys)
+      const first = full.get(keys[0]!)!
+      return { member, keys, full, ids: member.ids.map(id => ({ key: first, id })), basis }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -182,9 +190,8 @@ export class Batch {
     return { places, answer }
   }
 
-  #idsOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
-    const key = this.#prefix + keys[0]!
-    return member.ids.map(id => ({ key, id }))
+  #fullKeys(keys: readonly string[]): ReadonlyMap<string, string> {
+    return new Map(keys.map(key => [key, this.#prefix + key]))
   }
 
   #hold(
@@ -222,37 +229,38 @@ export class Batch {
     overlay: Overlay,
     locked: ReadonlySet<string>,
     named: readonly Named[],
-    ids: readonly RecordedId[],
     progress: Progress,
   ): Promise<Worked> {
-    const committed = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
-    const underWay = new Set<string>()
+    /** The IDs that this batch is about to commit, by the store key with which they are recorded. */
+    const underWay = new Map<string, Set<string>>()
+    let place = 0
     const again: Member[] = []
     const done: Done[] = []
     const until = this.#session.clock.now() + this.#maxTime
     for (const [index, one] of named.entries()) {
-      const { member } = one
+      const { member, ids } = one
+      const seen = read.seen.slice(place, (place += ids.length))
       member.onSettled = undefined
       if (member.settled) continue
-      const texts = this.#idsOf(one).map(idText)
       const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
       // Only the commit shows whether an earlier member of this batch with the same ID is committed.
-      if (late || texts.some(text => underWay.has(text))) {
+      if (late || ids.some(({ key, id }) => underWay.get(key)?.has(id))) {
         again.push(member)
         continue
       }
-      if (texts.length > 0 && texts.every(text => committed.has(text))) {
+      if (ids.length > 0 && seen.every(Boolean)) {
         member.resolve({ applied: false })
         continue
       }
       // mutant: abort-after-begin
       member.stopWaiting?.()
+      const committed = new Set(member.ids.filter((_, index) => seen[index]))
       const outcome = await this.#runOne(one, overlay, locked, grant, committed)
       if (outcome === 'changed') again.push(member)
       else if (outcome) {
         done.push(outcome)
         // mutant: twin-does-not-wait
-        for (const text of texts) underWay.add(text)
+        for (const { key, id } of ids) underWay.set(key, (underWay.get(key) ?? new Set()).add(id))
       }
     }
     return { done, again }
@@ -268,17 +276,15 @@ export class Batch {
   ): Promise<Done | 'changed' | undefined> {
     const { member } = one
     try {
-      const { keys, basis } = await this.#confirm(one, overlay)
+      const { keys, full, basis } = await this.#confirm(one, overlay)
       if (keys !== one.keys) {
-        const isLocked = keys.every(key => locked.has(this.#prefix + key))
+        const isLocked = [...full.values()].every(key => locked.has(key))
         // Keys that follow from values that were not read under the locks may be wrong.
         const isKnown = basis.every(key => overlay.has(key))
         if (!isLocked || !isKnown || keys[0] !== one.keys[0])
           return this.#mayRetry(member, keys) ? 'changed' : undefined
       }
-      const ids = this.#idsOf(one)
-      const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
-      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, new Set(keys), before)
+      const transaction = new OverlayTransaction(overlay, grant, full, committed)
       member.began = true
       let result
       try {
@@ -288,8 +294,8 @@ export class Batch {
         return undefined
       }
       overlay.apply(transaction.writes)
-      const record = ids.filter(({ id }) => !before.has(id))
-      return { member, keys, basis, result, record }
+      const record = committed.size === 0 ? one.ids : one.ids.filter(({ id }) => !committed.has(id))
+      return { member, keys, full, basis, result, record }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -297,15 +303,15 @@ export class Batch {
   }
 
   /** Returns the keys of a member. Names them again if others have written the values that they follow from. */
-  async #confirm({ member, keys, basis }: Named, overlay: Overlay): Promise<Confirmed> {
-    if (overlay.hasVersions(basis)) return { keys, basis: [...basis.keys()] }
+  async #confirm({ member, keys, full, basis }: Named, overlay: Overlay): Promise<Confirmed> {
+    if (overlay.hasVersions(basis)) return { keys, full, basis: [...basis.keys()] }
     const read = new Set<string>()
     const named = await member.name(async <T>(key: string) => {
       const full = this.#prefix + key
       read.add(full)
       return overlay.has(full) ? (decode(full, overlay.value(full)) as T) : this.#readNow<T>(key)
     })
-    return { keys: named, basis: [...read] }
+    return { keys: named, full: this.#fullKeys(named), basis: [...read] }
   }
 
   /** Whether to retry a member whose keys have changed; otherwise rejects it. */
@@ -335,8 +341,7 @@ export class Batch {
     progress: Progress,
   ): Promise<readonly Member[]> {
     const { grant } = held
-    const named = new Set(done.flatMap(one => one.keys.map(key => this.#prefix + key)))
-    const expected = [...new Set([...named, ...done.flatMap(one => one.basis)])]
+    const expected = [...new Set(done.flatMap(({ full, basis }) => [...full.values(), ...basis]))]
     const commit: HeldCommit = {
       expect: expected.map(key => ({ key, version: overlay.read(key).version })),
       writes: overlay.writes(),
@@ -410,8 +415,4 @@ function rejected(
   if (isOfOne && members.length > 1) return members
   for (const member of members) member.reject(error)
   return []
-}
-
-export function idText({ key, id }: RecordedId): string {
-  return `${key.length}:${key}${id}`
 }

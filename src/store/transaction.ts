@@ -69,26 +69,23 @@ export class OverlayTransaction implements Transaction {
   readonly writes = new Map<string, string | undefined>()
   readonly #overlay: Overlay
   readonly #grant: Grant
-  readonly #prefix: string
-  readonly #claimed: ReadonlySet<string>
+  readonly #keys: ReadonlyMap<string, string>
   readonly #committed: ReadonlySet<string>
 
   /**
-   * @param claimed the keys of this transaction, without the store's prefix.
+   * @param keys the store key of each key of this transaction.
    * @param committed its IDs that were committed before.
    */
   constructor(
     overlay: Overlay,
     grant: Grant,
-    prefix: string,
-    claimed: ReadonlySet<string>,
+    keys: ReadonlyMap<string, string>,
     committed: ReadonlySet<string>,
   ) {
-    this.#committed = committed
     this.#overlay = overlay
     this.#grant = grant
-    this.#prefix = prefix
-    this.#claimed = claimed
+    this.#keys = keys
+    this.#committed = committed
   }
 
   get<T = unknown>(key: string): T | undefined {
@@ -122,12 +119,11 @@ export class OverlayTransaction implements Transaction {
   }
 
   #full(key: string): string {
-    if (!this.#claimed.has(key)) {
-      throw new InvalidArgumentError(
-        `${key} is not a key of the transaction; its keys are ${[...this.#claimed].join(', ')}`,
-        { key },
-      )
-    }
-    return this.#prefix + key
+    const full = this.#keys.get(key)
+    if (full !== undefined) return full
+    throw new InvalidArgumentError(
+      `${key} is not a key of the transaction; its keys are ${[...this.#keys.keys()].join(', ')}`,
+      { key },
+    )
   }
 }

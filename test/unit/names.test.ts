@@ -12,7 +12,6 @@ import { Names } from '../../src/engines/redis/names.js'
 import { redisOptions } from '../../src/engines/redis/redis-options.js'
 import { decodeKey, encodeKey, NodePaths } from '../../src/engines/zookeeper/names.js'
 import { limiterId } from '../../src/limits/remote/limiter-id.js'
-import { idText } from '../../src/store/batch.js'
 
 /** A text made of these parts, some of which could be taken for parts of a name. */
 function textOf(...parts: string[]): fc.Arbitrary<string> {
@@ -122,7 +121,6 @@ describe('different inputs have different names', () => {
 
   test('recorded ids', () => {
     const ids = fc.tuple(someText, someText)
-    keepsApart(ids, ([key, id]) => idText({ key, id }))
     keepsApart(ids, ([key, id]) => markOf({ key, id }))
   })
 
