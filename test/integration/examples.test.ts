@@ -44,7 +44,7 @@ function stopAfterTest<S extends ServerProcess>(server: S): S {
 test('each example has at most 80 lines, and README of the folder names it', () => {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8')
   const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
-  expect(programs).toHaveLength(7)
+  expect(programs).toHaveLength(8)
   for (const name of programs) {
     expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
     expect(readme).toContain(`[${name}](${name})`)
@@ -112,6 +112,24 @@ test('rate-limit: two processes together send what the limit allows', async () =
   partner.send('calls')
   const [{ keys }] = (await once(partner, 'message')) as [Calls]
   expect(new Set(keys).size).toBe(7)
+})
+
+test('api-limits: two processes together limit a customer, whose streams release their permits', async () => {
+  const redis = stopAfterTest(await startRedis())
+  const ports = [String(await freePort()), String(await freePort())]
+  const servers = ports.map(PORT => start('api-limits', [], { REDIS_URL: redis.url, PORT, LIMIT: '6' }))
+  await until('both listen', () => servers.every(({ stdout }) => stdout.includes('listening')), PATIENT)
+  const ask = (index: number, customer: string): Promise<Response> =>
+    fetch(`http://127.0.0.1:${ports[index % 2]}/answers`, { headers: { 'X-Customer': customer } })
+  const first = await Promise.all([ask(0, 'anna'), ask(1, 'anna')])
+  const third = await ask(0, 'anna')
+  expect([...first, third, await ask(0, 'ben')].map(({ status }) => status)).toEqual([200, 200, 429, 200])
+  expect(third.headers.get('retry-after')).toBe('1')
+  expect(await first[0]!.text()).toBe('word 1\nword 2\nword 3\nword 4\nword 5\n')
+  await first[1]!.body!.cancel()
+  const left = async (): Promise<boolean> => (await ask(1, 'anna')).status === 200
+  await until('the permit of the stream that was left is free', left, PATIENT)
+  for (const server of servers) server.kill('SIGTERM')
 })
 
 test('transaction: a transfer that two processes get twice is applied once', async () => {

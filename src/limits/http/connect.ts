@@ -63,8 +63,12 @@ function admitted(verdict: Verdict, response: ServerResponse): boolean {
   return false
 }
 
-/** Releases a permit when the response has been sent, or can't be sent any more. */
-export function releaseAfter(response: ServerResponse, permit: NonNullable<Verdict['permit']>): void {
-  if (response.closed) void permit.release()
+/** Releases a permit when the response, of HTTP/1 or HTTP/2, has been sent, or can't be sent any more. */
+export function releaseAfter(
+  response: ServerResponse & { readonly stream?: { readonly closed: boolean } },
+  permit: NonNullable<Verdict['permit']>,
+): void {
+  // A response of HTTP/2 does not say that it is closed; its stream does.
+  if (response.closed || response.stream?.closed) void permit.release()
   else response.once('close', () => void permit.release())
 }

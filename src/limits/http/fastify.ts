@@ -36,11 +36,11 @@ export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<u
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: KeyedRequestLimiter,
   options?: RequestOptions<Request>,
-): FastifyHook<Request>
+): FastifyHook<NoInfer<Request>>
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: Omit<RequestOptions<Request>, 'key'>,
-): FastifyHook<Request>
+): FastifyHook<NoInfer<Request>>
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: RequestOptions<Request>,

@@ -1,17 +1,24 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { EventEmitter, once } from 'node:events'
+import { createServer, get, type RequestListener, type Server } from 'node:http'
+import { connect, constants, createServer as createHttp2Server, type Http2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
+import { createAdaptorServer } from '@hono/node-server'
 import express from 'express'
-import Fastify from 'fastify'
+import Fastify, { type FastifyRequest } from 'fastify'
+import { Hono } from 'hono'
 import { parseList } from 'structured-headers'
-import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
+import { afterEach, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { open } from '../../../../src/index.js'
 import {
   limitFastify,
   limitFetch,
+  limitHono,
   limitRequests,
   type FastifyRequestLike,
+  type HonoContextLike,
   type LimitFetchOptions,
+  type RequestLimiter,
 } from '../../../../src/limits/http/index.js'
 import { limiter, VirtualClock } from '../../../../src/limits/index.js'
 import { pass, settled } from '../passing.js'
@@ -26,8 +33,11 @@ afterEach(() => {
 })
 
 /** A server on a free port; returns its address. */
-async function listening(handler: RequestListener): Promise<string> {
-  const server = createServer(handler)
+function listening(handler: RequestListener): Promise<string> {
+  return addressOf(createServer(handler))
+}
+
+async function addressOf(server: Server): Promise<string> {
   servers.push(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -257,6 +267,14 @@ const frameworks: Record<string, () => Promise<string>> = {
     servers.push(app.server)
     return url
   },
+  hono: async () => {
+    const app = new Hono()
+    const key = (context: HonoContextLike): string | undefined => context.req.header('user')
+    app.use(limitHono(limiter({ limit: 2, per: '1h' }), { key }))
+    app.get('/', context => context.text('welcome'))
+    const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
+    return addressOf(server)
+  },
 }
 
 function userOf({ headers }: { headers: Record<string, unknown> }): string | undefined {
@@ -284,24 +302,98 @@ describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
 })
 
 test('the key of limitFastify gets a typed request without an annotation', async () => {
-  const limit = limiter({ limit: 2, per: '1h' })
+  const limit = limiter({ limit: 5, per: '1h' })
   const server = Fastify()
-  const addresses: string[] = []
+  const keys: string[] = []
+  const byAddress = limitFastify(limit, {
+    key: request => {
+      expectTypeOf(request).toEqualTypeOf<FastifyRequestLike>()
+      keys.push(request.ip)
+      return request.ip
+    },
+  })
+  server.addHook('onRequest', byAddress)
   server.addHook(
-    'onRequest',
+    'preHandler',
     limitFastify(limit, {
       key: request => {
         expectTypeOf(request).toEqualTypeOf<FastifyRequestLike>()
-        addresses.push(request.ip)
-        return request.ip
+        return undefined
       },
     }),
   )
-  server.get('/', () => 'welcome')
-  expect((await server.inject('/')).statusCode).toBe(200)
-  expect(addresses).toEqual(['127.0.0.1'])
+  server.get('/', { onRequest: [byAddress, limitFastify(limit, { key: ({ method }) => method })] }, () => 'a')
+  server.get('/b', { onRequest: limitFastify(limit, { key: ({ url }) => url }) }, () => 'b')
+  type Route = FastifyRequest<{ Params: { id: string } }>
+  const byId = limitFastify(limit, {
+    key: (request: Route) => void keys.push(request.params.id) as undefined,
+  })
+  server.get<{ Params: { id: string } }>('/c/:id', { preHandler: byId }, () => 'c')
+  for (const path of ['/', '/b', '/c/7']) expect((await server.inject(path)).statusCode).toBe(200)
+  expect(keys).toEqual([...Array<string>(4).fill('127.0.0.1'), '7'])
   await server.close()
 })
+
+/** Starts a server whose requests are limited. */
+const lateFrameworks: Record<string, (own: RequestLimiter) => Promise<Server | Http2Server>> = {
+  'node:http': async own => {
+    const limited = limitRequests(own)
+    return createServer((request, response) => limited(request, response, () => response.end()))
+  },
+  fastify: async own => {
+    const app = Fastify()
+    await app.addHook('onRequest', limitFastify(own)).ready()
+    return app.server
+  },
+  'fastify over HTTP/2': async own => {
+    const app = Fastify({ http2: true })
+    await app.addHook('onRequest', limitFastify(own)).ready()
+    return app.server
+  },
+  hono: async own => {
+    const app = new Hono().use(limitHono(own))
+    return createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
+  },
+  'hono over HTTP/2': async own => {
+    const app = new Hono().use(limitHono(own))
+    const options = { overrideGlobalObjects: false, createServer: createHttp2Server }
+    return createAdaptorServer({ fetch: app.fetch, ...options }) as Http2Server
+  },
+}
+
+test.each(Object.entries(lateFrameworks))(
+  'a decision that comes after the caller has gone does not keep its permit in use (%s)',
+  async (name, start) => {
+    const own = limiter({ limit: 9, per: '1h', concurrency: 1 })
+    const steps = new EventEmitter()
+    const [asked, left] = [once(steps, 'asked'), once(steps, 'left')]
+    const server = await start({
+      async decide() {
+        steps.emit('asked')
+        await left
+        return own.decide()
+      },
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    if (name.endsWith('HTTP/2')) {
+      const session = connect(url)
+      const request = session.request({ ':path': '/' })
+      await asked
+      request.close(constants.NGHTTP2_CANCEL)
+      session.close()
+    } else {
+      const request = get(url).on('error', () => undefined)
+      await asked
+      request.destroy()
+    }
+    const connections = promisify(server.getConnections.bind(server))
+    await vi.waitFor(async () => expect(await connections()).toBe(0), { timeout: 5000 })
+    steps.emit('left')
+    await vi.waitFor(() => expect(own.explain()).toMatchObject({ running: 0, limits: [{ remaining: 8 }] }))
+  },
+)
 
 describe('a limiter of a box', () => {
   test('limits calls and requests', async () => {

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
 import express from 'express'
 import Fastify from 'fastify'
+import { Hono } from 'hono'
 import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Box } from '../../../../src/box.js'
@@ -13,6 +15,7 @@ import { MemoryEngine, MemorySpace } from '../../../../src/engines/memory/memory
 import type { BoxLimiterOptions } from '../../../../src/limits/remote/box-limiter-options.js'
 import {
   limitFastify,
+  limitHono,
   limitRequests,
   type KeyedRequestLimiter,
   type RequestLimiter,
@@ -97,6 +100,12 @@ const frameworks: Record<string, Start> = {
     app.get('/', async () => 'welcome')
     await app.listen({ port: 0, host: '127.0.0.1' })
     return addressOf(app.server)
+  },
+  hono: async own => {
+    const app = new Hono()
+    app.use(limitHono(own))
+    app.get('/', context => context.text('welcome'))
+    return addressOf(createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server)
   },
 }
 

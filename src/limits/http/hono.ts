@@ -1,0 +1,138 @@
+import type { ServerResponse } from 'node:http'
+import { releaseAfter } from './connect.js'
+import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
+import { isAdded } from './rate-limit-fields.js'
+
+/**
+ * The common part of Hono's contexts. To use variables of your application in `key`, name its type:
+ * `limitHono<Context<AppEnv>>(...)`.
+ */
+export interface HonoContextLike {
+  readonly req: {
+    readonly raw: Request
+    readonly method: string
+    readonly path: string
+    readonly url: string
+    header(name: string): string | undefined
+    param(name: string): string | undefined
+    query(name: string): string | undefined
+  }
+  /** On `@hono/node-server`, the objects of `node:http`. */
+  readonly env: unknown
+  res: Response
+  header(name: string, value: string, options: { append: boolean }): void
+  body(data: string, status: number, headers: Record<string, string>): Response
+}
+
+/** Middleware for Hono. */
+export type HonoMiddleware<Context> = (
+  context: Context,
+  next: () => Promise<void>,
+) => Promise<Response | undefined>
+
+interface Permit {
+  release(): unknown
+}
+
+/**
+ * Returns middleware that limits the requests of a Hono app: `app.use(limitHono(limiter))`. Otherwise it does the same
+ * as `limitRequests`. An error of `key` goes to the app's error handler. Where no response of `node:http` reports when
+ * it has been sent, as with `app.request`, the permit is released when the body of the response has been read.
+ * @throws InvalidArgumentError
+ */
+export function limitHono<Context extends HonoContextLike = HonoContextLike>(
+  limiter: KeyedRequestLimiter,
+  options?: RequestOptions<Context>,
+): HonoMiddleware<Context>
+export function limitHono<Context extends HonoContextLike = HonoContextLike>(
+  limiter: RequestLimiter,
+  options?: Omit<RequestOptions<Context>, 'key'>,
+): HonoMiddleware<Context>
+export function limitHono<Context extends HonoContextLike = HonoContextLike>(
+  limiter: RequestLimiter,
+  options?: RequestOptions<Context>,
+): HonoMiddleware<Context> {
+  const judged = judge(limiter, options)
+  return async (context, next) => {
+    const verdict = await judged(context)
+    if (!verdict) {
+      await next()
+      return undefined
+    }
+    const { fields, permit } = verdict
+    if (!permit) return context.body(verdict.problem, verdict.status, Object.fromEntries(fields))
+    const outgoing = outgoingOf(context)
+    if (outgoing) releaseAfter(outgoing, permit)
+    const isAnswered = await (outgoing ? passedOn(outgoing, next) : passedOnWatched(context, next, permit))
+    if (isAnswered) return undefined
+    // Now, because Hono drops earlier header fields if a handler returns a `Response` of its own.
+    for (const field of fields) context.header(...field, { append: isAdded(field) })
+    return undefined
+  }
+}
+
+function outgoingOf({ env }: HonoContextLike): ServerResponse | undefined {
+  return (env as { outgoing?: ServerResponse } | undefined)?.outgoing
+}
+
+/** Calls the handlers. Returns whether the request was answered without them, such as after a timeout. */
+async function passedOn(outgoing: ServerResponse, next: () => Promise<void>): Promise<boolean> {
+  await next()
+  return outgoing.headersSent
+}
+
+/** Does the same, and releases the permit when the body of the response has been read or nobody can read it. */
+async function passedOnWatched(
+  context: HonoContextLike,
+  next: () => Promise<void>,
+  permit: Permit,
+): Promise<boolean> {
+  const { method, raw } = context.req
+  const release = (): void => void permit.release()
+  if (raw.signal.aborted) release()
+  else raw.signal.addEventListener('abort', release, { once: true })
+  let body: ReadableStream<Uint8Array> | null = null
+  try {
+    await next()
+    // To answer HEAD, Hono calls the handlers of GET and drops the body.
+    if (method !== 'HEAD') ({ body } = context.res)
+  } finally {
+    // A locked body is on its way to the caller.
+    if (!body || body.locked) release()
+  }
+  if (body?.locked) return true
+  if (body) context.res = new Response(watched(body, permit), context.res)
+  return false
+}
+
+/** Permits of bodies that nobody will read, because other middleware has replaced the response. */
+const dropped = new FinalizationRegistry<Permit>(permit => void permit.release())
+
+/** Returns the same body, whose end releases the permit. */
+function watched(body: ReadableStream<Uint8Array>, permit: Permit): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (!done) {
+            controller.enqueue(value)
+            return
+          }
+          controller.close()
+        } catch (error) {
+          controller.error(error)
+        }
+        await permit.release()
+      },
+      async cancel(reason) {
+        void permit.release()
+        await reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  dropped.register(stream, permit)
+  return stream
+}
