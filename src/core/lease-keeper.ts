@@ -59,6 +59,11 @@ export class LeaseKeeper {
     this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
+  /** Renews a lease that the engine may have taken away before it was known here. */
+  verify(lease: Lease): void {
+    if (lease.renew) this.#renew(lease, this.#clock.now())
+  }
+
   /** Stops keeping the lease. The timer stays as it is: setting it again for each release would cost more. */
   remove(lease: Lease): void {
     this.#leases.delete(lease.request.id)

@@ -68,10 +68,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   readonly #canPassOn: boolean
   /** Whether a lease of this claim set excludes all others. */
   readonly #isExclusive: boolean
+  readonly #isForOne: boolean
   readonly #waiters: Waiters<LockWaiter>
   /** The latest end of a wait among all waiters since the queue was last empty: clock time. */
   #waitsUntil = -Infinity
   #pending: PendingRequest | undefined
+  /** The request that was last reported as lost before its grant was known here. */
+  #lostEarly: string | undefined
   /** Number of leases in use. */
   #leases = 0
   /** The lease that the engine granted last; it may have ended. */
@@ -85,6 +88,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     session: QueueSession,
     readonly set: ClaimSet,
     noun: string,
+    /** Whether it serves one caller only: then no released lease is kept for a next one. */
+    isForOne = false,
   ) {
     this.#session = session
     this.clock = session.clock
@@ -94,6 +99,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
+    this.#isForOne = isForOne
   }
 
   get keys(): readonly string[] {
@@ -146,7 +152,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     }
     const status = this.#enqueue(asked, request, 0)
     if (!(status instanceof Promise)) return decided(status)
-    return status.then(decided, (error: unknown) => {
+    this.#session.expectWake(asked.id, this)
+    const answered = (answer: Answer): LocalGrant | undefined => {
+      this.#session.forgetWake(asked.id)
+      return decided(answer)
+    }
+    return status.then(answered, (error: unknown) => {
+      this.#session.forgetWake(asked.id)
       this.#forget(asked, request.lease, error)
       throw this.errors.failed(error)
     })
@@ -177,6 +189,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** The engine may have reserved the keys for this queue's request. */
   wake(id: string): void {
     if (this.#pending?.request.id === id) this.#pending.wake()
+  }
+
+  /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
+  lost(id: string): void {
+    this.#lostEarly = id
+    this.wake(id)
   }
 
   /** Gives the lease to the first waiter, because the engine has granted the pending request. */
@@ -214,7 +232,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
     if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
     if (this.#waiters.first && !this.#pending && this.#canPassOn) return this.#passOn(grant)
-    if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
+    if (this.#isExclusive && !this.#isForOne && !this.#waiters.first && this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#keepSpare(grant)
       return RELEASED
@@ -391,8 +409,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (this.#pending === pending) this.#pending = undefined
   }
 
-  #enqueue(request: LockRequest, { lease, read }: AcquireRequest, wait: number): Awaitable<Answer> {
-    return this.#session.send({ type: 'enqueue', request, lease, wait, read })
+  #enqueue(request: LockRequest, { lease, read, steal }: AcquireRequest, wait: number): Awaitable<Answer> {
+    return this.#session.send({ type: 'enqueue', request, lease, wait, read, steal })
   }
 
   /** Cancels a request that the engine may have applied although it failed. */
@@ -432,6 +450,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.isUncontended = status.isUncontended ?? false
     lease.countTurnsFrom(0, now)
     this.keeper.add(lease)
+    if (this.#lostEarly === asked.id) this.keeper.verify(lease)
     this.#latest = lease
     return lease
   }

@@ -17,6 +17,18 @@ export interface LockOptions {
   renew?: boolean | undefined
   /** Whether a task that already holds these keys by `run` gets a nested grant instead of an error; default false. */
   reentrant?: boolean | undefined
+  /**
+   * Whether the engine gets a request for this call alone; default false: calls of one box with the same claims share a
+   * request and take turns on its grant. With it, calls of a box with different claims are served in the order in which
+   * they were made, too, and `inspect()` lists each of them.
+   */
+  ownRequest?: boolean | undefined
+  /**
+   * Whether to take the keys from their holders, whose grants are lost, and to pass all that wait for them; default
+   * false. For recovery from a holder that does not release. Over memory, files and Redis, but not over a quorum; all
+   * claims must be exclusive.
+   */
+  steal?: boolean | undefined
 }
 
 const DEFAULT_LEASE = 30_000
@@ -32,6 +44,8 @@ export interface AcquireRequest {
   readonly renew: boolean
   readonly label: string | undefined
   readonly signal: AbortSignal | undefined
+  /** Whether to take the keys from their holders. */
+  readonly steal?: boolean | undefined
   /** Values to read in the same step as the grant. Only in a local queue of its own, because a turn reads nothing. */
   readonly read?: ReadSet | undefined
   /** Settles when the request may be sent to the engine; until then the caller waits in the local queue. */
@@ -41,6 +55,7 @@ export interface AcquireRequest {
 /** All checked options of a lock request. */
 export interface CheckedOptions extends AcquireRequest {
   readonly reentrant: boolean
+  readonly ownRequest: boolean
 }
 
 const DEFAULTS: CheckedOptions = {
@@ -50,6 +65,8 @@ const DEFAULTS: CheckedOptions = {
   label: undefined,
   signal: undefined,
   reentrant: false,
+  ownRequest: false,
+  steal: false,
 }
 const NAMES = Object.keys(DEFAULTS)
 const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
@@ -61,7 +78,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
   checkOptions(options, NAMES)
-  const { wait, lease, signal, label, renew, reentrant } = options
+  const { wait, lease, signal, label, renew, reentrant, ownRequest, steal } = options
   checkSignal(signal)
   if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > MAX_LABEL_LENGTH)) {
     throw new InvalidArgumentError(
@@ -75,6 +92,8 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
     label,
     signal,
     reentrant: flag('reentrant', reentrant, false),
+    ownRequest: flag('ownRequest', ownRequest, false),
+    steal: flag('steal', steal, false),
   }
 }
 

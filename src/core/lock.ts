@@ -4,7 +4,7 @@ import type { SqlTransaction } from '../engine/contract.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
-import type { LocalQueue } from './local-queue.js'
+import { LocalQueue } from './local-queue.js'
 import { checkedOptions, checkedTryOptions, type CheckedOptions, type LockOptions } from './lock-options.js'
 
 /** The methods of every lock, the same for all kinds of locks and all engines. */
@@ -56,7 +56,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
       const request = checkedTryOptions(options)
       const nested = this.#nested(request)
       if (nested) return Promise.resolve(nested)
-      return Promise.resolve(this.#session.attempt(this.#queue(), request))
+      return Promise.resolve(this.#session.attempt(this.#queue(request), request))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -118,7 +118,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
   }
 
   #acquire(request: CheckedOptions): Promise<LocalGrant> {
-    return this.#session.acquire(this.#queue(), request)
+    return this.#session.acquire(this.#queue(request), request)
   }
 
   #nested(request: CheckedOptions): WriteGrant | undefined {
@@ -127,8 +127,22 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     return outer && new NestedGrant(outer)
   }
 
-  #queue(): LocalQueue {
+  /** @throws InvalidArgumentError when the keys can't be taken from their holders */
+  #queue({ ownRequest, steal }: CheckedOptions): LocalQueue {
+    if (steal) this.#checkSteal()
+    // What steals must not wait for a caller of this box.
+    if (ownRequest || steal) return new LocalQueue(this.#session, this.#set, this.#noun, true)
     return this.#session.queueFor(this.#set, this.#noun)
+  }
+
+  #checkSteal(): void {
+    const { engine } = this.#session
+    if (!engine.canSteal)
+      throw new InvalidArgumentError(`${engine.name} has no locks with the option steal`, {
+        engine: engine.name,
+      })
+    if (this.#set.claims.some(({ mode }) => mode !== 'exclusive'))
+      throw new InvalidArgumentError('steal needs exclusive claims', { key: this.#set.title })
   }
 }
 

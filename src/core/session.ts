@@ -168,7 +168,10 @@ export class Session implements Listener, QueueSession {
 
   #wait(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
-    return this.deadlocks ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait) : wait()
+    // What takes the keys from their holders waits for none.
+    return this.deadlocks && !request.steal
+      ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait)
+      : wait()
   }
 
   /** Publishes a request, and its refusal. The local queue publishes the grant. */
@@ -250,7 +253,7 @@ export class Session implements Listener, QueueSession {
 
   lost(id: string, cause?: Error): void {
     const queue = this.#queued.get(id)
-    if (queue) queue.wake(id)
+    if (queue) queue.lost(id)
     else this.keeper.onLostHint(id, cause)
   }
 

@@ -67,6 +67,11 @@ export interface Enqueue extends WaitTerms {
   readonly request: LockRequest
   /** The values to read in the same step when it is granted. */
   readonly read?: ReadSet | undefined
+  /**
+   * Grants the request in this step, before all that waits for its keys, and takes the keys from their holders. A
+   * reservation waits again. Only for engines with `canSteal`, and for exclusive claims; nothing is read with it.
+   */
+  readonly steal?: boolean | undefined
 }
 
 /**
@@ -356,6 +361,8 @@ export interface Engine {
   readonly guarantees: Guarantees
   /** Whether `Listener.contended` is called before the other request is decided, so that boxes can keep spares. */
   readonly reportsContention: boolean
+  /** Whether an enqueue may ask to `steal`. */
+  readonly canSteal?: boolean
   /**
    * Starts the session. Called once, before any other method.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid URL.

@@ -57,6 +57,8 @@ export interface TableState {
   request(id: string): Request | undefined
   /** Puts a request at the end of the queue of each of its keys. */
   append(request: Request): void
+  /** Puts a request before all others in the queue of each of its keys. For engines with `canSteal`. */
+  prepend?(request: Request): void
   /** Removes a request from all its queues. */
   remove(request: Request): void
   /** Called when the table has changed the request, or one of its entries. */
@@ -175,6 +177,7 @@ export class LockTable {
       label,
       since: now,
     }
+    if (operation.steal) return this.#steal(request, now)
     // mutant: check-first-key-only
     const blocked = claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
@@ -182,6 +185,26 @@ export class LockTable {
     if (!blocked) this.#dropSilent(claims, now)
     this.#state.append(request)
     return blocked ? this.#status(request, operation, now) : this.#hold(request, now)
+  }
+
+  /** Grants a request before all that waits for its keys, and takes them from their holders. */
+  #steal(request: Request, now: number): RequestStatus {
+    const others = new Set(
+      request.claims.flatMap(({ key }) => [...(this.#state.queue(key) ?? [])].map(entry => entry.request)),
+    )
+    const held = [...others].filter(({ phase }) => phase === 'held')
+    for (const other of held) this.#remove(other)
+    for (const other of others) {
+      if (other.phase !== 'reserved') continue
+      other.phase = 'waiting'
+      other.expires = now + Math.min(other.lease, WAITER_TTL)
+      this.#state.changed(other)
+    }
+    this.#state.prepend!(request)
+    const status = this.#hold(request, now)
+    // Grants that were taken away may have had other keys, too.
+    this.#serve(held.flatMap(keysOf), now)
+    return status
   }
 
   #checkIn(operation: CheckIn, now: number): RequestStatus {
@@ -418,7 +441,7 @@ export class LockTable {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
-    // No request ever enters ahead of it, so no further session can block it later.
+    // Only a request that steals ever enters ahead of it, and the next check-in names its session.
     const sessionsAhead = new Set<string>()
     let omitsSessions = false
     for (const { key } of request.claims) {

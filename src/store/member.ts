@@ -22,7 +22,10 @@ export type TransactionOutcome<T> =
   | { readonly applied: false }
 
 /** Options of a transaction. */
-export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
+export interface TransactionOptions extends Omit<
+  LockOptions,
+  'reentrant' | 'renew' | 'ownRequest' | 'steal'
+> {
   /**
    * Makes the transaction idempotent: the ID is recorded with the first named key, and a later transaction with the
    * same first key and ID does nothing, even if the key was deleted in the meantime. Several IDs stand for several

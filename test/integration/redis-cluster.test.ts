@@ -44,6 +44,20 @@ test('a node opened as a single server is refused, and the error names the URL o
   }
 })
 
+test('a lock is stolen from another box, and passes its waiters', async () => {
+  await using all = await boxes(2)
+  const [one, other] = all as unknown as [Box, Box]
+  const lost = await other.mutex('stolen').acquire()
+  const waiting = other.mutex('stolen').acquire({ ownRequest: true })
+  await queued(one, 'stolen', 1)
+  const grant = await one.mutex('stolen').acquire({ steal: true })
+  expect(grant.token).toBeGreaterThan(lost.token)
+  await expect(lost.release()).rejects.toMatchObject({ code: 'LOST' })
+  grant.assertHeld()
+  await grant.release()
+  await (await waiting).release()
+})
+
 describe('keys in several hash slots', () => {
   test('a lock takes keys of one slot, and refuses others with a reason before anything is held', async () => {
     await using all = await boxes(2)

@@ -66,6 +66,20 @@ describe.each<[Layout, readonly string[], string]>([
   ['string', ['hash', 'list', 'set', 'zset', 'stream'], 'something else than a string'],
   ['redisson', ['string', 'list', 'set', 'zset', 'stream'], 'something else than a hash'],
 ])('in the layout %s', (layout, types, reason) => {
+  test('a lock of another library can be stolen, which leaves nothing of its holder', async () => {
+    const box = await boxOf(layout)
+    const key = `stolen-${layout}`
+    await make(layout === 'string' ? 'string' : 'hash', key)
+    const waiting = box.mutex(key).acquire()
+    const grant = await box.mutex(key).acquire({ steal: true })
+    if (layout === 'redisson') expect(await server.command('HKEYS', key)).not.toContain('field')
+    grant.assertHeld()
+    expect(await box.mutex(key).tryAcquire()).toBeUndefined()
+    await grant.release()
+    await (await waiting).release()
+    expect(await server.command('EXISTS', key)).toBe(0)
+  })
+
   test('a lock of another library is locked, and no further one', async () => {
     const box = await boxOf(layout)
     const key = randomUUID()

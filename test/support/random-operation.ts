@@ -34,7 +34,12 @@ export function randomOperation(
       const { claims } = claimSet(alone ? several.slice(0, 1) : several)
       // Now and then one is sent again, as when its answer was lost.
       if (random.below(3) === 0 && world.repeatable) return world.repeatable
-      return { type: 'enqueue', request: lockRequest(`${session}.${step}`, claims), lease, wait, read }
+      const asked = lockRequest(`${session}.${step}`, claims)
+      // A port may free the other keys of a grant over several later than the original does.
+      const maySteal = world.canSteal && !wide && claims.every(({ mode }) => mode === 'exclusive')
+      if (maySteal && random.below(5) === 0)
+        return { type: 'enqueue', request: asked, lease, wait: Infinity, steal: true }
+      return { type: 'enqueue', request: asked, lease, wait, read }
     }
     case 4:
     case 5:

@@ -26,6 +26,8 @@ export interface Answered {
 /** A port of the lock table, with a place of its own. */
 export interface TablePort {
   decide(session: Session, operation: Operation, now: number): Promise<Answered>
+  /** Whether it has enqueues that steal. */
+  readonly canSteal?: boolean
   /** Called when nothing more is decided. */
   end?(): void
 }
@@ -69,6 +71,10 @@ export class World {
     this.#port = port
     for (const session of SESSIONS) this.#state.join({ session, host: 'host', pid: 1, label: undefined })
     this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
+  }
+
+  get canSteal(): boolean {
+    return this.#port.canSteal ?? false
   }
 
   /** The request with this id, or one that never was. */

@@ -134,6 +134,8 @@ const options: Case[] = [
   ['a label that is too long', box => box.mutex('a').acquire({ label: 'x'.repeat(201) }), 'label', '200'],
   ['text for renew', box => box.mutex('a').acquire({ renew: 'no' }), 'renew', '"no"', 'true or false'],
   ['a number for reentrant', box => box.mutex('a').acquire({ reentrant: 1 }), 'reentrant', '1'],
+  ['text for ownRequest', box => box.mutex('a').acquire({ ownRequest: 'yes' }), 'ownRequest', '"yes"'],
+  ['text for steal', box => box.mutex('a').acquire({ steal: 'yes' }), 'steal', '"yes"'],
   ['no task', box => box.mutex('a').run(), 'run', 'function', 'undefined'],
   ['a promise for a task', box => box.mutex('a').run(Promise.resolve()), 'run', 'function', 'an object'],
   ['no task to lead', box => box.election('a').lead(), 'function', 'undefined'],
@@ -276,10 +278,14 @@ describe('arguments that are refused', () => {
       label: undefined,
       renew: undefined,
       reentrant: undefined,
+      ownRequest: undefined,
+      steal: undefined,
     }
     await (await box.mutex('a').acquire(options)).release()
     await (await box.semaphore('a', { max: 1 }).acquire({ ...options, permits: undefined })).release()
-    const { reentrant: _reentrant, renew: _renew, ...others } = options
+    const { wait, lease, signal, label, ...locks } = options
+    expect(Object.keys(locks)).toEqual(['renew', 'reentrant', 'ownRequest', 'steal'])
+    const others = { wait, lease, signal, label }
     const store = box.store('s', { group: undefined })
     const defaults = { ...others, id: undefined, retention: undefined, attempts: undefined }
     await store.transaction(['k'], nothing, defaults)

@@ -71,6 +71,8 @@ function lockOptions(call: (options: object, asked: Asked) => unknown): Row[] {
     ['label', (label, asked) => call({ label }, asked), [undefined, ...NAMES]],
     ['renew', (renew, asked) => call({ renew }, asked)],
     ['reentrant', (reentrant, asked) => call({ reentrant }, asked)],
+    ['ownRequest', (ownRequest, asked) => call({ ownRequest }, asked)],
+    ['steal', (steal, asked) => call({ steal }, asked)],
     ['options', (options, asked) => call(options as object, asked)],
   ]
 }
@@ -143,7 +145,7 @@ const groups: Record<string, Row[]> = {
   ],
   'a transaction': [
     ...lockOptions((options, { box }) => box.store('s').transaction(['k'], nothing, options)).filter(
-      ([option]) => option !== 'renew' && option !== 'reentrant',
+      ([option]) => !['renew', 'reentrant', 'ownRequest', 'steal'].includes(option),
     ),
     ['id', (id, { box }) => box.store('s').transaction(['k'], nothing, { id }), [undefined, ...NAMES]],
     ['retention', (retention, { box }) => box.store('s').transaction(['k'], nothing, { retention })],

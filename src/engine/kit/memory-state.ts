@@ -14,7 +14,7 @@ const ABSENT: Versioned = { value: undefined, version: 0 }
 interface Snapshot {
   readonly number: number
   readonly version: number
-  /** In the order of their arrival. */
+  /** In the order of their places. */
   readonly requests: readonly Request[]
   readonly sessions: readonly SessionInfo[]
   readonly watchers: readonly (readonly [key: string, sessions: readonly string[]])[]
@@ -50,7 +50,7 @@ export class MemoryState implements EngineState {
     this.#version = start
   }
 
-  /** All requests in the order of their arrival. */
+  /** All requests in the order of their places. */
   requests(): Iterable<Request> {
     return this.#requests.values()
   }
@@ -70,6 +70,14 @@ export class MemoryState implements EngineState {
       if (queue) queue.push({ request, claim })
       else this.#queues.set(claim.key, [{ request, claim }])
     }
+  }
+
+  prepend(request: Request): void {
+    const others = [...this.#requests.values()]
+    this.#requests = new TransientMap()
+    for (const each of [request, ...others]) this.#requests.set(each.id, each)
+    for (const claim of request.claims)
+      this.#queues.set(claim.key, [{ request, claim }, ...(this.#queues.get(claim.key) ?? [])])
   }
 
   remove(request: Request): void {

@@ -40,6 +40,7 @@ interface Opened {
 /** The state in a SQLite database, for all processes and threads of one machine that open the same folder. */
 export class FileEngine extends StateEngine {
   readonly guarantees: Guarantees
+  readonly canSteal = true
   readonly #options: FileOptions
   #opened: Opened | undefined
   #hasLeft = false

@@ -12,6 +12,9 @@ import { SessionRows, type AddressedMember } from './session-rows.js'
 import { ValueRows } from './value-rows.js'
 import { WideRequests } from './wide-requests.js'
 
+/** The ticket of a request that is before all others. It holds its keys alone. */
+const FRONT = 0
+
 /** The state in the database. What was read is kept in memory until another process has written. */
 export class FileState implements EngineState {
   readonly #dataVersion: Statement
@@ -74,6 +77,10 @@ export class FileState implements EngineState {
 
   append(request: Request): void {
     this.#requestsLike(request).append(request, this.#counter.next())
+  }
+
+  prepend(request: Request): void {
+    this.#requestsLike(request).append(request, FRONT)
   }
 
   remove(request: Request): void {

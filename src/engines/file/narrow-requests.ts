@@ -50,7 +50,9 @@ export class NarrowRequests {
 
   append(request: Request, ticket: number): void {
     const claim = request.claims[0]!
-    this.#queue(claim.key).push({ request: Object.assign(request, { ticket }), claim })
+    const queue = this.#queue(claim.key)
+    queue.push({ request: Object.assign(request, { ticket }), claim })
+    if (queue.length > 1 && queue.at(-2)!.request.ticket > ticket) queue.unshift(queue.pop()!)
     this.#allFree = false
     this.#changed.add(claim.key)
   }

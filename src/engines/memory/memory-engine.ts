@@ -36,6 +36,7 @@ export class MemorySpace {
 export class MemoryEngine extends StateEngine {
   readonly guarantees = memoryGuarantees
   override readonly reportsContention = true
+  readonly canSteal = true
   protected override readonly losesHints = false
   readonly #space: MemorySpace
   #session = ''

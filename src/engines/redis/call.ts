@@ -69,10 +69,15 @@ export class CallArguments {
   add(operation: ScriptOperation, ballot?: Ballot): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    words.push(operation.type)
+    const isSteal = operation.type === 'enqueue' && operation.steal
+    words.push(isSteal ? 'steal' : operation.type)
     switch (operation.type) {
       case 'enqueue':
         this.#request(operation.request)
+        if (isSteal) {
+          words.push(whole(operation.lease), this.#details(operation.request))
+          return
+        }
         words.push(whole(operation.lease), ...waitWords(operation), this.#details(operation.request))
         return this.#readOf(operation)
       case 'checkIn':

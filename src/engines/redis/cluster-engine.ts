@@ -26,6 +26,7 @@ export class ClusterEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
+  readonly canSteal = true
   readonly #engine: RedisEngine
 
   constructor(engine: RedisEngine) {

@@ -135,9 +135,10 @@ export class Operator {
     return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ScriptReport[]
   }
 
-  /** The groups in which there are queues. */
+  /** The groups in which there are queues. Outside a Cluster, they need not be looked for. */
   async #groups(): Promise<Group[]> {
-    const { names } = this.#parts
+    const { link, names } = this.#parts
+    if (!link.cluster) return [names.group('')]
     const found = await this.#scan(names.requestsPattern, 'hash')
     return found.map(name => names.groupOfRequests(name))
   }

@@ -46,6 +46,7 @@ export class RedisEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
+  readonly canSteal = true
   readonly #link: RedisLink
   readonly #names: Names
   readonly #errors: CallErrors

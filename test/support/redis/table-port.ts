@@ -34,6 +34,7 @@ local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`
 
 /** The port of the lock table in Redis. */
 export class RedisTablePort implements TablePort {
+  readonly canSteal = true
   readonly #server: RedisServer
   readonly #script: LoadedScript
   readonly #names: Names

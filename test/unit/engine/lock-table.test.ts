@@ -696,3 +696,55 @@ test('released, cancelled, revoked and dropped requests leave nothing in the sta
   expect(state.keys('')).toEqual([])
   for (const session of ['a', 'b', 'c']) expect(state.requestsOf(session)).toEqual([])
 })
+
+describe('an enqueue that steals', () => {
+  const steal = (id: string, claims: Claim[]): RequestStatus => {
+    const request = lockRequest(id, claims)
+    requests.set(id, request)
+    return table.decide({ type: 'enqueue', request, lease: LEASE, wait: Infinity, steal: true }, now)
+  }
+
+  test('takes the keys from all their holders, before all that waits', () => {
+    enqueue('a.1', s('k'))
+    enqueue('b.1', s('k', 'l'))
+    enqueue('c.1', x('k'))
+    enqueue('d.1', x('l'))
+    expect(steal('e.1', x('k'))).toEqual({ state: 'held', id: 'e.1', number: 103 })
+    expect(queue('k')).toBe('e held, c waiting')
+    // The other key of a grant that was taken is free.
+    expect(queue('l')).toBe('d reserved')
+    expect(told()).toEqual(['lost a.1', 'lost b.1', 'wake d.1'])
+    expect(renew('a.1', 101)).toBe(false)
+    release('e.1', 103)
+    expect(queue('k')).toBe('c reserved')
+  })
+
+  test('passes a reservation, which waits again, and keeps its place', () => {
+    enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    enqueue('c.1', s('k'))
+    release('a.1', 101)
+    expect(queue('k')).toBe('b reserved, c waiting')
+    steal('d.1', x('k'))
+    expect(queue('k')).toBe('d held, b waiting, c waiting')
+    expect(claim('b.1')).toMatchObject({ state: 'queued', place: 1 })
+    now += CLAIM_WINDOW + 1
+    enqueue('e.1', s('k'))
+    release('d.1', 102)
+    expect(queue('k')).toBe('b reserved, c waiting, e waiting')
+  })
+
+  test('repeated after a lost answer, changes nothing', () => {
+    steal('a.1', x('k'))
+    expect(steal('a.1', x('k'))).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    expect(told()).toEqual([])
+  })
+
+  test('keeps its place when the state is saved and loaded', () => {
+    enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    steal('c.1', x('k'))
+    state.load(state.save())
+    expect(queue('k')).toBe('c held, b waiting')
+  })
+})

@@ -93,6 +93,55 @@ function operations.enqueue()
   return function() return held(enqueue(request, patience), what, request.id, request.claims) end
 end
 
+-- Grants a request before all that waits for its keys, and takes them from their holders. Of a grant that is known by
+-- its held keys only, this frees those that it meets: the others are freed by its box, or end with its lease.
+local function steal(request)
+  local id, claims = request.id, request.claims
+  local known = load(id)
+  if known then return known.number end
+  -- Before anything is written, because it may be refused.
+  raise(0)
+  local taken, reserved, met = {}, {}, {}
+  for _, claim in ipairs(claims) do
+    serve(claim.key)
+    local text = look(claim)
+    if text then
+      if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
+      meet(claim, text)
+    end
+    for other in queue(claim.key) do
+      local others = other.phase == 'held' and taken or other.phase == 'reserved' and reserved
+      if others and not met[other.id] then others[#others + 1] = other end
+      met[other.id] = true
+    end
+  end
+  for _, other in ipairs(taken) do
+    forget(other)
+    giveBack(other, true)
+    notify('lost', other.id)
+  end
+  -- Those of a holder that is not ours are left.
+  for _, claim in ipairs(claims) do
+    if seen(claim.held) then clear(claim.held) end
+  end
+  for _, other in ipairs(reserved) do
+    other.phase, other.expires = 'waiting', now + math.min(other.lease, WAITER_TTL)
+    save(other)
+  end
+  request.since, request.sequence = now, FRONT
+  local granted = hold(request, claims, false)
+  -- Recorded, because those that wait have to find it before them.
+  append(request)
+  for _, other in ipairs(taken) do serveAll(other.claims) end
+  return granted
+end
+
+function operations.steal()
+  local request = { id = word(), claims = readClaims(), lease = amount() }
+  request.details = readDetails()
+  return function() return steal(request) end
+end
+
 function operations.checkIn()
   local id, claims, lease, patience = word(), readClaims(), amount(), readPatience()
   local what = word() and readSet()

@@ -332,7 +332,8 @@ class Script {
           const repeated = step.which % 4 === 0 && step.passes < 100 ? this.#repeatable : undefined
           if (repeated?.request.session === session) return repeated
           const read = step.right ? step.read : undefined
-          return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read }
+          const steal = !step.right && step.which % 3 === 1 && set.every(({ mode }) => mode === 'exclusive')
+          return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read, steal }
         }
         case 'checkIn':
           return { type: kind, request, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }

@@ -1,0 +1,75 @@
+import { describe, expect, test as onMemory } from 'vitest'
+import { locks, queued } from '../../../packages/conformance/src/time.js'
+import { InvalidArgumentError, LostError, open } from '../../../src/index.js'
+import { test } from '../../support/memory-boxes.js'
+
+describe.concurrent('requests of their own', () => {
+  test('are served in the order of the calls, whatever they claim', async ({ boxes }) => {
+    const box = await boxes.open()
+    const { read, write } = box.readWriteLock('a')
+    const first = await write.acquire()
+    const order: string[] = []
+    const all: Promise<unknown>[] = []
+    for (const name of ['w1', 'r1', 'w2', 'r2', 'r3', 'w3']) {
+      const task = (): void => void order.push(name)
+      all.push((name.startsWith('w') ? write : read).run(task, { ownRequest: true }))
+    }
+    await queued(box, 'a', 6)
+    await first.release()
+    await Promise.all(all)
+    expect(order.join(' ').replace('r3 r2', 'r2 r3')).toBe('w1 r1 w2 r2 r3 w3')
+  })
+
+  test('are all listed, and a try counts them', async ({ boxes }) => {
+    const box = await boxes.open()
+    const lock = box.mutex('a')
+    const all = Array.from({ length: 4 }, () => lock.acquire({ ownRequest: true }))
+    const first = await all[0]!
+    await queued(box, 'a', 3)
+    expect(await lock.tryAcquire({ ownRequest: true })).toBe(undefined)
+    await first.release()
+    for (const waiting of all.slice(1)) await (await waiting).release()
+    expect(await locks(box)).toStrictEqual([])
+    await (await lock.tryAcquire({ ownRequest: true }))!.release()
+  })
+
+  onMemory('leave nothing in the engine when they are released', async () => {
+    await using box = await open('memory:')
+    await (await box.mutex('a').acquire({ ownRequest: true })).release()
+    expect(await locks(box)).toStrictEqual([])
+  })
+})
+
+describe.concurrent('steal', () => {
+  onMemory('takes the lock from a holder of the same box and passes its waiters', async () => {
+    await using box = await open('memory:')
+    const lock = box.mutex('a')
+    const first = await lock.acquire()
+    const waiting = lock.acquire()
+    const grant = await lock.acquire({ steal: true })
+    expect(grant.token).toBeGreaterThan(first.token)
+    expect(first.signal.reason).toBeInstanceOf(LostError)
+    await expect(first.release()).rejects.toThrow(LostError)
+    grant.assertHeld()
+    await grant.release()
+    await (await waiting).release()
+  })
+
+  onMemory('does not wait for a task of its own', async () => {
+    await using box = await open('memory:')
+    await expect(
+      box.mutex('a').run(() => box.mutex('a').run(() => 'stolen', { steal: true })),
+    ).rejects.toMatchObject({ code: 'LOST', taskEnded: true, result: 'stolen' })
+  })
+
+  onMemory('needs exclusive claims', async () => {
+    await using box = await open('memory:')
+    await expect(box.readWriteLock('a').read.acquire({ steal: true })).rejects.toThrow(InvalidArgumentError)
+    await expect(box.semaphore('a', { max: 2 }).tryAcquire({ steal: true })).rejects.toThrow(/exclusive/)
+  })
+
+  test('is refused on an engine that has none', async ({ boxes }) => {
+    const box = await boxes.open()
+    await expect(box.mutex('a').acquire({ steal: true })).rejects.toThrow(/option steal/)
+  })
+})
