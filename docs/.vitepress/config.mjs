@@ -28,6 +28,7 @@ const sidebar = [
   group('Use', {
     Transactions: '/docs/transactions',
     'Values in other stores': '/docs/records',
+    'Web Locks': '/docs/web-locks',
     'Rate limits': '/docs/limits',
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',

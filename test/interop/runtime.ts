@@ -4,12 +4,13 @@ import { builtFolder } from '../../scripts/interop.mjs'
 import type { Program } from './programs.js'
 
 /**
- * The runtimes other than Node, by the folder of their programs, with what comes before the program that they are to
+ * The runtimes other than this one, by the folder of their programs, with what comes before the program that they are to
  * run.
  */
 const RUNTIMES = {
   Bun: { scope: '@oven', path: 'bin/bun', argv: [] },
   Deno: { scope: '@deno', path: 'deno', argv: ['run', '--allow-all'] },
+  'Node 24': { scope: '@node', path: 'bin/node', argv: [] },
 } as const
 
 export type Runtime = keyof typeof RUNTIMES

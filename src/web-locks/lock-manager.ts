@@ -1,0 +1,173 @@
+import { setMaxListeners } from 'node:events'
+import { InvalidArgumentError, LostError, type Box, type Grant, type Party } from '../index.js'
+import { onAbort } from '../abort-task.js'
+import { shown } from '../errors.js'
+import { keyOf, nameOf, PREFIX } from './lock-name.js'
+import {
+  checkSupported,
+  converted,
+  notSupported,
+  type LockMode,
+  type LockOptions,
+  type LockRequest,
+} from './lock-request.js'
+
+/** A lock that is held until the promise of the callback settles. */
+export interface Lock {
+  readonly name: string
+  readonly mode: LockMode
+  /**
+   * Not in the standard: aborts when the lock is lost before the callback ends, because another request has stolen it,
+   * its lease has expired or the box was closed. Its reason is what the promise of the request rejects with.
+   */
+  readonly signal: AbortSignal
+}
+
+/** A lock that is held, or a request for one. */
+export interface LockInfo {
+  readonly name: string
+  readonly mode: LockMode
+  /** The session of its box. */
+  readonly clientId: string
+}
+
+/** All locks and requests at one time, of all boxes on the engine. */
+export interface LockManagerSnapshot {
+  readonly held: LockInfo[]
+  /** Those for the same name in the order in which they will be granted. */
+  readonly pending: LockInfo[]
+}
+
+/**
+ * The `LockManager` of the Web Locks standard (https://w3c.github.io/web-locks/, as of 2026) over the engine of a box.
+ * The comments name its steps. All boxes on the engine share the locks: its queues are the queues of the standard, and
+ * an engine executes what a box asks for in that order, as the lock task queue does.
+ */
+export class LockManager {
+  readonly #box: Box
+
+  /** @internal */
+  constructor(box: Box) {
+    this.#box = box
+  }
+
+  /**
+   * Calls the callback when the lock is granted, holds the lock until its promise settles, and settles as that promise.
+   * @throws TypeError for invalid arguments; DOMException: NotSupportedError for what the standard, the engine or the
+   * length of a key does not admit, AbortError when the lock was lost before the callback ended, with the LostError as
+   * its `cause`; the reason of the signal; what the callback throws; ClosedError, UnavailableError, IndeterminateError
+   */
+  request<T>(name: string, callback: (lock: Lock) => T): Promise<Awaited<T>>
+  request<T>(
+    name: string,
+    options: LockOptions & { ifAvailable?: false | undefined },
+    callback: (lock: Lock) => T,
+  ): Promise<Awaited<T>>
+  request<T>(name: string, options: LockOptions, callback: (lock: Lock | null) => T): Promise<Awaited<T>>
+  request(...given: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const request = converted(given)
+      checkSupported(request)
+      this.#request(request, resolve, reject)
+    })
+  }
+
+  /**
+   * Returns the locks that are held and those that are asked for, by all boxes on the engine.
+   * @throws UnavailableError, ClosedError, IndeterminateError
+   */
+  async query(): Promise<LockManagerSnapshot> {
+    const held: LockInfo[] = []
+    const pending: LockInfo[] = []
+    for await (const { key, holders, waiters } of this.#box.inspect(PREFIX)) {
+      const name = nameOf(key)
+      const all = [...holders, ...waiters].map(party => infoOf(name, party))
+      // A waiter that is grantable is only on its way to its callback.
+      const waits = all.findIndex(
+        ({ mode }, index) =>
+          index >= holders.length &&
+          (mode === 'exclusive' ? index > 0 : all.slice(0, index).some(other => other.mode === 'exclusive')),
+      )
+      const end = waits === -1 ? all.length : waits
+      held.push(...all.slice(0, end))
+      pending.push(...all.slice(end))
+    }
+    return { held, pending }
+  }
+
+  /** "Request a lock". `resolve` and `reject` settle the promise that the standard calls the released promise. */
+  #request(request: LockRequest, resolve: (value: unknown) => void, reject: (reason: unknown) => void): void {
+    const { name, mode, ifAvailable, steal, signal, callback } = request
+    const lock = this.#box.lock({ key: keyOf(name), mode })
+    // Step 2, "signal to abort the request": the engine removes the request from its queue.
+    const forget = signal && onAbort(signal, () => reject(signal.reason))
+    // Step 3: the engine steals the lock, enters the request in the queue, and processes the queue.
+    const asked = ifAvailable
+      ? lock.tryAcquire({ ownRequest: true })
+      : lock.acquire({ ownRequest: true, steal, signal })
+    const granted = (grant: Grant | undefined): void => {
+      // Step 3.5.1: the callback runs without the lock.
+      if (!grant) return resolve(invoke(callback, null))
+      // "Process the lock request queue": the grant came after the signal had aborted.
+      if (signal?.aborted) return void grant.release().catch(() => undefined)
+      forget?.()
+      const held: Lock = { name, mode, signal: lossSignal(grant, name, reject) }
+      const waiting = invoke(callback, held)
+      const settled = (): void => void this.#release(grant, name, waiting).then(resolve, reject)
+      waiting.then(settled, settled)
+    }
+    asked.then(granted, (error: unknown) => {
+      forget?.()
+      // The engine has refused what the standard admits.
+      reject(error instanceof InvalidArgumentError ? notSupported(error.message) : error)
+    })
+  }
+
+  /**
+   * "When the waiting promise settles": releases the lock, then settles as the callback did.
+   * @throws DOMException when the lock was lost before
+   */
+  async #release(grant: Grant, name: string, waiting: Promise<unknown>): Promise<unknown> {
+    const until = performance.now() + grant.expiresIn()
+    try {
+      await grant.release()
+    } catch (error) {
+      // After any other failure, and after a lease that ended meanwhile, the lock was held until the release.
+      if (error instanceof LostError && performance.now() < until) throw lostError(name, error)
+    }
+    return waiting
+  }
+}
+
+/** The lock manager over a box. */
+export function lockManager(box: Box): LockManager {
+  return new LockManager(box)
+}
+
+/** Calls the callback as Web IDL says: what it throws rejects the promise. */
+function invoke(callback: LockRequest['callback'], lock: Lock | null): Promise<unknown> {
+  return new Promise(resolve => resolve(callback(lock)))
+}
+
+/** A signal that aborts when the grant is lost, after the promise of the request was rejected. */
+function lossSignal(grant: Grant, name: string, reject: (reason: unknown) => void): AbortSignal {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  const lose = (): void => {
+    const error = lostError(name, grant.signal.reason)
+    reject(error)
+    controller.abort(error)
+  }
+  if (grant.signal.aborted) lose()
+  else grant.signal.addEventListener('abort', lose, { once: true })
+  return controller.signal
+}
+
+/** What the standard has for a lock that was stolen; it has no lock that is lost in another way. */
+function lostError(name: string, cause: unknown): DOMException {
+  return new DOMException(`the lock ${shown(name)} was lost`, { name: 'AbortError', cause })
+}
+
+function infoOf(name: string, { claim, session }: Party): LockInfo {
+  return { name, mode: claim.mode === 'shared' ? 'shared' : 'exclusive', clientId: session }
+}

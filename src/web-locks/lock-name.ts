@@ -1,0 +1,23 @@
+import { MAX_KEY_LENGTH } from '../options.js'
+import { notSupported } from './lock-request.js'
+
+/** What the keys of these locks begin with. */
+export const PREFIX = 'web-lock:'
+
+/** What no key may have, although a name may: NUL and halves of surrogate pairs; and the sign that marks them. */
+const UNFIT = /[%\0]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g
+
+/** The key of the lock with this name. @throws DOMException when it would be too long */
+export function keyOf(name: string): string {
+  const key = PREFIX + name.replace(UNFIT, unit => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  if (key.length > MAX_KEY_LENGTH)
+    throw notSupported(`the name of a lock has at most ${MAX_KEY_LENGTH - PREFIX.length} characters`)
+  return key
+}
+
+/** The name of the lock with this key. */
+export function nameOf(key: string): string {
+  return key
+    .slice(PREFIX.length)
+    .replace(/%([\da-f]{4})/g, (_, code: string) => String.fromCharCode(parseInt(code, 16)))
+}

@@ -1,0 +1,83 @@
+import { shown } from '../errors.js'
+
+export type LockMode = 'exclusive' | 'shared'
+
+/** Options of a request. */
+export interface LockOptions {
+  /** Whether other `shared` locks may be held with it; default `exclusive`. */
+  mode?: LockMode | undefined
+  /** Whether to call the callback with null if the lock can't be granted without waiting; default false. */
+  ifAvailable?: boolean | undefined
+  /**
+   * Whether to take the lock from its holders, whose promises reject, and to pass all that wait for it; default false.
+   */
+  steal?: boolean | undefined
+  /** Ends the wait. Once the lock is granted, it has no effect. */
+  signal?: AbortSignal | undefined
+}
+
+/** The arguments of a call of `request`. */
+export interface LockRequest {
+  readonly name: string
+  readonly mode: LockMode
+  readonly ifAvailable: boolean
+  readonly steal: boolean
+  readonly signal: AbortSignal | undefined
+  readonly callback: (lock: unknown) => unknown
+}
+
+/**
+ * Converts arguments as Web IDL says, from left to right: an optional dictionary is between the name and the callback,
+ * and its members are read in the order of the alphabet.
+ * @throws TypeError
+ */
+export function converted(given: readonly unknown[]): LockRequest {
+  if (given.length < 2) throw new TypeError('request needs a name and a callback')
+  const name = text(given[0])
+  const options = given.length === 2 ? undefined : given[1]
+  const callback = given.length === 2 ? given[1] : given[2]
+  if (options !== undefined && typeof options !== 'object' && typeof options !== 'function')
+    throw new TypeError(`options must be an object, not ${shown(options)}`)
+  const { ifAvailable, mode, signal, steal } = (options ?? {}) as Readonly<Record<string, unknown>>
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw new TypeError(`signal must be an AbortSignal, not ${shown(signal)}`)
+  if (typeof callback !== 'function')
+    throw new TypeError(`the callback must be a function, not ${shown(callback)}`)
+  return {
+    name,
+    mode: modeOf(mode),
+    ifAvailable: Boolean(ifAvailable),
+    steal: Boolean(steal),
+    signal,
+    callback: callback as LockRequest['callback'],
+  }
+}
+
+function modeOf(value: unknown): LockMode {
+  if (value === undefined) return 'exclusive'
+  const mode = text(value)
+  if (mode !== 'exclusive' && mode !== 'shared')
+    throw new TypeError(`mode must be 'exclusive' or 'shared', not ${shown(mode)}`)
+  return mode
+}
+
+function text(value: unknown): string {
+  if (typeof value === 'symbol') throw new TypeError('a symbol is not a string')
+  return String(value)
+}
+
+/**
+ * Refuses what the standard does not support: steps 5 to 9 of the method `request`.
+ * @throws DOMException; the reason of a signal that has aborted
+ */
+export function checkSupported({ name, mode, ifAvailable, steal, signal }: LockRequest): void {
+  if (name.startsWith('-')) throw notSupported("names that begin with '-' are reserved")
+  if (steal && ifAvailable) throw notSupported('steal and ifAvailable exclude each other')
+  if (steal && mode !== 'exclusive') throw notSupported('steal needs the mode exclusive')
+  if (signal && (steal || ifAvailable)) throw notSupported('signal excludes steal and ifAvailable')
+  signal?.throwIfAborted()
+}
+
+export function notSupported(message: string): DOMException {
+  return new DOMException(message, 'NotSupportedError')
+}

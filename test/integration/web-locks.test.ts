@@ -1,0 +1,600 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { LostError, open, type Box } from '../../src/index.js'
+import {
+  lockManager,
+  type Lock,
+  type LockManager,
+  type LockManagerSnapshot,
+} from '../../src/web-locks/index.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+
+let redis: RedisServer
+let folder: string
+
+beforeAll(async () => {
+  redis = await startRedis()
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-web-locks-'))
+})
+afterAll(async () => {
+  await redis.stop()
+  rmSync(folder, { recursive: true })
+})
+
+/** A promise, and what settles it. */
+class Gate {
+  readonly opened: Promise<unknown>
+  open!: (value?: unknown) => void
+  fail!: (reason?: unknown) => void
+
+  constructor() {
+    this.opened = new Promise((resolve, reject) => {
+      this.open = resolve
+      this.fail = reject
+    })
+  }
+}
+
+const abortError = expect.objectContaining({ name: 'AbortError' })
+const notSupported = expect.objectContaining({ name: 'NotSupportedError' })
+const never = new Promise<void>(() => undefined)
+const unreached = (): never => {
+  throw new Error('this callback must not run')
+}
+
+let spaces = 0
+const engines: readonly (readonly [name: string, url: () => string])[] = [
+  ['memory', () => `memory:web-locks-${++spaces}`],
+  ['files', () => `file:${join(folder, String(++spaces))}`],
+  ['Redis', () => `${redis.url}?prefix=${++spaces}:`],
+]
+
+describe.each(engines)('over %s', (_, url) => {
+  let box: Box
+  let other: Box
+  let locks: LockManager
+  /** The same locks as another process has them. */
+  let theirs: LockManager
+  /** What a test leaves held. */
+  let gates: Gate[]
+
+  beforeEach(async () => {
+    const place = url()
+    box = await open(place)
+    other = await open(place)
+    locks = lockManager(box)
+    theirs = lockManager(other)
+    gates = []
+  })
+  afterEach(async () => {
+    for (const gate of gates) gate.open()
+    await Promise.all([box.close(), other.close()])
+  })
+
+  /** Holds a lock until the test ends or opens the gate. */
+  const hold = (
+    manager: LockManager,
+    name: string,
+    options: Parameters<LockManager['request']>[1] & object = {},
+  ): Gate & { released: Promise<unknown> } => {
+    const gate = new Gate()
+    gates.push(gate)
+    const released = manager.request(name, options, () => gate.opened)
+    released.catch(() => undefined)
+    return Object.assign(gate, { released })
+  }
+
+  /** Over Redis, a box is notified of a loss once it has waited; before, it learns of it when it renews the lease. */
+  const haveWaited = async (): Promise<void> => {
+    for (const [one, another] of [
+      [locks, theirs],
+      [theirs, locks],
+    ] as const) {
+      const gate = hold(one, 'before')
+      await one.query()
+      const waiting = another.request('before', () => undefined)
+      await another.query()
+      gate.open()
+      await waiting
+    }
+  }
+
+  const modes = (list: LockManagerSnapshot['held'], name: string): string[] =>
+    list.filter(each => each.name === name).map(({ mode }) => mode)
+
+  describe('the arguments', () => {
+    const call = (...given: unknown[]): Promise<unknown> =>
+      (locks.request as (...all: unknown[]) => Promise<unknown>).apply(locks, given)
+
+    test('a name and a callback are needed', async () => {
+      for (const given of [[], ['a'], ['a', {}], ['a', 'b'], ['a', null], ['a', never], ['a', unreached, 1]])
+        await expect(call(...given)).rejects.toBeInstanceOf(TypeError)
+      await expect(call(Symbol('a'), unreached)).rejects.toBeInstanceOf(TypeError)
+      await expect(call('a', 5, unreached)).rejects.toBeInstanceOf(TypeError)
+    })
+
+    test('names become strings; options may be null or missing, or have other members', async () => {
+      for (const options of [undefined, null, {}, { mode: undefined, signal: undefined }, { another: 1 }])
+        expect(await call(7, options, (lock: Lock) => [lock.name, lock.mode])).toEqual(['7', 'exclusive'])
+    })
+
+    test('a mode is exclusive or shared', async () => {
+      for (const mode of ['other', null, 1, Symbol('shared')])
+        await expect(call('a', { mode }, unreached)).rejects.toBeInstanceOf(TypeError)
+      for (const mode of ['exclusive', 'shared'])
+        expect(await call('a', { mode }, (lock: Lock) => lock.mode)).toBe(mode)
+    })
+
+    test('a signal is an AbortSignal', async () => {
+      for (const signal of ['text', 1.5, false, null, {}, Symbol('signal'), unreached, globalThis])
+        await expect(call('a', { signal }, unreached)).rejects.toBeInstanceOf(TypeError)
+    })
+
+    test('what excludes each other is not supported', async () => {
+      const { signal } = new AbortController()
+      for (const options of [
+        { steal: true, ifAvailable: true },
+        { steal: true, mode: 'shared' },
+        { steal: true, signal },
+        { ifAvailable: true, signal },
+      ])
+        await expect(call('a', options, unreached)).rejects.toEqual(notSupported)
+    })
+
+    test('a name that begins with a hyphen is reserved, also where the signal has aborted', async () => {
+      for (const name of ['-', '-a']) await expect(call(name, unreached)).rejects.toEqual(notSupported)
+      const signal = AbortSignal.abort()
+      await expect(call('-', { signal }, unreached)).rejects.toEqual(notSupported)
+      expect(await call('a-', (lock: Lock) => lock.name)).toBe('a-')
+    })
+
+    test('every other name is as good as another', async () => {
+      const names = [
+        '',
+        ' ',
+        'a\0b',
+        '\ud800',
+        '\udc00',
+        '\udc00\ud800',
+        '\uffff',
+        '%',
+        '%d800',
+        '%0000',
+        '{a}b',
+      ]
+      const held = names.map(name => hold(locks, name))
+      expect((await locks.query()).held.map(({ name }) => name).sort()).toEqual([...names].sort())
+      for (const name of names) {
+        const found = await theirs.request(name, { ifAvailable: true }, lock => lock)
+        expect(found).toBe(null)
+      }
+      for (const gate of held) gate.open()
+      await Promise.all(held.map(({ released }) => released))
+      for (const name of names) expect(await theirs.request(name, lock => lock.name)).toBe(name)
+    })
+
+    test('a name that makes too long a key is not supported', async () => {
+      expect(await locks.request('x'.repeat(1015), lock => lock.name)).toHaveLength(1015)
+      await expect(locks.request('x'.repeat(1016), unreached)).rejects.toEqual(notSupported)
+    })
+  })
+
+  describe('the callback', () => {
+    test('gives the promise its result, whatever that is', async () => {
+      const promise = locks.request('a', () => 123)
+      expect(promise).toBeInstanceOf(Promise)
+      expect(await promise).toBe(123)
+      expect(await locks.request('a', async () => 'later')).toBe('later')
+    })
+
+    test('gives the promise what it throws, as it is', async () => {
+      let isCalled = false
+      const thrown = { then: () => (isCalled = true) }
+      for (const ifAvailable of [false, true]) {
+        if (ifAvailable) hold(theirs, 'a')
+        await expect(
+          locks.request('a', { ifAvailable }, () => {
+            throw thrown
+          }),
+        ).rejects.toBe(thrown)
+        await expect(locks.request('a', { ifAvailable }, () => Promise.reject(thrown as never))).rejects.toBe(
+          thrown,
+        )
+      }
+      expect(isCalled).toBe(false)
+    })
+
+    test.each(['open', 'fail'] as const)('holds the lock until its promise settles: %s', async end => {
+      const order: string[] = []
+      const gate = new Gate()
+      const first = locks.request('a', () => gate.opened).catch(() => undefined)
+      await locks.query()
+      const second = theirs.request('a', () => order.push('granted'))
+      await theirs.query()
+      const here = locks.request('a', () => order.push('granted here'))
+      await sleep(30)
+      order.push('settled')
+      gate[end]()
+      await Promise.all([first, second, here])
+      expect(order).toEqual(['settled', 'granted', 'granted here'])
+    })
+
+    test('has settled, and its lock is free, before the promise of the request settles', async () => {
+      const order: string[] = []
+      const gate = new Gate()
+      const returned = locks.request('a', () => gate.opened)
+      const all = [returned.then(() => order.push('returned')), gate.opened.then(() => order.push('settled'))]
+      gate.open()
+      await Promise.all(all)
+      expect(order).toEqual(['settled', 'returned'])
+      expect(await theirs.request('a', { ifAvailable: true }, lock => lock?.name)).toBe('a')
+    })
+
+    test('may ask for other locks, and asks in vain for its own', async () => {
+      await locks.request('a', async () => {
+        expect(await locks.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
+        expect(await locks.request('b', { ifAvailable: true }, lock => lock?.name)).toBe('b')
+      })
+    })
+  })
+
+  describe('the order', () => {
+    test('requests are granted as they were made, over names and modes', async () => {
+      const granted: string[] = []
+      const log = (text: string) => (): void => void granted.push(text)
+      await Promise.all([
+        locks.request('a', { mode: 'shared' }, log('a1')),
+        locks.request('b', { mode: 'shared' }, log('b1')),
+        locks.request('a', { mode: 'shared' }, log('a2')),
+        locks.request('b', log('b2')),
+        locks.request('b', log('b3')),
+      ])
+      expect(granted).toEqual(['a1', 'b1', 'a2', 'b2', 'b3'])
+    })
+
+    test('neither a reader nor a writer passes another, of the same box or another', async () => {
+      const granted: string[] = []
+      const gate = hold(theirs, 'a')
+      await expect.poll(async () => modes((await theirs.query()).held, 'a')).toEqual(['exclusive'])
+      const all: Promise<unknown>[] = []
+      for (const [text, manager, mode] of [
+        ['w1', locks, 'exclusive'],
+        ['r1', locks, 'shared'],
+        ['r2', theirs, 'shared'],
+        ['w2', locks, 'exclusive'],
+        ['w3', locks, 'exclusive'],
+        ['r3', locks, 'shared'],
+        ['w4', theirs, 'exclusive'],
+        ['r4', locks, 'shared'],
+      ] as const) {
+        all.push(manager.request('a', { mode }, () => void granted.push(text)))
+        await manager.query()
+      }
+      gate.open()
+      await Promise.all(all)
+      // Those that hold it together may be called in any order.
+      expect(granted.join(' ').replace('r2 r1', 'r1 r2')).toBe('w1 r1 r2 w2 w3 r3 w4 r4')
+    })
+
+    test('a request for another name passes one that waits', async () => {
+      const granted: string[] = []
+      let inner: Promise<unknown> | undefined
+      await locks.request('a', async () => {
+        inner = Promise.all([
+          locks.request('a', () => granted.push('a')),
+          locks.request('b', () => granted.push('b')),
+        ])
+      })
+      await inner
+      expect(granted).toEqual(['b', 'a'])
+    })
+
+    test('several readers hold it together, also within each other', async () => {
+      await locks.request('a', { mode: 'shared' }, async () => {
+        expect(await locks.request('a', { mode: 'shared' }, lock => lock.mode)).toBe('shared')
+        const found = await theirs.request('a', { mode: 'shared', ifAvailable: true }, lock => lock?.mode)
+        expect(found).toBe('shared')
+        expect(await theirs.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
+      })
+    })
+
+    test('a writer between readers', async () => {
+      const shared = { mode: 'shared' } as const
+      const readers = Array.from({ length: 5 }, () => hold(locks, 'a', shared))
+      const writer = hold(locks, 'a')
+      for (let count = 0; count < 5; count++) hold(locks, 'a', shared)
+      const five = Array.from({ length: 5 }, () => 'shared')
+      let state = await locks.query()
+      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([five, ['exclusive', ...five]])
+      for (const gate of readers) gate.open()
+      await Promise.all(readers.map(({ released }) => released))
+      state = await locks.query()
+      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([['exclusive'], five])
+      writer.open()
+      await writer.released
+      state = await locks.query()
+      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([five, []])
+    })
+  })
+
+  describe('ifAvailable', () => {
+    test('gives the lock if it is free, else null, and then never waits', async () => {
+      expect(await locks.request('a', { ifAvailable: true }, lock => lock?.mode)).toBe('exclusive')
+      hold(theirs, 'a')
+      await theirs.query()
+      expect(await locks.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
+      expect(await locks.request('a', { ifAvailable: true, mode: 'shared' }, lock => lock)).toBe(null)
+      const { pending } = await locks.query()
+      expect(pending).toEqual([])
+    })
+
+    test('counts those that wait', async () => {
+      hold(locks, 'a', { mode: 'shared' })
+      hold(theirs, 'a')
+      await theirs.query()
+      expect(await locks.request('a', { ifAvailable: true, mode: 'shared' }, lock => lock)).toBe(null)
+    })
+
+    test('gives a lock that was just released', async () => {
+      for (let count = 0; count < 10; count++) {
+        await locks.request('a', () => undefined)
+        expect(await locks.request('a', { ifAvailable: true }, lock => lock?.name)).toBe('a')
+      }
+    })
+  })
+
+  describe('a signal', () => {
+    test('that has aborted ends the request with its reason', async () => {
+      const reason = { not: 'an error' }
+      await expect(locks.request('a', { signal: AbortSignal.abort(reason) }, unreached)).rejects.toBe(reason)
+      await expect(locks.request('a', { signal: AbortSignal.abort() }, unreached)).rejects.toEqual(abortError)
+      expect(await locks.query()).toEqual({ held: [], pending: [] })
+    })
+
+    test('ends a request that waits, and those behind go on', async () => {
+      hold(theirs, 'a', { mode: 'shared' })
+      await theirs.query()
+      const controller = new AbortController()
+      const waiting = locks.request('a', { signal: controller.signal }, unreached)
+      const behind = locks.request('a', { mode: 'shared' }, () => 'granted')
+      const state = await locks.query()
+      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([
+        ['shared'],
+        ['exclusive', 'shared'],
+      ])
+      controller.abort('no more')
+      await expect(waiting).rejects.toBe('no more')
+      expect(await behind).toBe('granted')
+    })
+
+    test('ends a request in the tick in which it was made, although the lock is free', async () => {
+      const controller = new AbortController()
+      const request = locks.request('a', { signal: controller.signal }, unreached)
+      const next = locks.request('a', () => 'granted')
+      controller.abort()
+      await expect(request).rejects.toBe(controller.signal.reason)
+      expect(await next).toBe('granted')
+    })
+
+    test('does nothing to a lock that is held or released', async () => {
+      const controller = new AbortController()
+      const held = new Gate()
+      const gate = new Gate()
+      const request = locks.request('a', { signal: controller.signal }, lock => {
+        held.open()
+        return gate.opened.then(() => lock.signal.aborted)
+      })
+      await held.opened
+      controller.abort()
+      gate.open()
+      expect(await request).toBe(false)
+    })
+
+    test('may serve many requests at once', async () => {
+      const warnings: Error[] = []
+      const warned = (warning: Error): void => void warnings.push(warning)
+      process.on('warning', warned)
+      const { signal } = new AbortController()
+      const all = Array.from({ length: 20 }, () => locks.request('a', { signal }, () => undefined))
+      await Promise.all(all)
+      await sleep(1)
+      process.off('warning', warned)
+      expect(warnings).toEqual([])
+    })
+  })
+
+  describe('steal', () => {
+    test('takes a free lock', async () => {
+      expect(await locks.request('a', { steal: true }, lock => lock.mode)).toBe('exclusive')
+    })
+
+    test('takes it from the holder, whose promise rejects and whose signal aborts', async () => {
+      await haveWaited()
+      const held = new Gate()
+      const stolen = theirs.request('a', lock => {
+        held.open(lock)
+        return never
+      })
+      const lock = (await held.opened) as Lock
+      const rejected = expect(stolen).rejects.toEqual(abortError)
+      await locks.request('a', { steal: true }, () => undefined)
+      await rejected
+      expect(lock.signal.reason).toEqual(abortError)
+      expect(lock.signal.reason).toMatchObject({ cause: expect.any(LostError) })
+      await expect(stolen).rejects.toBe(lock.signal.reason)
+    })
+
+    test('takes it from all readers', async () => {
+      await haveWaited()
+      const readers = [locks, locks, theirs].map(manager => hold(manager, 'a', { mode: 'shared' }))
+      await theirs.query()
+      await locks.request('a', { steal: true }, async () => {
+        const { held } = await locks.query()
+        expect(held).toEqual([{ name: 'a', mode: 'exclusive', clientId: box.session }])
+      })
+      for (const { released } of readers) await expect(released).rejects.toEqual(abortError)
+    })
+
+    test('passes those that wait, which keep their order', async () => {
+      hold(locks, 'a')
+      const granted: string[] = []
+      const reader = locks.request('a', { mode: 'shared' }, () => void granted.push('reader'))
+      await locks.query()
+      const writer = theirs.request('a', () => void granted.push('writer'))
+      await expect
+        .poll(async () => modes((await locks.query()).pending, 'a'))
+        .toEqual(['shared', 'exclusive'])
+      await locks.request('a', { steal: true }, async () => {
+        const { held, pending } = await locks.query()
+        expect([modes(held, 'a'), modes(pending, 'a')]).toEqual([['exclusive'], ['shared', 'exclusive']])
+        await sleep(20)
+        granted.push('thief')
+      })
+      await Promise.all([reader, writer])
+      expect(granted).toEqual(['thief', 'reader', 'writer'])
+    })
+
+    test('passes one to which the lock was just given', async () => {
+      for (let count = 0; count < 5; count++) {
+        const gate = hold(locks, 'a')
+        await locks.query()
+        const waiting = theirs.request('a', () => 'granted').catch((error: unknown) => error)
+        await expect.poll(async () => (await theirs.query()).pending).toHaveLength(1)
+        gate.open()
+        const thief = locks.request('a', { steal: true }, lock => lock.name)
+        await Promise.all([thief, gate.released.catch(() => undefined)])
+        // It had the lock before, or gets it after the thief.
+        const end = await waiting
+        if (end !== 'granted') expect(end).toEqual(abortError)
+      }
+    })
+
+    test('the last one has the lock', async () => {
+      await haveWaited()
+      const first = hold(locks, 'a', { steal: true })
+      await locks.query()
+      const second = hold(theirs, 'a', { steal: true })
+      await theirs.query()
+      await expect(first.released).rejects.toEqual(abortError)
+      expect(await locks.request('a', { steal: true }, lock => lock.name)).toBe('a')
+      await expect(second.released).rejects.toEqual(abortError)
+    })
+
+    test('in the tick in which it was asked for, the callback of the first still runs', async () => {
+      const called: string[] = []
+      const since = performance.now()
+      const first = locks.request('a', () => {
+        called.push('first')
+        return never
+      })
+      const rejected = expect(first).rejects.toEqual(abortError)
+      await locks.request('a', { steal: true }, () => void called.push('thief'))
+      await rejected
+      expect(called).toEqual(['first', 'thief'])
+      // Not only when the lease is renewed, after ten seconds.
+      expect(performance.now() - since).toBeLessThan(5000)
+    })
+
+    test('does not take what was released', async () => {
+      const result = locks.request('a', () => 'done')
+      expect(await result).toBe('done')
+      await theirs.request('a', { steal: true }, () => undefined)
+      expect(await locks.request('a', () => 'again')).toBe('again')
+    })
+  })
+
+  describe('query', () => {
+    test('returns two empty lists where there is nothing', async () => {
+      await box.mutex('other').run(async () => {
+        expect(await locks.query()).toEqual({ held: [], pending: [] })
+      })
+    })
+
+    test('lists holders and requests of all boxes, with their sessions, in order', async () => {
+      hold(locks, 'a')
+      await locks.query()
+      hold(theirs, 'a', { mode: 'shared' })
+      await theirs.query()
+      hold(locks, 'a')
+      hold(locks, 'b', { mode: 'shared' })
+      await locks.query()
+      const { held, pending } = await theirs.query()
+      const [ours, its] = [box.session, other.session]
+      expect(held.sort((one, two) => (one.name < two.name ? -1 : 1))).toEqual([
+        { name: 'a', mode: 'exclusive', clientId: ours },
+        { name: 'b', mode: 'shared', clientId: ours },
+      ])
+      expect(pending).toEqual([
+        { name: 'a', mode: 'shared', clientId: its },
+        { name: 'a', mode: 'exclusive', clientId: ours },
+      ])
+    })
+
+    test('shows a deadlock, which it does not end', async () => {
+      const [first, second] = [hold(locks, 'a'), hold(theirs, 'b')]
+      await Promise.all([locks.query(), theirs.query()])
+      hold(theirs, 'a')
+      hold(locks, 'b')
+      const has = async (): Promise<number[]> => {
+        const { held, pending } = await locks.query()
+        return [held.length, pending.length]
+      }
+      await expect.poll(has).toEqual([2, 2])
+      first.open()
+      second.open()
+    })
+
+    test('lists every request of a box', async () => {
+      hold(locks, 'a')
+      for (let count = 0; count < 20; count++) hold(locks, 'a', { mode: count % 2 ? 'shared' : 'exclusive' })
+      const { held, pending } = await locks.query()
+      expect([held.length, pending.length]).toEqual([1, 20])
+    })
+  })
+
+  describe('a lock that is lost', () => {
+    const grantOf = async (name: string): Promise<[key: string, token: bigint]> => {
+      for await (const { key, holders } of other.inspect(`web-lock:${name}`, { exact: true }))
+        return [key, holders[0]!.token!]
+      throw new Error('no lock')
+    }
+
+    test('rejects the promise at once, and aborts the signal of the lock', async () => {
+      await haveWaited()
+      const held = new Gate()
+      const request = locks.request('a', lock => {
+        held.open(lock)
+        return never
+      })
+      const rejected = expect(request).rejects.toEqual(abortError)
+      const lock = (await held.opened) as Lock
+      await other.forceRelease(...(await grantOf('a')))
+      await rejected
+      expect(lock.signal.reason).toMatchObject({ name: 'AbortError', cause: expect.any(LostError) })
+    })
+
+    test('goes with its box, whose waiting requests are refused', async () => {
+      const held = hold(locks, 'a')
+      const waiting = expect(locks.request('a', unreached)).rejects.toMatchObject({ code: 'CLOSED' })
+      await locks.query()
+      await box.close()
+      await waiting
+      await expect(held.released).rejects.toEqual(abortError)
+      expect(await theirs.request('a', lock => lock.name)).toBe('a')
+      await expect(locks.request('a', unreached)).rejects.toMatchObject({ code: 'CLOSED' })
+      await expect(locks.query()).rejects.toMatchObject({ code: 'CLOSED' })
+    })
+  })
+
+  test('excludes the other locks on its key', async () => {
+    await locks.request('a', async () => {
+      expect(await other.mutex('web-lock:a').tryAcquire()).toBeUndefined()
+    })
+    await using grant = await other.mutex('web-lock:a').acquire()
+    expect(await locks.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
+    grant.assertHeld()
+  })
+})
