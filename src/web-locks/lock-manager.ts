@@ -1,5 +1,4 @@
-import { setMaxListeners } from 'node:events'
-import { InvalidArgumentError, LostError, type Box, type Grant, type Party } from '../index.js'
+import { InvalidArgumentError, type Box, type Grant, type Party } from '../index.js'
 import { onAbort } from '../abort-task.js'
 import { shown } from '../errors.js'
 import { keyOf, nameOf, PREFIX } from './lock-name.js'
@@ -17,8 +16,8 @@ export interface Lock {
   readonly name: string
   readonly mode: LockMode
   /**
-   * Not in the standard: aborts when the lock is lost before the callback ends, because another request has stolen it,
-   * its lease has expired or the box was closed. Its reason is what the promise of the request rejects with.
+   * Not in the standard: aborts with a LostError when the lock is lost before the callback ends, because another request
+   * has stolen it, its lease has expired or the box was closed. Then the promise of the request rejects, too.
    */
   readonly signal: AbortSignal
 }
@@ -109,11 +108,14 @@ export class LockManager {
       // Step 3.5.1: the callback runs without the lock.
       if (!grant) return resolve(invoke(callback, null))
       // "Process the lock request queue": the grant came after the signal had aborted.
-      if (signal?.aborted) return void grant.release().catch(() => undefined)
+      if (signal?.aborted) return void grant[Symbol.asyncDispose]()
       forget?.()
-      const held: Lock = { name, mode, signal: lossSignal(grant, name, reject) }
-      const waiting = invoke(callback, held)
-      const settled = (): void => void this.#release(grant, name, waiting).then(resolve, reject)
+      const lost = (): void => reject(lostError(name, grant.signal.reason))
+      if (grant.signal.aborted) lost()
+      else onAbort(grant.signal, lost)
+      const waiting = invoke(callback, { name, mode, signal: grant.signal })
+      // "When the waiting promise settles": a release that finds the lock lost has rejected the promise before.
+      const settled = (): void => void grant[Symbol.asyncDispose]().then(() => resolve(waiting))
       waiting.then(settled, settled)
     }
     asked.then(granted, (error: unknown) => {
@@ -122,45 +124,18 @@ export class LockManager {
       reject(error instanceof InvalidArgumentError ? notSupported(error.message) : error)
     })
   }
-
-  /**
-   * "When the waiting promise settles": releases the lock, then settles as the callback did.
-   * @throws DOMException when the lock was lost before
-   */
-  async #release(grant: Grant, name: string, waiting: Promise<unknown>): Promise<unknown> {
-    const until = performance.now() + grant.expiresIn()
-    try {
-      await grant.release()
-    } catch (error) {
-      // After any other failure, and after a lease that ended meanwhile, the lock was held until the release.
-      if (error instanceof LostError && performance.now() < until) throw lostError(name, error)
-    }
-    return waiting
-  }
 }
 
-/** The lock manager over a box. */
+/** The lock manager over a box. @throws InvalidArgumentError */
 export function lockManager(box: Box): LockManager {
+  if (typeof (box as Partial<Box> | undefined)?.lock !== 'function')
+    throw new InvalidArgumentError(`lockManager needs a box, awaited from open(), not ${shown(box)}`)
   return new LockManager(box)
 }
 
 /** Calls the callback as Web IDL says: what it throws rejects the promise. */
 function invoke(callback: LockRequest['callback'], lock: Lock | null): Promise<unknown> {
   return new Promise(resolve => resolve(callback(lock)))
-}
-
-/** A signal that aborts when the grant is lost, after the promise of the request was rejected. */
-function lossSignal(grant: Grant, name: string, reject: (reason: unknown) => void): AbortSignal {
-  const controller = new AbortController()
-  setMaxListeners(0, controller.signal)
-  const lose = (): void => {
-    const error = lostError(name, grant.signal.reason)
-    reject(error)
-    controller.abort(error)
-  }
-  if (grant.signal.aborted) lose()
-  else grant.signal.addEventListener('abort', lose, { once: true })
-  return controller.signal
 }
 
 /** What the standard has for a lock that was stolen; it has no lock that is lost in another way. */

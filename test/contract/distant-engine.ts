@@ -17,6 +17,7 @@ export class DistantEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
+  readonly canSteal: boolean
   readonly wallClock?: () => Promise<number>
   readonly #engine: Engine
   readonly #random: Random
@@ -29,6 +30,7 @@ export class DistantEngine implements Engine {
     this.#random = random
     this.name = engine.name
     this.guarantees = engine.guarantees
+    this.canSteal = engine.canSteal ?? false
     if (engine.wallClock) this.wallClock = () => this.#send(async () => engine.wallClock!())
   }
 

@@ -87,6 +87,17 @@ test('several-locks: transfers in both directions neither deadlock nor lose mone
   expect(tooMuch.stderr).toContain('anna has only 100')
 })
 
+test('web-locks: of notes that six processes add at once, none is lost', async () => {
+  const folder = reapedFolder('examples')
+  const notes = Array.from({ length: 6 }, (_, index) => `note ${index}`)
+  const writers = notes.map(note => start('web-locks', [folder, 'add', note]))
+  const ends = await Promise.all(writers.map(({ ended }) => ended))
+  for (const end of ends) expect(end).toMatchObject({ status: 0, stderr: '' })
+  expect(ends.map(({ stdout }) => stdout).sort()).toEqual(notes.map((_, index) => `${index + 1} notes\n`))
+  const list = await start('web-locks', [folder, 'list']).ended
+  expect(list.stdout.trim().split('\n').sort()).toEqual(notes)
+})
+
 test('rate-limit: two processes together send what the limit allows', async () => {
   const redis = stopAfterTest(await startRedis())
   const partner = fork(builtProgram('test/integration/partner.process.js'))

@@ -422,9 +422,8 @@ describe.each(engines)('over %s', (_, url) => {
       const rejected = expect(stolen).rejects.toEqual(abortError)
       await locks.request('a', { steal: true }, () => undefined)
       await rejected
-      expect(lock.signal.reason).toEqual(abortError)
-      expect(lock.signal.reason).toMatchObject({ cause: expect.any(LostError) })
-      await expect(stolen).rejects.toBe(lock.signal.reason)
+      expect(lock.signal.reason).toBeInstanceOf(LostError)
+      await expect(stolen).rejects.toHaveProperty('cause', lock.signal.reason)
     })
 
     test('takes it from all readers', async () => {
@@ -573,7 +572,7 @@ describe.each(engines)('over %s', (_, url) => {
       const lock = (await held.opened) as Lock
       await other.forceRelease(...(await grantOf('a')))
       await rejected
-      expect(lock.signal.reason).toMatchObject({ name: 'AbortError', cause: expect.any(LostError) })
+      expect(lock.signal.reason).toBeInstanceOf(LostError)
     })
 
     test('goes with its box, whose waiting requests are refused', async () => {

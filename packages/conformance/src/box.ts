@@ -5,6 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { inspecting } from './inspect.js'
 import { closing } from './close.js'
+import { stealing } from './stealing.js'
 import { locks, nothingHeld, pause, until } from './time.js'
 
 /** A box: its guarantees and its session, what it inspects, and how it closes. */
@@ -60,6 +61,7 @@ export function box(fixture: EngineFixture): void {
     })
 
     inspecting(fixture)
+    stealing(fixture)
     closing(fixture)
   })
 }

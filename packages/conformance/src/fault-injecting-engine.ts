@@ -36,6 +36,7 @@ export class FaultInjectingEngine implements Engine {
   readonly name: string
   /** Like an engine outside this thread. */
   readonly reportsContention = false
+  readonly canSteal: boolean
   /** Disturbs reservations; by default nothing does. */
   interceptReserve: (
     request: ReservePermits,
@@ -56,6 +57,7 @@ export class FaultInjectingEngine implements Engine {
         this.interceptReserve(request, async () => engine.reservePermits!(request))
     }
     if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
+    this.canSteal = engine.canSteal ?? false
     this.guarantees = engine.guarantees
     this.name = engine.name
   }

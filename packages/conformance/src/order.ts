@@ -77,6 +77,19 @@ export function order(fixture: EngineFixture): void {
       )
     })
 
+    test('callers of one box with requests of their own are served in call order, over modes', async boxes => {
+      const box = await boxes.open()
+      const { read, write } = box.readWriteLock('key')
+      const held = await write.acquire()
+      const served: string[] = []
+      const names = ['writer 1', 'reader 2', 'writer 3', 'two readers', 'two readers', 'writer 6']
+      const waiting = names.map(name =>
+        (name.startsWith('writer') ? write : read).run(() => void served.push(name), { ownRequest: true }),
+      )
+      await queued(box, 'key', names.length)
+      assertServed(served, names, await handOver(held, waiting))
+    })
+
     test('an attempt during a hand-over does not overtake a waiter', async boxes => {
       const all = await boxes.several(3)
       const held = await all[0]!.mutex('key').acquire()

@@ -4,22 +4,6 @@ import { InvalidArgumentError, LostError, open } from '../../../src/index.js'
 import { test } from '../../support/memory-boxes.js'
 
 describe.concurrent('requests of their own', () => {
-  test('are served in the order of the calls, whatever they claim', async ({ boxes }) => {
-    const box = await boxes.open()
-    const { read, write } = box.readWriteLock('a')
-    const first = await write.acquire()
-    const order: string[] = []
-    const all: Promise<unknown>[] = []
-    for (const name of ['w1', 'r1', 'w2', 'r2', 'r3', 'w3']) {
-      const task = (): void => void order.push(name)
-      all.push((name.startsWith('w') ? write : read).run(task, { ownRequest: true }))
-    }
-    await queued(box, 'a', 6)
-    await first.release()
-    await Promise.all(all)
-    expect(order.join(' ').replace('r3 r2', 'r2 r3')).toBe('w1 r1 w2 r2 r3 w3')
-  })
-
   test('are all listed, and a try counts them', async ({ boxes }) => {
     const box = await boxes.open()
     const lock = box.mutex('a')
@@ -66,10 +50,5 @@ describe.concurrent('steal', () => {
     await using box = await open('memory:')
     await expect(box.readWriteLock('a').read.acquire({ steal: true })).rejects.toThrow(InvalidArgumentError)
     await expect(box.semaphore('a', { max: 2 }).tryAcquire({ steal: true })).rejects.toThrow(/exclusive/)
-  })
-
-  test('is refused on an engine that has none', async ({ boxes }) => {
-    const box = await boxes.open()
-    await expect(box.mutex('a').acquire({ steal: true })).rejects.toThrow(/option steal/)
   })
 })
