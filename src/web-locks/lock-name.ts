@@ -11,7 +11,9 @@ const UNFIT = /[%\0]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uD
 export function keyOf(name: string): string {
   const key = PREFIX + name.replace(UNFIT, unit => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
   if (key.length > MAX_KEY_LENGTH)
-    throw notSupported(`the name of a lock has at most ${MAX_KEY_LENGTH - PREFIX.length} characters`)
+    throw notSupported(
+      `the name of a lock must fit into a key of ${MAX_KEY_LENGTH} characters, not ${key.length}`,
+    )
   return key
 }
 

@@ -1,7 +1,8 @@
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createSentinel } from 'redis'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { open, type Box } from '../../src/index.js'
+import { locks, queued } from '../../packages/conformance/src/time.js'
+import { open, type Box, type Grant } from '../../src/index.js'
 import { clientPackages } from '../support/redis/client-packages.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
@@ -46,6 +47,44 @@ test.each(clientPackages)('a box over a client of $name, which its owner closes'
   // It still works, for its owner and for further boxes.
   const again = await openOver(given.client)
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
+})
+
+test('a lock that is handed over while `inspect` reads is shown with one holder', async () => {
+  const client = await createClient({ url: server.url }).connect()
+  kept(client, () => client.destroy())
+  const [box, other] = [await openOver(client), await openOver(client)]
+  const send = client.sendCommand.bind(client)
+  const lock = box.mutex('handed')
+  const handOvers: readonly ((held: Grant) => Promise<unknown>)[] = [
+    // To a caller that waited when the queues were read,
+    async held => {
+      await held.release()
+      return waiting
+    },
+    // and to one that came later.
+    async held => {
+      controller.abort()
+      await waiting.catch(() => undefined)
+      await held.release()
+      return lock.acquire({ ownRequest: true })
+    },
+  ]
+  let waiting: Promise<Grant>
+  let controller: AbortController
+  for (const handOver of handOvers) {
+    const held = await lock.acquire({ ownRequest: true })
+    controller = new AbortController()
+    waiting = lock.acquire({ ownRequest: true, signal: controller.signal })
+    await queued(box, 'handed', 1)
+    let next: unknown
+    client.sendCommand = (async (words: readonly string[], options: object) => {
+      if (words[0] === 'SCAN') next ??= await handOver(held)
+      return send(words, options)
+    }) as typeof client.sendCommand
+    expect((await locks(other, 'handed'))[0]!.holders).toHaveLength(1)
+    client.sendCommand = send
+    await (next as Grant).release()
+  }
 })
 
 test("the prefix of a client's keys applies to the library's keys", async () => {

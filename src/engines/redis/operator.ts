@@ -61,9 +61,7 @@ export class Operator {
     const groups = exact ? [names.group(prefix)] : await this.#groups()
     const reports: ScriptReport[] = []
     for (const group of groups) for (const report of await this.#reports(group)) reports.push(report)
-    const recorded = new Set(
-      reports.filter(({ phase }) => phase === 'held').map(({ id, key }) => `${id} ${key}`),
-    )
+    const recorded = new Set(reports.map(({ id, key }) => `${id} ${key}`))
     const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
     // Where any key may be meant, one with another text is no lock. Where one lock is meant, another client holds it.
     const known = (await this.#heldKeys(heldNames)).filter(({ isForeign }) => exact || !isForeign)
@@ -79,8 +77,11 @@ export class Operator {
       age,
       expiresIn,
     }))
+    // A holder that has released its key since, and another has taken it.
+    const replaced = new Set(light.map(({ key }) => key))
     const others = reports
       .filter(({ key }) => (exact ? key === prefix : key.startsWith(prefix)))
+      .filter(({ key, phase }) => phase !== 'held' || !replaced.has(key))
       .map(({ details, ...report }) => ({ ...report, ...whoIs(report.id, details) }))
     return [...held, ...others].sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
