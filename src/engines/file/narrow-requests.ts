@@ -2,7 +2,7 @@ import type { Request } from '../../engine/lock-table.js'
 import type { Connection } from './driver.js'
 import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
 
-/** So many queues are kept in memory between transactions. */
+/** Maximum number of queues kept in memory between transactions. */
 const MAX_KEPT = 4096
 
 /**

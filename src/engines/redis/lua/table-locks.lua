@@ -120,7 +120,7 @@ local function steal(request)
     giveBack(other, true)
     notify('lost', other.id)
   end
-  -- Those of a holder that is not ours are left.
+  -- What is still held has a holder that is not ours.
   for _, claim in ipairs(claims) do
     if seen(claim.held) then clear(claim.held) end
   end
