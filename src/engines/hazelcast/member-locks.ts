@@ -212,9 +212,11 @@ export class MemberLocks {
       // A lock in between was lost. Locking it now would break the order.
       if (holding.locked.size > next) await this.#unlockKeys(holding)
       try {
-        await this.#lock(holding, holding.keys[next]!, wait, WAIT_LEASE)
-        if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
-        else wait = Math.min(2 * wait, MAX_WAIT)
+        const key = holding.keys[next]!
+        await this.#lock(holding, key, wait, WAIT_LEASE)
+        if (!holding.locked.has(key)) wait = Math.min(2 * wait, MAX_WAIT)
+        // The check-ins of the request renew those that it has locked before.
+        else if (!(await this.#mapLocks.renew(key, holding.lease))) await this.#unlockKeys(holding)
       } catch {
         await pause(this.#clock, false)
       }

@@ -10,6 +10,10 @@ const LEASE = 1000
 class FreeMap {
   /** An unlock waits for this. */
   unlocking: Promise<void> = Promise.resolve()
+  /** Keys that another program has locked. */
+  readonly taken = new Set<string>()
+  /** Number of calls that lock. */
+  attempts = 0
   /** How many times each key is locked. */
   readonly #counts = new Map<string, number>()
 
@@ -20,6 +24,8 @@ class FreeMap {
   isLocked = (key: string): Promise<boolean> => Promise.resolve(this.#counts.has(key))
 
   async tryLock(key: string): Promise<boolean> {
+    this.attempts++
+    if (this.taken.has(key)) return false
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
     return true
   }
@@ -67,5 +73,20 @@ test('a lock that is not renewed is unlocked at the end of its lease, and not be
   expect(map.locked).toEqual(new Set(['a']))
   clock.advance(5)
   await new Promise(setImmediate)
+  expect(map.locked).toEqual(new Set())
+})
+
+test('a wait for another program renews each lock once', async () => {
+  const map = new FreeMap()
+  const locks = locksOn(map, new VirtualClock())
+  const keys = Array.from({ length: 20 }, (_, index) => `key ${index}`)
+  map.taken.add('key 0')
+  expect(await locks.tryLock('grant', keys, LEASE)).toBe(false)
+  map.taken.clear()
+  map.attempts = 0
+  await new Promise<void>(resolve => locks.wait('grant', resolve))
+  expect(map.locked).toEqual(new Set(keys))
+  expect(map.attempts).toBe(2 * keys.length)
+  await locks.unlock('grant')
   expect(map.locked).toEqual(new Set())
 })
