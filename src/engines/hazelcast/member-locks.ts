@@ -215,7 +215,8 @@ export class MemberLocks {
         const key = holding.keys[next]!
         await this.#lock(holding, key, wait, WAIT_LEASE)
         if (!holding.locked.has(key)) wait = Math.min(2 * wait, MAX_WAIT)
-        // The check-ins of the request renew those that it has locked before.
+        // Check-ins renew the other locks until the last is there. One may have been lost since.
+        else if (holding.locked.size === holding.keys.length) await this.#renewOrDrop(holding)
         else if (!(await this.#mapLocks.renew(key, holding.lease))) await this.#unlockKeys(holding)
       } catch {
         await pause(this.#clock, false)
