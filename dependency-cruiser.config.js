@@ -5,11 +5,11 @@
 
 /** What every part may use: modules that know none of the parts. */
 const base =
-  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|pause|reserved-keys|secrets|transient-map|waiters|write-queue)\\.ts$'
+  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|grouped|guarantees|options|pause|reserved-keys|runtime-timers|secrets|transient-map|waiters|write-queue)\\.ts$'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|store/records|redlock|opentelemetry|mutex-service|web-locks)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|store/records|redlock|testing|opentelemetry|mutex-service|web-locks)/index\\.ts$',
 ]
 
 /**
@@ -86,6 +86,14 @@ export default {
       'Adapters use what every user can.',
       '^src/(redlock|opentelemetry|mutex-service|web-locks)/',
       ...publicEntries,
+    ),
+    wall(
+      'testing',
+      'Boxes for tests are boxes on the memory engine, with another clock.',
+      '^src/testing/',
+      '^src/box\\.ts$',
+      '^src/engine/contract\\.ts$',
+      '^src/engines/memory/memory-engine\\.ts$',
     ),
     {
       name: 'zookeeper-client',

@@ -10,6 +10,7 @@ const source = (path: string): string => fileURLToPath(new URL(path, import.meta
 const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
+  { find: /^signalbox\/testing$/, replacement: source('./src/testing/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/mutex-service$/, replacement: source('./src/mutex-service/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },

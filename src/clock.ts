@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { uptime } from 'node:os'
-import { hrtime } from 'node:process'
 import { InvalidArgumentError, shown } from './errors.js'
+import { runtimeTimers } from './runtime-timers.js'
 
 /** A timer that can be cancelled. */
 export interface Timer {
@@ -18,8 +18,11 @@ export interface Clock {
   /**
    * Runs `task` once, after at least `delay` milliseconds.
    * @param keepAlive whether the timer keeps the process alive: true if a caller waits for its effect.
+   * @param isUpkeep whether the task only keeps something as it is and sets the timer again, without an end.
    */
-  after(delay: number, task: () => void, keepAlive: boolean): Timer
+  after(delay: number, task: () => void, keepAlive: boolean, isUpkeep?: boolean): Timer
+  /** Returns the wall-clock time, in milliseconds since 1970. Without this method, `now` returns that. */
+  wall?(): number
 }
 
 /** The clocks that reveal a sleep of the machine: times in milliseconds, each with an origin of its own. */
@@ -95,7 +98,7 @@ export const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? '
 
 function monotonic(): number {
   // Faster than performance.now(), which has another origin in each thread.
-  const time = hrtime()
+  const time = runtimeTimers.hrtime()
   return time[0] * 1e3 + time[1] * 1e-6
 }
 
@@ -137,7 +140,7 @@ function clockOf(now: () => number): Clock {
       const due = clock.now() + delay
       let handle: NodeJS.Timeout
       const set = (left: number): void => {
-        handle = setTimeout(check, Math.min(Math.max(left, 0), MAX_DELAY))
+        handle = runtimeTimers.setTimeout(check, Math.min(Math.max(left, 0), MAX_DELAY))
         if (!keepAlive) handle.unref()
       }
       // The runtime rounds to whole milliseconds, so more than half of its timers are early.
@@ -147,7 +150,7 @@ function clockOf(now: () => number): Clock {
         else task()
       }
       set(delay)
-      return { cancel: () => clearTimeout(handle) }
+      return { cancel: () => runtimeTimers.clearTimeout(handle) }
     },
   }
   return clock
@@ -192,13 +195,17 @@ export class VirtualClock implements Clock {
     if (!Number.isFinite(duration) || duration < 0) {
       throw new InvalidArgumentError(`duration must be milliseconds, 0 or more, not ${shown(duration)}`)
     }
-    const until = this.#now + duration
+    this.advanceTo(this.#now + duration)
+  }
+
+  /** Advances to a time, unless it has passed, and runs the timers that are due, as {@link advance} does. */
+  advanceTo(until: number): void {
     for (let timer = this.#next(); timer && timer.at <= until; timer = this.#next()) {
       this.#timers.delete(timer)
       this.#now = Math.max(this.#now, timer.at)
       timer.task()
     }
-    this.#now = until
+    this.#now = Math.max(this.#now, until)
   }
 
   /** Advances without running timers, like the clock of a paused process: they run late. */
@@ -217,5 +224,6 @@ export class VirtualClock implements Clock {
 
 /** The wall clock for a clock; a virtual clock is its own wall clock. */
 export function wallOf(clock: Clock): () => number {
-  return clock === systemClock ? Date.now : () => clock.now()
+  if (clock === systemClock) return Date.now
+  return () => clock.wall?.() ?? clock.now()
 }

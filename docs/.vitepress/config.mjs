@@ -32,6 +32,7 @@ const sidebar = [
     'Rate limits': '/docs/limits',
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',
+    'Testing code that uses locks': '/docs/testing',
     Troubleshooting: '/docs/troubleshooting',
   }),
   group('Engines', {

@@ -28,6 +28,7 @@ import {
   type RequestOwner,
   type RequestSession,
 } from './pending-request.js'
+import { runtimeTimers } from '../runtime-timers.js'
 
 /** The wait sent to the engine when a wait has passed but its timer is late. 0 would mean not to queue at all. */
 const MIN_WAIT = 1
@@ -491,7 +492,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Passes a lease on after processing the messages that have arrived, because another request may want it by now. */
   async #readMessagesFirst(grant: LocalGrant): Promise<void> {
-    await new Promise(setImmediate)
+    await new Promise(runtimeTimers.setImmediate)
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
     if (!this.#waiters.first || this.#pending || lease.forceReleased) return this.#releaseInEngine(lease)

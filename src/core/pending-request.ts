@@ -210,7 +210,7 @@ export class PendingRequest {
   }
 
   #checkInAfter(delay: number): void {
-    this.#timer = this.#session.clock.after(delay, () => this.#checkIn(), true)
+    this.#timer = this.#session.clock.after(delay, () => this.#checkIn(), true, true)
   }
 }
 

@@ -5,6 +5,7 @@ import { KeyOrder } from './key-order.js'
 import { Batch, type Prepared, type Progress } from './batch.js'
 import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
+import { runtimeTimers } from '../runtime-timers.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
@@ -73,7 +74,7 @@ export class TransactionQueue {
     this.#limit(member)
     this.#waiting.push(member)
     // Transactions of the same tick come into the same batch.
-    if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
+    if (this.#waiting.length === 1) runtimeTimers.queueMicrotask(() => this.#pump())
   }
 
   /** Begins the next batch, unless one has not sent its commit yet: until then more members may join the next one. */

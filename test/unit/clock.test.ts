@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sharedClock, SleepCounter, systemClock, VirtualClock } from '../../src/clock.js'
 import { InvalidArgumentError } from '../../src/errors.js'
+import { useFakeRuntime } from '../support/fake-runtime.js'
 
 describe('the system clock', () => {
   afterEach(() => void vi.useRealTimers())
@@ -60,7 +61,7 @@ describe('the system clock', () => {
   })
 
   test('a delay that takes several timers of the runtime is kept', () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    useFakeRuntime({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     vi.spyOn(systemClock, 'now').mockImplementation(() => performance.now())
     const hour = 3_600_000
     let runs = 0
@@ -77,7 +78,7 @@ describe('the system clock', () => {
   })
 
   test('a task that fell due while the machine slept runs soon after', () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    useFakeRuntime({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     let slept = 0
     vi.spyOn(systemClock, 'now').mockImplementation(() => performance.now() + slept)
     const hour = 3_600_000

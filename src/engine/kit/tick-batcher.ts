@@ -1,4 +1,5 @@
 import type { Awaitable } from '../contract.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /** Calls `run` at the end of the current tick. */
 export type Defer = (run: () => void) => void
@@ -6,7 +7,7 @@ export type Defer = (run: () => void) => void
 /**
  * The default: a microtask that queues a tick runs after all promise reactions of the current tick, whoever calls it.
  */
-export const endOfTick: Defer = run => queueMicrotask(() => process.nextTick(run))
+export const endOfTick: Defer = run => runtimeTimers.queueMicrotask(() => runtimeTimers.nextTick(run))
 
 /** Collects the jobs of one tick, so that they are sent together. Jobs that come during a run wait for the next one. */
 export class TickBatcher<Job> {

@@ -4,6 +4,7 @@ import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { ClosedError } from '../../errors.js'
 import { SqliteError, type Connection } from './driver.js'
 import type { WriteLock } from './write-lock.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /** SQLite's extended result code for a write that failed. */
 const WRITE_FAILED = 778
@@ -88,7 +89,7 @@ export class Transactions {
   #defer(run: () => void): void {
     if (++this.#ticks < TICKS) return endOfTick(run)
     this.#ticks = 0
-    setImmediate(run)
+    runtimeTimers.setImmediate(run)
   }
 
   /** Makes the next transaction, or rejects all work when none can begin. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { SqliteError, type Connection } from './driver.js'
 import type { WaiterBoard } from './waiter-board.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /** How long a process may make one transaction after the other before those that wait go first, in milliseconds. */
 const TURN = 1
@@ -66,9 +67,9 @@ export class WriteLock {
       // Sleeping in short slices gives up the processor, unlike a loop, and wakes sooner than a timer would.
       if (elders <= 1 && now < eager) {
         Atomics.wait(sleeper, 0, 0, SLICE)
-        await new Promise(resolve => setImmediate(resolve))
+        await new Promise(resolve => runtimeTimers.setImmediate(resolve))
       } else {
-        await new Promise(resolve => setTimeout(resolve, 1))
+        await new Promise(resolve => runtimeTimers.setTimeout(resolve, 1))
       }
     }
   }

@@ -14,6 +14,7 @@ import {
   type Mark,
   type TableRecord,
 } from './table-record.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /** How long a member waits for other boxes that have locked the record, in milliseconds. */
 const LOCK_WAIT = 3000
@@ -130,7 +131,7 @@ export class Table {
       const late = this.#late
       this.#late = undefined
       // After the caller has continued.
-      if (late && late.length > 0) setImmediate(() => late.forEach(each => this.onRecord(each)))
+      if (late && late.length > 0) runtimeTimers.setImmediate(() => late.forEach(each => this.onRecord(each)))
     }
   }
 

@@ -10,6 +10,7 @@ import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /**
  * Maximum number of operations in one call; the others of a tick follow in the next. So the server is kept from others
@@ -97,8 +98,8 @@ export class ScriptCalls {
    */
   #defer({ inFlight }: Queue, send: () => void): void {
     if (this.#loading) void this.#loading.then(send)
-    else if (inFlight === 0) queueMicrotask(send)
-    else setImmediate(send)
+    else if (inFlight === 0) runtimeTimers.queueMicrotask(send)
+    else runtimeTimers.setImmediate(send)
   }
 
   async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {

@@ -5,6 +5,7 @@ import type { Counter } from '../counter.js'
 import type { Permit } from '../permit.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 
 /** The place of a thread in the queue of threads: it stands for its first waiter, and all behind it. */
 export interface Turns {
@@ -153,7 +154,7 @@ export class PermitQueue implements CallersOwner<Permit> {
 
   #goOn(): void {
     this.#handing = true
-    queueMicrotask(this.#next)
+    runtimeTimers.queueMicrotask(this.#next)
   }
 
   /** Sets the next check to the turn of the first waiter. */

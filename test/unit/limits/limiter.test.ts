@@ -9,6 +9,7 @@ import {
   TimedOutError,
 } from '../../../src/errors.js'
 import { limiter, VirtualClock, type LimiterOptions, type Permit } from '../../../src/limits/index.js'
+import { useFakeRuntime } from '../../support/fake-runtime.js'
 import { pass, settled } from './passing.js'
 
 /** A limiter under a clock of its own, and a note of who was given what when. */
@@ -776,7 +777,7 @@ describe('a clock that was set back', () => {
 })
 
 test('a wall clock that is set forward is noticed within a minute', async () => {
-  vi.useFakeTimers({
+  useFakeRuntime({
     toFake: ['Date', 'setTimeout', 'clearTimeout', 'performance'],
     now: Date.UTC(2026, 0, 1, 12),
   })

@@ -1,5 +1,6 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
 import { RedisReplyError } from './connection.js'
+import { runtimeTimers } from '../../../runtime-timers.js'
 
 /** Nothing was sent, because of `cause`. */
 export function unreachable(name: string, cause: unknown): UnavailableError {
@@ -11,7 +12,7 @@ export function unreachable(name: string, cause: unknown): UnavailableError {
  * once leaves others, and the next connection, their turns.
  */
 export async function unsent(error: UnavailableError): Promise<never> {
-  await new Promise(setImmediate)
+  await new Promise(runtimeTimers.setImmediate)
   throw error
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../clock.js'
+import { runtimeTimers } from '../../../runtime-timers.js'
 
 /** What is notified about the commands that wait. */
 export interface InFlightListener {
@@ -47,7 +48,7 @@ export class InFlight {
         if (settle()) reject(this.#listener.late())
       }
       // A process that was stopped finds its timers due before it reads what came meanwhile: that is read first.
-      const timer = this.#clock.after(this.#timeout, () => setImmediate(expire), false)
+      const timer = this.#clock.after(this.#timeout, () => runtimeTimers.setImmediate(expire), false)
       if (this.#size++ === 0) this.#listener.busy()
       answer.then(
         value => {

@@ -9,6 +9,7 @@ import {
   type Reply,
 } from './connection.js'
 import { plain } from './reply.js'
+import { runtimeTimers } from '../../../runtime-timers.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
 export interface IoredisClient {
@@ -154,7 +155,7 @@ class IoredisConnection implements Connection {
       this.#isCorked = true
       const { stream } = this.#client
       stream?.cork()
-      process.nextTick(() => {
+      runtimeTimers.nextTick(() => {
         this.#isCorked = false
         stream?.uncork()
       })

@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks'
+
 /** The wall clock in microseconds, fractions included. */
 function wallMicroseconds(): number {
   return (performance.timeOrigin + performance.now()) * 1000

@@ -1,0 +1,171 @@
+import type { Awaitable, Engine, Listener, Operation, OutcomeOf, SessionInfo } from '../engine/contract.js'
+import { IndeterminateError, InvalidArgumentError, shown, UnavailableError } from '../errors.js'
+import type { Guarantees } from '../guarantees.js'
+import { checkOptions } from '../options.js'
+
+/**
+ * What goes wrong with an operation:
+ * - `unreachable`: it is not applied, and its caller gets an UnavailableError;
+ * - `requestLost`: it is not applied, and its caller gets an IndeterminateError;
+ * - `replyLost`: it is applied, and its caller gets an IndeterminateError.
+ */
+export type Fault = (typeof FAULTS)[number]
+
+const FAULTS = ['unreachable', 'requestLost', 'replyLost'] as const
+
+/** An operation of a box. `reservePermits` reserves permits of a limiter; the others are those of the engine contract. */
+export type FailingOperation = Operation['type'] | 'reservePermits'
+
+const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
+  enqueue: true,
+  checkIn: true,
+  cancel: true,
+  renew: true,
+  release: true,
+  extendOrYield: true,
+  downgrade: true,
+  forceRelease: true,
+  revoke: true,
+  sweepExpired: true,
+  inspect: true,
+  read: true,
+  commit: true,
+  watch: true,
+  unwatch: true,
+  reservePermits: true,
+}
+
+/** Which operations fail. */
+export interface FailOptions {
+  /**
+   * Only these, for example `['renew']`. Default: all. Then the box also gets no messages of the engine, as without a
+   * connection.
+   */
+  operations?: readonly FailingOperation[] | undefined
+  /** Only the next ones, up to this number. Default: all until `restore`. */
+  times?: number | undefined
+}
+
+/** A fault that is in effect. */
+interface Failure {
+  readonly fault: Fault
+  readonly operations: readonly FailingOperation[] | undefined
+  left: number
+}
+
+/**
+ * Puts an engine in this thread behind a connection that fails on purpose. Apart from that, its answers come at once,
+ * and a box treats it like an engine on a server.
+ */
+export class FailingEngine implements Engine {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly reportsContention = false
+  readonly reservePermits: NonNullable<Engine['reservePermits']>
+  readonly limiters: NonNullable<Engine['limiters']>
+  readonly #engine: Engine
+  readonly #onLeave: () => void
+  #listener: Listener | undefined
+  #failure: Failure | undefined
+  /** Whether an operation has failed, and none has succeeded since. */
+  #hasFailed = false
+
+  constructor(engine: Engine, onLeave: () => void) {
+    this.#engine = engine
+    this.#onLeave = onLeave
+    this.name = engine.name
+    this.guarantees = engine.guarantees
+    this.reservePermits = request => this.#execute('reservePermits', () => engine.reservePermits!(request))
+    this.limiters = isMeant => this.#execute('inspect', () => engine.limiters!(isMeant))
+  }
+
+  join(member: SessionInfo, listener: Listener): Awaitable<void> {
+    this.#listener = listener
+    const passOn = (hint: () => void): void => {
+      if (!this.#isCutOff) hint()
+    }
+    return this.#engine.join(member, {
+      wake: id => passOn(() => listener.wake(id)),
+      lost: (id, cause) => passOn(() => listener.lost(id, cause)),
+      contended: id => passOn(() => listener.contended(id)),
+      reserved: key => passOn(() => listener.reserved(key)),
+      changed: key => passOn(() => listener.changed(key)),
+      missed: () => passOn(() => listener.missed()),
+      ended: cause => listener.ended(cause),
+    })
+  }
+
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  submit(operation: Operation): Awaitable<OutcomeOf<Operation>> {
+    return this.#execute(operation.type, () => {
+      const outcome = this.#engine.submit(operation) as OutcomeOf<Operation>
+      const isUncontended = typeof outcome === 'object' && 'isUncontended' in outcome
+      return isUncontended ? { ...outcome, isUncontended: false } : outcome
+    })
+  }
+
+  async leave(): Promise<void> {
+    await this.#engine.leave()
+    this.#onLeave()
+  }
+
+  /** @throws InvalidArgumentError */
+  fail(fault: Fault, options: FailOptions = {}): void {
+    if (!FAULTS.includes(fault))
+      throw new InvalidArgumentError(`fault must be one of ${FAULTS.join(', ')}, not ${shown(fault)}`)
+    checkOptions(options, ['operations', 'times'])
+    const { operations, times = Infinity } = options
+    const areKnown = (names: unknown): boolean =>
+      Array.isArray(names) &&
+      names.length > 0 &&
+      names.every(name => Object.hasOwn(OPERATIONS, name as string))
+    if (operations !== undefined && !areKnown(operations)) {
+      const known = Object.keys(OPERATIONS).join(', ')
+      const given = Array.isArray(operations) ? `[${operations.map(shown).join(', ')}]` : shown(operations)
+      throw new InvalidArgumentError(`operations must be a list with some of ${known}, not ${given}`)
+    }
+    if (times !== Infinity && !(Number.isInteger(times) && times > 0))
+      throw new InvalidArgumentError(`times must be a positive integer, not ${shown(times)}`)
+    this.restore()
+    this.#failure = { fault, operations, left: times }
+  }
+
+  restore(): void {
+    const wasCutOff = this.#isCutOff
+    this.#failure = undefined
+    if (wasCutOff) this.#listener?.missed()
+  }
+
+  /** Whether the box gets no messages of the engine. */
+  get #isCutOff(): boolean {
+    return this.#failure !== undefined && !this.#failure.operations && this.#failure.left === Infinity
+  }
+
+  #execute<T>(type: FailingOperation, execute: () => Awaitable<T>): Awaitable<T> {
+    const fault = this.#nextFault(type)
+    if (!fault) {
+      if (!this.#hasFailed) return execute()
+      this.#hasFailed = false
+      // The box takes note of an answer only if it waits for it.
+      return Promise.resolve(execute())
+    }
+    this.#hasFailed = true
+    if (fault === 'replyLost') Promise.resolve(execute()).catch(() => undefined)
+    return Promise.reject(this.#errorOf(fault))
+  }
+
+  #nextFault(type: FailingOperation): Fault | undefined {
+    const failure = this.#failure
+    if (!failure || failure.operations?.includes(type) === false) return undefined
+    if (--failure.left <= 0) this.#failure = undefined
+    return failure.fault
+  }
+
+  #errorOf(fault: Fault): Error {
+    const context = { engine: this.name }
+    const why = `the test called fail('${fault}')`
+    return fault === 'unreachable'
+      ? new UnavailableError(`can't reach ${this.name}: ${why}`, context)
+      : new IndeterminateError(`lost the connection to ${this.name} before the reply: ${why}`, context)
+  }
+}
