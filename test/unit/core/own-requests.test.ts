@@ -1,5 +1,5 @@
 import { describe, expect, test as onMemory } from 'vitest'
-import { locks, queued } from '../../../packages/conformance/src/time.js'
+import { locks, queued, until } from '../../../packages/conformance/src/time.js'
 import { InvalidArgumentError, LostError, open } from '../../../src/index.js'
 import { test } from '../../support/memory-boxes.js'
 
@@ -50,5 +50,28 @@ describe.concurrent('steal', () => {
     await using box = await open('memory:')
     await expect(box.readWriteLock('a').read.acquire({ steal: true })).rejects.toThrow(InvalidArgumentError)
     await expect(box.semaphore('a', { max: 2 }).tryAcquire({ steal: true })).rejects.toThrow(/exclusive/)
+  })
+
+  test('is noticed at once when it comes before the reply of the grant', async ({ boxes }) => {
+    const other = await boxes.open()
+    const [box, engine] = await boxes.withFaults()
+    const lock = box.mutex('a')
+    engine.intercept = async ({ type }, execute) => {
+      const outcome = await execute()
+      if (type !== 'enqueue') return outcome
+      const lost = new Promise<void>(resolve => {
+        engine.delivers = hint => {
+          if (hint.type === 'lost') resolve()
+          return true
+        }
+      })
+      await (await other.mutex('a').acquire({ steal: true })).release()
+      await lost
+      return outcome
+    }
+    for (const ask of [() => lock.acquire(), () => lock.tryAcquire()]) {
+      const grant = (await ask())!
+      await until('it is lost', () => grant.signal.aborted, 3000)
+    }
   })
 })
