@@ -69,7 +69,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   readonly #canPassOn: boolean
   /** Whether a lease of this claim set excludes all others. */
   readonly #isExclusive: boolean
-  readonly #isForOne: boolean
   readonly #waiters: Waiters<LockWaiter>
   /** The latest end of a wait among all waiters since the queue was last empty: clock time. */
   #waitsUntil = -Infinity
@@ -89,8 +88,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     session: QueueSession,
     readonly set: ClaimSet,
     noun: string,
-    /** Whether it serves one caller only: then no released lease is kept for a next one. */
-    isForOne = false,
   ) {
     this.#session = session
     this.clock = session.clock
@@ -100,7 +97,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
-    this.#isForOne = isForOne
   }
 
   get keys(): readonly string[] {
@@ -233,7 +229,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
     if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
     if (this.#waiters.first && !this.#pending && this.#canPassOn) return this.#passOn(grant)
-    if (this.#isExclusive && !this.#isForOne && !this.#waiters.first && this.#reportsContention(lease)) {
+    if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#keepSpare(grant)
       return RELEASED

@@ -131,7 +131,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
   #queue({ ownRequest, steal }: CheckedOptions): LocalQueue {
     if (steal) this.#checkSteal()
     // What steals must not wait for a caller of this box.
-    if (ownRequest || steal) return new LocalQueue(this.#session, this.#set, this.#noun, true)
+    if (ownRequest || steal) return new LocalQueue(this.#session, this.#set, this.#noun)
     return this.#session.queueFor(this.#set, this.#noun)
   }
 

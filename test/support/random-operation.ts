@@ -35,10 +35,11 @@ export function randomOperation(
       // Now and then one is sent again, as when its answer was lost.
       if (random.below(3) === 0 && world.repeatable) return world.repeatable
       const asked = lockRequest(`${session}.${step}`, claims)
-      // A port may free the other keys of a grant over several later than the original does.
-      const maySteal = world.canSteal && !wide && claims.every(({ mode }) => mode === 'exclusive')
-      if (maySteal && random.below(5) === 0)
-        return { type: 'enqueue', request: asked, lease, wait: Infinity, steal: true }
+      // A port may free the other keys of a wide grant later than the original does.
+      if (world.canSteal && !wide && random.below(4) === 0) {
+        const key = lockRequest(asked.id, [{ key: keys[0]!, mode: 'exclusive' }])
+        return { type: 'enqueue', request: key, lease, wait: Infinity, steal: true }
+      }
       return { type: 'enqueue', request: asked, lease, wait, read }
     }
     case 4:

@@ -97,7 +97,11 @@ const claim = fc.oneof(
     max: fc.constantFrom(3, 3, 3, 4),
   }),
 )
-const claims = fc.uniqueArray(claim, { minLength: 1, maxLength: 5, selector: one => one.key })
+// Requests for one key and for several are kept in different tables.
+const claims = fc.oneof(
+  fc.tuple(claim),
+  fc.uniqueArray(claim, { minLength: 1, maxLength: 5, selector: one => one.key }),
+)
 const readSet = fc.record({
   keys: fc.uniqueArray(fc.constantFrom(...VALUES), { maxLength: 5 }),
   ids: fc.array(fc.record({ key: fc.constantFrom(...VALUES), id: fc.constantFrom(...IDS) }), {
@@ -331,9 +335,18 @@ class Script {
           // Now and then the one before is sent again, as when its answer was lost.
           const repeated = step.which % 4 === 0 && step.passes < 100 ? this.#repeatable : undefined
           if (repeated?.request.session === session) return repeated
+          if (step.which % 5 === 1) {
+            const keys = set.slice(step.right ? -1 : 0).map(({ key }): Claim => ({ key, mode: 'exclusive' }))
+            return {
+              type: kind,
+              request: lockRequest(next, keys, label),
+              lease,
+              wait: step.wait,
+              steal: true,
+            }
+          }
           const read = step.right ? step.read : undefined
-          const steal = !step.right && step.which % 3 === 1 && set.every(({ mode }) => mode === 'exclusive')
-          return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read, steal }
+          return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read }
         }
         case 'checkIn':
           return { type: kind, request, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
