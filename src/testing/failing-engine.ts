@@ -61,6 +61,7 @@ export class FailingEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
+  readonly canSteal: boolean
   readonly reservePermits: NonNullable<Engine['reservePermits']>
   readonly limiters: NonNullable<Engine['limiters']>
   readonly #engine: Engine
@@ -75,6 +76,7 @@ export class FailingEngine implements Engine {
     this.#onLeave = onLeave
     this.name = engine.name
     this.guarantees = engine.guarantees
+    this.canSteal = engine.canSteal ?? false
     this.reservePermits = request => this.#execute('reservePermits', () => engine.reservePermits!(request))
     this.limiters = isMeant => this.#execute('inspect', () => engine.limiters!(isMeant))
   }

@@ -113,6 +113,13 @@ test('a grant that is lost on purpose is lost at once, wherever it is held', asy
   await lost(other)
 })
 
+test('a lock that another box steals is lost', async () => {
+  const grant = await box.mutex('a').acquire()
+  await using stolen = await other.mutex('a').acquire({ steal: true })
+  expect(grant.signal.reason).toBeInstanceOf(LostError)
+  stolen.assertHeld()
+})
+
 test('a lost election ends the term', async () => {
   const led = box
     .election('jobs')
