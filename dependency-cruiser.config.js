@@ -9,7 +9,7 @@ const base =
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|store/records|redlock|testing|opentelemetry|mutex-service|web-locks)/index\\.ts$',
+  '^src/(engine|http|limits|limits/http|lockfile|store/records|redlock|testing|opentelemetry|mutex-service|web-locks)/index\\.ts$',
 ]
 
 /**
@@ -84,7 +84,7 @@ export default {
     wall(
       'adapters',
       'Adapters use what every user can.',
-      '^src/(redlock|opentelemetry|mutex-service|web-locks)/',
+      '^src/(lockfile|redlock|opentelemetry|mutex-service|web-locks)/',
       ...publicEntries,
     ),
     wall(

@@ -30,6 +30,7 @@ const sidebar = [
     'Values in other stores': '/docs/records',
     'Web Locks': '/docs/web-locks',
     'Rate limits': '/docs/limits',
+    'Lock files': '/docs/lockfile',
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',
     'Testing code that uses locks': '/docs/testing',

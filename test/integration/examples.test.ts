@@ -44,7 +44,7 @@ function stopAfterTest<S extends ServerProcess>(server: S): S {
 test('each example has at most 80 lines, and README of the folder names it', () => {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8')
   const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
-  expect(programs).toHaveLength(8)
+  expect(programs).toHaveLength(10)
   for (const name of programs) {
     expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
     expect(readme).toContain(`[${name}](${name})`)
@@ -73,6 +73,14 @@ test('web-farm: of two processes that are asked at once, one charges an invoice'
   expect(new Set(answers)).toEqual(new Set([`200 paid by ${rows[0]!.paid_by}\n`]))
   for (const server of servers) server.kill('SIGTERM')
   for (const server of servers) expect(await server.ended).toMatchObject({ status: 0, stderr: '' })
+})
+
+test('lockfile: no line of several writers is lost', async () => {
+  const file = join(reapedFolder('examples'), 'notes.txt')
+  const lines = Array.from({ length: 6 }, (_, index) => `line ${index}`)
+  const writers = lines.map(line => start('lockfile', [file, line]))
+  for (const { ended } of writers) expect(await ended).toMatchObject({ status: 0, stderr: '' })
+  expect(readFileSync(file, 'utf8').trim().split('\n').sort()).toEqual(lines)
 })
 
 test('several-locks: transfers in both directions neither deadlock nor lose money', async () => {

@@ -47,6 +47,10 @@ export const redisPy: Kind = { kind: 'redis-py', ...python('redis_py.py') }
 export const redsync: Kind = { kind: 'redsync', program: `${builtFolder}/go/redsync`, argv: [] }
 export const rLock = ofJava('RLock', 'RedissonRounds')
 export const curator = ofJava('Curator', 'CuratorRounds')
+export const lockfile: Kind = { ...node('lockfile'), isOurs: true }
+/** It calls the lock of a file by another name. */
+export const lockfileElsewhere: Kind = { ...lockfile, kind: 'lockfile elsewhere', more: ['elsewhere'] }
+export const properLockfile = node('proper-lockfile')
 /** The sides of an InterProcessReadWriteLock. */
 export const curatorWriter: Kind = { ...curator, kind: 'writer of Curator', more: ['write'] }
 export const curatorReader: Kind = { ...curator, kind: 'reader of Curator', more: ['read'] }
@@ -109,6 +113,11 @@ export class Client implements AsyncDisposable {
   /** Begins rounds, until {@link stop}. */
   begin(): void {
     this.#child.stdin.write('rounds\n')
+  }
+
+  /** Sends its process a signal. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
   }
 
   async stop(): Promise<void> {

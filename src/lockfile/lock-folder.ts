@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto'
+import { renameSync, rmdirSync } from 'node:fs'
+import { call, codeOf, disk, runSync, type FileSystem, type Found, type Steps } from './file-system.js'
+import { leaveNote, readNote, removeNote } from './notes.js'
+import { isDead } from './this-process.js'
+
+/** A lock folder as this process has made it. */
+export interface Made {
+  readonly mtime: Date
+  readonly ino: number | bigint
+  /** The name of the note about its holder, if there is one. */
+  readonly note: string | undefined
+}
+
+/** A lock folder as callers name it, and when it may be removed. */
+export interface Wanted {
+  readonly file: string
+  readonly folder: string
+  readonly stale: number
+  readonly fs: FileSystem
+  /** Whether a lock of this process has the note of this name, however long it was not updated. */
+  readonly isHeldHere: (note: string) => boolean
+}
+
+/** The error of a lock that is held. */
+export class LockedError extends Error {
+  readonly code = 'ELOCKED'
+  readonly #holder: string | undefined
+
+  /** @param holder the process that holds it, as far as it is known. */
+  constructor(
+    readonly file: string,
+    holder?: string,
+  ) {
+    super('Lock file is already being held')
+    this.#holder = holder
+  }
+
+  /** Whether the holder that was found is known to have died since. */
+  isHolderDead(): boolean {
+    return this.#holder !== undefined && isDead(this.#holder)
+  }
+}
+
+/**
+ * Makes the folder, after removing one whose holder is dead or has not updated it for as long as `stale`.
+ * @throws LockedError when it is held, and what the file system says
+ */
+export function* make(wanted: Wanted): Steps<Made> {
+  const { file, folder, fs } = wanted
+  for (let mayRemove = true; ; mayRemove = false) {
+    try {
+      yield* call('mkdir', folder)
+      break
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+    }
+    // Once, because processes that remove it and then are late could go on for ever.
+    if (!mayRemove) throw new LockedError(file)
+    const found = yield* look(folder)
+    if (found !== undefined) yield* remove(wanted, found)
+  }
+  try {
+    const found = yield* call('stat', folder)
+    const note = noteName(found)
+    const isNoted = fs === disk && note !== undefined && leaveNote(note)
+    return { mtime: found.mtime, ino: found.ino, note: isNoted ? note : undefined }
+  } catch (error) {
+    yield* removeFolder(folder)
+    throw error
+  }
+}
+
+/** Whether the file is locked. */
+export function* isHeld(wanted: Wanted): Steps<boolean> {
+  const found = yield* look(wanted.folder)
+  return found !== undefined && !isAbandoned(wanted, found, holderOf(found))
+}
+
+/** The folder as it is now; undefined when there is none. */
+export function* look(folder: string): Steps<Found | undefined> {
+  try {
+    return yield* call('stat', folder)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Removes a folder that may be gone. */
+export function* removeFolder(folder: string): Steps<void> {
+  try {
+    yield* call('rmdir', folder)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+}
+
+/** Removes the folder of another holder. @throws LockedError when it may not, or another process does. */
+function* remove(wanted: Wanted, found: Found): Steps<void> {
+  const { file, folder, fs } = wanted
+  const holder = holderOf(found)
+  if (!isAbandoned(wanted, found, holder)) throw new LockedError(file, holder)
+  if (fs !== disk) return yield* removeFolder(folder)
+  const note = noteName(found)
+  if (note !== undefined && !claim(note, holder)) throw new LockedError(file)
+  try {
+    removeIfSame(folder, found)
+  } finally {
+    if (note !== undefined) removeNote(note)
+  }
+}
+
+function isAbandoned({ stale, isHeldHere }: Wanted, found: Found, holder: string | undefined): boolean {
+  const note = noteName(found)
+  if (note !== undefined && isHeldHere(note)) return false
+  return found.mtime.getTime() < Date.now() - stale || (holder !== undefined && isDead(holder))
+}
+
+/**
+ * Lets one of the processes that find a folder abandoned remove it: the one that removes the note of its holder, or
+ * leaves one where there was none. Without notes, each may.
+ */
+function claim(note: string, holder: string | undefined): boolean {
+  if (holder !== undefined) return removeNote(note)
+  return leaveNote(note) || readNote(note) === undefined
+}
+
+function holderOf(found: Found): string | undefined {
+  const note = noteName(found)
+  return note === undefined ? undefined : readNote(note)
+}
+
+/**
+ * The name of the note about a folder: what distinguishes it from all that were and will be at its path. Undefined
+ * where the file system does not store when a folder was made.
+ */
+export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
+  return birthtimeNs === undefined || birthtimeNs === 0n ? undefined : [dev, ino, birthtimeNs].join('-')
+}
+
+/**
+ * Removes the folder if it is still the one that was found. It is moved aside first, because another process may
+ * replace what is at the path between a look and a removal. Without waiting, so that the folder of a living holder is
+ * back before its holder looks.
+ */
+function removeIfSame(folder: string, found: Found): void {
+  const aside = `${folder}.${randomBytes(6).toString('hex')}`
+  try {
+    if (!isSame(runSync(call('stat', folder), disk), found)) return
+    renameSync(folder, aside)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return
+    throw error
+  }
+  let isRemoved = false
+  try {
+    if (isSame(runSync(call('stat', aside), disk), found)) {
+      rmdirSync(aside)
+      isRemoved = true
+    }
+  } finally {
+    if (!isRemoved) renameSync(aside, folder)
+  }
+}
+
+function isSame(one: Found, other: Found): boolean {
+  return one.ino === other.ino && one.mtime.getTime() === other.mtime.getTime()
+}

@@ -1,0 +1,86 @@
+import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { codeOf } from './file-system.js'
+import { thisPlace, thisProcess } from './this-process.js'
+
+// Notes that the processes of a user leave for each other, in a folder for temporary files: which process holds a lock,
+// and which processes wait. A note is a symbolic link to the name of the process, because the system makes a link with
+// its text in one step. Any note may be missing, and no function throws: a lock without notes is one of proper-lockfile.
+
+const OTHERS = 0o077
+
+/** Leaves a note with the name of this process. @returns false when one is there, or none can be. */
+export function leaveNote(name: string): boolean {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      symlinkSync(thisProcess(), pathOf(name))
+      return true
+    } catch (error) {
+      // The folder of a queue is removed when nobody is in it.
+      if (codeOf(error) !== 'ENOENT' || !prepare(name)) return false
+    }
+  }
+  return false
+}
+
+/** The process that left a note; undefined when there is none. */
+export function readNote(name: string): string | undefined {
+  try {
+    return readlinkSync(pathOf(name))
+  } catch {
+    return undefined
+  }
+}
+
+/** Removes a note. @returns whether it was this call that removed it. */
+export function removeNote(name: string): boolean {
+  try {
+    unlinkSync(pathOf(name))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The names of the notes in a folder of notes; undefined when there is no such folder. */
+export function notesIn(folder: string): string[] | undefined {
+  try {
+    return readdirSync(pathOf(folder))
+  } catch {
+    return undefined
+  }
+}
+
+/** Removes a folder of notes if it is empty. */
+export function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(pathOf(folder))
+  } catch {
+    // Another process has left a note there, or has removed it.
+  }
+}
+
+function root(): string {
+  return join(tmpdir(), `signalbox-lockfile-${process.getuid?.() ?? 'user'}-${thisPlace()}`)
+}
+
+/** @throws Error when another user could leave notes, or there are none yet */
+function pathOf(name: string): string {
+  const folder = root()
+  const found = lstatSync(folder)
+  const uid = process.getuid?.()
+  const isSafe = uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0)
+  if (!found.isDirectory() || !isSafe) throw new Error(`${folder} is not a folder of this user alone`)
+  return join(folder, name)
+}
+
+/** Makes the folders for a note. */
+function prepare(name: string): boolean {
+  try {
+    mkdirSync(join(root(), dirname(name)), { recursive: true, mode: 0o700 })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+let found: { readonly name: string; readonly place: string } | undefined
+
+/** Names this process: {@link isDead} tells whether it has ended. @throws Error when the system does not say */
+export function thisProcess(): string {
+  return self().name
+}
+
+/**
+ * Names where process ids mean the same processes: another name in each container, and after each start of the machine.
+ * @throws Error when the system does not say
+ */
+export function thisPlace(): string {
+  return self().place
+}
+
+function self(): { readonly name: string; readonly place: string } {
+  if (found) return found
+  const isLinux = process.platform === 'linux'
+  const place = isLinux
+    ? [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'), namespace('pid'), namespace('time')]
+    : [hostname()]
+  const hash = createHash('sha256').update(place.join(' ')).digest('hex').slice(0, 16)
+  return (found = { name: `${process.pid} ${isLinux ? String(startOf('self')) : '0'}`, place: hash })
+}
+
+/** Kernels before 5.6 have no namespaces of time. */
+function namespace(kind: string): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${kind}`)
+  } catch {
+    return kind
+  }
+}
+
+/** Whether a process of this place is known to have ended, by the name that it has for itself. */
+export function isDead(name: string): boolean {
+  const [, pid, start] = /^(\d+) (\d+)$/.exec(name) ?? []
+  if (pid === undefined) return false
+  try {
+    process.kill(Number(pid), 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+  if (process.platform !== 'linux') return false
+  try {
+    // A process that has ended keeps its id until its parent takes note. Then another one may get it.
+    return startOf(Number(pid)) !== start
+  } catch {
+    // The system hides what it is.
+    return false
+  }
+}
+
+/** When a process started, in ticks of the kernel; undefined if it has ended. */
+function startOf(pid: number | 'self'): string | undefined {
+  const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  // The second field is a name in parentheses, which may contain anything.
+  const [state, ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return state === 'Z' || state === 'X' ? undefined : fields[18]
+}

@@ -1,0 +1,4 @@
+import { lock } from 'proper-lockfile'
+import { answerWith } from './lockfile-rounds.js'
+
+await answerWith(lock)

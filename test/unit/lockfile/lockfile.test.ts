@@ -1,0 +1,219 @@
+import fs, {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { chmodSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { pause } from '../../../packages/conformance/src/time.js'
+import lockfile, * as functions from '../../../src/lockfile/index.js'
+import { check, checkSync, lock, lockSync, unlock, unlockSync } from '../../../src/lockfile/index.js'
+
+let folder: string
+let file: string
+
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'signalbox-lockfile-test-')))
+  vi.stubEnv('TMPDIR', folder)
+  onTestFinished(() => {
+    vi.unstubAllEnvs()
+    rmSync(folder, { recursive: true })
+  })
+  file = join(folder, 'file')
+  writeFileSync(file, '')
+})
+
+function makeFolder(age: number): void {
+  mkdirSync(`${file}.lock`)
+  const time = new Date(Date.now() - age)
+  utimesSync(`${file}.lock`, time, time)
+}
+
+const code = (error: string) => expect.objectContaining({ code: error }) as unknown
+
+test('the default export is lock, and has all functions', () => {
+  const { default: first, ...others } = functions
+  expect(first).toBe(lock)
+  expect({ ...lockfile }).toEqual(others)
+})
+
+describe.each([
+  ['with callbacks', lock, unlock, check],
+  ['without waiting', lockSync, unlockSync, checkSync],
+] as const)('%s', (_, lockIt, unlockIt, checkIt) => {
+  // The Sync functions throw, and the others reject.
+  const attempt = async (call: () => unknown): Promise<unknown> => {
+    try {
+      return await call()
+    } catch (error) {
+      return error
+    }
+  }
+
+  test('a lock is a folder until its release', async () => {
+    const release = await lockIt(file)
+    expect(readdirSync(`${file}.lock`)).toEqual([])
+    expect(await checkIt(file)).toBe(true)
+    expect(await attempt(() => lockIt(file))).toEqual(code('ELOCKED'))
+    expect(await attempt(release)).toBe(undefined)
+    expect(existsSync(`${file}.lock`)).toBe(false)
+    expect(await checkIt(file)).toBe(false)
+    expect(await attempt(release)).toEqual(code('ERELEASED'))
+  })
+
+  test('unlock releases the lock of the process', async () => {
+    expect(await attempt(() => unlockIt(file))).toEqual(code('ENOTACQUIRED'))
+    const release = await lockIt(file)
+    await unlockIt(file)
+    expect(await checkIt(file)).toBe(false)
+    expect(await attempt(release)).toEqual(code('ERELEASED'))
+  })
+
+  test('a link and its file have one lock, unless realpath is false', async () => {
+    const link = join(folder, 'link')
+    symlinkSync(file, link)
+    const release = await lockIt(link)
+    expect(await checkIt(file)).toBe(true)
+    expect(await checkIt(link, { realpath: false })).toBe(false)
+    await release()
+    expect(await attempt(() => lockIt(join(folder, 'none')))).toEqual(code('ENOENT'))
+    await (
+      await lockIt(join(folder, 'none'), { realpath: false })
+    )()
+  })
+
+  test('lockfilePath names the folder', async () => {
+    const lockfilePath = join(folder, 'other')
+    await lockIt(file, { lockfilePath })
+    expect(existsSync(lockfilePath)).toBe(true)
+    expect(await checkIt(file)).toBe(false)
+    expect(await checkIt(file, { lockfilePath })).toBe(true)
+    await unlockIt(file)
+    expect(existsSync(lockfilePath)).toBe(false)
+  })
+
+  test('a lock is stale after at least 2 seconds, 10 by default', async () => {
+    makeFolder(9000)
+    expect(await checkIt(file)).toBe(true)
+    expect(await checkIt(file, { stale: undefined })).toBe(true)
+    expect(await checkIt(file, { stale: 8000 })).toBe(false)
+    expect(await attempt(() => lockIt(file))).toEqual(code('ELOCKED'))
+    await (
+      await lockIt(file, { stale: 8000 })
+    )()
+    makeFolder(1000)
+    expect(await checkIt(file, { stale: 1 })).toBe(true)
+    expect(await attempt(() => lockIt(file, { stale: 1 }))).toEqual(code('ELOCKED'))
+  })
+
+  test('a folder that is not empty is not removed', async () => {
+    makeFolder(0)
+    writeFileSync(join(`${file}.lock`, 'something'), '')
+    const time = new Date(0)
+    utimesSync(`${file}.lock`, time, time)
+    expect(await attempt(() => lockIt(file))).toEqual(code('ENOTEMPTY'))
+    expect(readdirSync(`${file}.lock`)).toEqual(['something'])
+  })
+
+  test('a file system of the caller has all calls', async () => {
+    const calls: string[] = []
+    const mine = new Proxy(fs, {
+      get(target, name) {
+        const value = target[name as 'stat']
+        if (typeof value !== 'function') return value as unknown
+        return (...values: never[]): unknown => {
+          calls.push(String(name))
+          return (value as (...values: never[]) => unknown).apply(target, values)
+        }
+      },
+    })
+    const release = await lockIt(file, { fs: mine })
+    await checkIt(file, { fs: mine })
+    await release()
+    const expected = ['realpath', 'mkdir', 'stat', 'realpath', 'stat', 'rmdir']
+    expect(calls.filter(name => !name.startsWith('_'))).toEqual(
+      lockIt === lockSync ? expected.map(name => `${name}Sync`) : expected,
+    )
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+
+  test('a folder for notes that others may write is not used', async () => {
+    await (
+      await lockIt(file)
+    )()
+    const [notes = ''] = readdirSync(folder).filter(name => name.startsWith('signalbox-lockfile-'))
+    chmodSync(join(folder, notes), 0o777)
+    const release = await lockIt(file)
+    expect(readdirSync(join(folder, notes))).toEqual([])
+    await release()
+    chmodSync(join(folder, notes), 0o700)
+    const noted = await lockIt(file)
+    expect(readdirSync(join(folder, notes))).toHaveLength(1)
+    await noted()
+  })
+})
+
+test('the Sync form takes no retries', () => {
+  expect(() => lockSync(file, { retries: 1 })).toThrow('Cannot use retries with the sync api')
+  expect(() => lockSync(file, { retries: { retries: 1 } })).toThrow('Cannot use retries with the sync api')
+  lockSync(file, { retries: 0 })()
+  lockSync(file, { retries: { retries: 0 } })()
+})
+
+test('an own lock is never stale, even if it was not updated in time', async () => {
+  const release = await lock(file)
+  const time = new Date(Date.now() - 60_000)
+  utimesSync(`${file}.lock`, time, time)
+  expect(await check(file)).toBe(true)
+  await expect(lock(file)).rejects.toMatchObject({ code: 'ELOCKED' })
+  await release()
+})
+
+test('of callers that find a stale lock at once, one takes it', async () => {
+  for (let round = 0; round < 20; round++) {
+    makeFolder(60_000)
+    const results = await Promise.allSettled(Array.from({ length: 5 }, () => lock(file)))
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    await unlock(file)
+  }
+})
+
+test('a fresh lock is given back by a caller that found the one before it stale', async () => {
+  makeFolder(60_000)
+  const { renameSync } = fs
+  // A slow caller has looked; a fast one replaces the folder meanwhile.
+  vi.spyOn(fs, 'stat').mockImplementationOnce(((path: string, options: object, done: never) => {
+    fs.stat(path, options, ((...found: never[]) => {
+      renameSync(`${file}.lock`, join(folder, 'away'))
+      mkdirSync(`${file}.lock`)
+      ;(done as (...found: never[]) => void)(...found)
+    }) as never)
+  }) as never)
+  await expect(lock(file)).rejects.toMatchObject({ code: 'ELOCKED' })
+  expect(statSync(`${file}.lock`).mtimeMs).toBeGreaterThan(Date.now() - 60_000)
+})
+
+test('a release while an update is under way compromises nothing', async () => {
+  const errors: Error[] = []
+  const updates: (() => void)[] = []
+  const slow: typeof fs = { ...fs }
+  Object.assign(slow, {
+    utimes: (...values: Parameters<typeof fs.utimes>) =>
+      updates.push(() => {
+        fs.utimes(...values)
+      }),
+  })
+  const onCompromised = (error: Error) => errors.push(error)
+  const release = await lock(file, { fs: slow, update: 1000, onCompromised })
+  while (updates.length === 0) await pause(20)
+  await release()
+  updates[0]!()
+  await pause(50)
+  expect(errors).toEqual([])
+})
