@@ -77,7 +77,7 @@ export default {
       'cli',
       'The command line uses what every user can; it looks whether a folder is there, prints a schema, and keeps the record of what was done once.',
       '^src/cli/',
-      '^src/once\\.ts$',
+      '^src/slots\\.ts$',
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,
     ),

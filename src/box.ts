@@ -13,7 +13,10 @@ import { claimSet } from './core/claims.js'
 import { checkKey } from './options.js'
 import type { Claim } from './engine/claim.js'
 import { election, type Election } from './election.js'
-import { oncePer, Runs, RUNS, type Once, type Slots } from './once.js'
+import { oncePer, type Once } from './once.js'
+import { Runs, RUNS } from './runs.js'
+import { Schedules, type Schedule, type ScheduledTask, type ScheduleOptions } from './schedule.js'
+import type { SlotOf, Slots, Times } from './slots.js'
 import { numberOf, tokenOf, type Grant } from './core/grant.js'
 import { grantName } from './core/lease.js'
 import { ClaimSetLock, type Lock } from './core/lock.js'
@@ -90,6 +93,7 @@ export class Box implements AsyncDisposable {
   readonly #engine: Engine
   /** Created for the first limiter. */
   #limiters: BoxLimiters | undefined
+  readonly #schedules = new Schedules()
   #closing: Promise<void> | undefined
 
   /** Use `open`. */
@@ -183,27 +187,51 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Runs a task once per fleet for each slot. All processes call this method, for example by a timer. One runs the task
-   * under the mutex `name`; the others wait, and get `ran: false` when it is done. If the task fails or its process
-   * dies, the next caller runs it. No task runs for a slot that has passed. The task gets the name of the slot. If it
-   * must not take effect twice, it can store that name under a unique key.
+   * Runs a task once per fleet for each slot, at its time. All processes call this method when they start; one of them
+   * runs the task under the mutex `name`. It never runs twice at once. Ends with the box.
    *
    * ```ts
-   * const { ran } = await box.oncePer('nightly', { cron: '0 3 * * *' }, () => report())
+   * box.schedule('nightly', { cron: '0 3 * * *', timeZone: 'Europe/Vienna' }, (grant, slot) => report(slot.at))
+   * box.schedule('sync', { every: '15m' }, grant => sync(grant.signal))
+   * ```
+   *
+   * - A slot whose task fails is done. Errors are passed to `onError`.
+   * - If the process dies or loses the grant during the run, another one runs the slot again, so that it runs at least
+   *   once. A process that was not up when the slot began does not, without `catchUp`.
+   * - Slots that begin during a run, or while no process is up, are skipped. With `catchUp`, the last one runs late.
+   * - Slots begin by the clock of the engine's server; on memory and files, by the clock of the machine.
+   *
+   * The schedule keeps the process alive. `close` aborts `grant.signal`, and waits for the task. It shares its record
+   * with `oncePer`.
+   * @throws InvalidArgumentError also when this box has a schedule of this name; ClosedError
+   */
+  schedule(name: string, times: Times, task: ScheduledTask, options?: ScheduleOptions): Schedule {
+    const parts = { session: this.#session, runs: this.runs(), lock: this.mutex(name) }
+    return this.#schedules.start(parts, name, times, task, options)
+  }
+
+  /**
+   * Runs a task once per fleet for the current slot. All processes call this method, for example when they start. One
+   * runs the task under the mutex `name`; the others wait, and get `ran: false` when it is done. If the task fails or
+   * its process dies, the next caller runs it. No task runs for a slot that has passed. The task gets the slot. If it
+   * must not take effect twice, it can store the slot under a unique key.
+   *
+   * ```ts
+   * const { ran } = await box.oncePer('migrate', 'release 8', () => migrate())
    * ```
    *
    * Slots begin by the clock of the engine's server; on memory and files, by the clock of the machine. The store
    * `signalbox-runs` keeps the last 100 slots of each name, also those of the command
-   * `signalbox run --lock NAME --once-per`.
+   * `signalbox run --lock NAME --once-per`. To run a task at the times of its slots, use {@link schedule}.
    * @throws what `Lock.run` throws, and what a store throws if the box can't record that the task is done: then
    * `taskBegan` is true, and the task may run again. The `result` of a LostError is what this call would have returned.
    */
-  async oncePer<T>(
+  async oncePer<T, S extends Slots = Slots>(
     name: string,
-    slots: Slots,
-    task: (grant: Grant, slot: string) => T | Promise<T>,
+    slots: S,
+    task: (grant: Grant, slot: SlotOf<S>) => T | Promise<T>,
     options?: LockOptions,
-  ): Promise<Once<T>> {
+  ): Promise<Once<T, S>> {
     return oncePer({ lock: this.mutex(name), runs: this.runs() }, name, slots, task, options)
   }
 
@@ -330,8 +358,9 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Ends the session. Waiters are rejected with a ClosedError, and grants that are still held are released. Closing
-   * twice is harmless. A close without `drain` ends one that is still draining.
+   * Ends the session and its schedules. Waiters are rejected with a ClosedError, and grants that are still held are
+   * released. Waits for running tasks of schedules, whose grants are lost. Closing twice is harmless. A close without
+   * `drain` ends one that is still draining.
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -339,19 +368,24 @@ export class Box implements AsyncDisposable {
     const { drain = false } = options
     const max =
       typeof drain === 'boolean' ? drain && Infinity : milliseconds('drain', drain, { min: 0, max: Infinity })
+    const scheduled = this.#schedules.end()
     if (max === false) this.#session.close()
-    await (this.#closing ??= this.#close(max))
+    await (this.#closing ??= this.#close(max, scheduled))
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /** @param max maximum time to drain, in milliseconds; false if the session is closed already. */
-  async #close(max: number | false): Promise<void> {
+  /**
+   * @param max maximum time to drain, in milliseconds; false if the session is closed already.
+   * @param scheduled settles when no schedule runs its task.
+   */
+  async #close(max: number | false, scheduled: Promise<void>): Promise<void> {
     if (max !== false) await this.#drained(max)
     await this.#limiters?.close()
     this.#session.close()
+    await scheduled
     await this.#engine.leave()
   }
 

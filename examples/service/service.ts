@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type ErrorRequestHandler } from 'express'
 import pg from 'pg'
-import { open } from 'signalbox'
+import { open, type Duration, type Slot } from 'signalbox'
 import { problemOf } from 'signalbox/http'
 import { limitFetch } from 'signalbox/limits/http'
 
@@ -51,20 +51,11 @@ async function pay(invoice: string): Promise<void> {
   )
 }
 
-/** The slot is the key, because a report is made again if its reply was lost. */
-async function report(slot: string): Promise<void> {
+/** The slot is the key, because a report is made again if its process dies. */
+async function report(slot: Slot): Promise<void> {
   const sql =
     'insert into report (slot, paid) select $1, count(*) from invoice where paid on conflict do nothing'
-  await db.query(sql, [slot])
-}
-
-/** Makes the report of each slot; all processes check, and one makes it. */
-async function reportEachSlot(): Promise<void> {
-  while (!stop.signal.aborted) {
-    const options = { signal: stop.signal }
-    await box.oncePer('report', REPORT_EVERY, (_, slot) => report(slot), options).catch(logError)
-    await sleep(250, undefined, { signal: stop.signal }).catch(() => undefined)
-  }
+  await db.query(sql, [slot.at])
 }
 
 /** One process at a time records that it leads. After an outage of Redis or PostgreSQL, one leads again. */
@@ -108,12 +99,13 @@ app.get('/ready', async (_request, response) => {
 app.use(problems)
 
 const server = app.listen(Number(PORT), () => console.log(`listening on ${PORT}`))
-const jobs = [reportEachSlot(), lead().catch(logError)]
+box.schedule('report', { every: REPORT_EVERY as Duration }, (_, slot) => report(slot), { onError: logError })
+const leading = lead().catch(logError)
 
 async function end(): Promise<void> {
   server.close()
   stop.abort()
-  await Promise.all(jobs)
+  await leading
   await box.close({ drain: '10s' })
   await db.end()
 }

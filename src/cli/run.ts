@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
 import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box, Claim, Grant } from '../index.js'
-import { slotAt } from '../once.js'
+import { slotAt } from '../slots.js'
 import { pause } from '../pause.js'
 import { duration, keysOf, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
@@ -62,7 +62,7 @@ export function addRun(program: Command, { stderr }: Terminal): void {
     )
   addWorkOptions(run).action(async (command: readonly string[], options: RunOptions) => {
     // Rejects an invalid slot before anything is opened.
-    if (options.oncePer !== undefined) await slotAt('--once-per', options.oncePer, Date.now())
+    if (options.oncePer !== undefined) slotAt('--once-per', options.oncePer, Date.now())
     const report = reporter(stderr, options.json === true)
     using interrupt = new Interrupt()
     const status = await withBox(
@@ -130,7 +130,7 @@ async function runOnce(
 ): Promise<number | undefined> {
   if (oncePer === undefined) return work(command, grant, { fenceEnv, grace }, report)
   const run = await box.runs().present(lock, '--once-per', oncePer)
-  const { slot } = run
+  const slot = run.slot.name
   if (run.isDone) {
     report('skipped', { reason: 'done', slot })
     return undefined

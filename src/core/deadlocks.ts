@@ -3,7 +3,7 @@ import { DeadlockError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import { conflicting, type ClaimSet } from './claims.js'
 import { sharedClaims, type Claim } from '../engine/claim.js'
-import type { LocalGrant } from './grant.js'
+import type { Grant, LocalGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 
 /** The grant of one `run` while its task runs. The frame of a nested run has the frame of the outer run as parent. */
@@ -36,7 +36,7 @@ class Frame {
 }
 
 /** One storage for all boxes: Node.js keeps each storage that was ever entered, and each slows down every promise. */
-const storage = new AsyncLocalStorage<Frame>()
+const storage = new AsyncLocalStorage<Frame | undefined>()
 
 /**
  * Tracks which grants each task holds by `run`, to detect a task that would wait for itself: directly, or through a
@@ -55,6 +55,17 @@ export class DeadlockDetector {
     } finally {
       this.#active.delete(frame)
     }
+  }
+
+  /** Calls `task` for work of the box, which outlives the calling task and holds none of its grants. */
+  outside<T>(task: () => T): T {
+    return storage.getStore() ? storage.run(undefined, task) : task()
+  }
+
+  /** Whether the calling task is the one that got this grant by `run`, even if the grant is lost by now. */
+  isTaskOf(grant: Grant): boolean {
+    const frame = storage.getStore()
+    return frame !== undefined && [...frame.withParents()].some(other => other.grant === grant)
   }
 
   /** Whether the calling task holds a grant. */

@@ -191,6 +191,29 @@ test('leader: one process works, and another one after it was killed', async () 
   expect([status, stdout.endsWith(`${second.pid} stops\n`)]).toEqual([0, true])
 })
 
+test('schedule: of three hosts, one makes the report of each slot, also after one was killed', async () => {
+  const postgres = stopAfterTest(await startPostgres())
+  const db = new pg.Client({ connectionString: postgres.url })
+  await db.connect()
+  onTestFinished(() => db.end())
+  await db.query('create table report (slot timestamptz primary key, made_by integer not null)')
+  const environment = { DATABASE_URL: postgres.url, EVERY: '1s' }
+  const hosts = [1, 2, 3].map(() => start('schedule', [], environment))
+  const made = (): string[] =>
+    hosts.flatMap(({ stdout }) => stdout.match(/(?<=made the report of ).*/g) ?? []).sort()
+  await until('three reports are made', () => made().length >= 3, PATIENT)
+  const [first, ...others] = hosts
+  first!.kill('SIGKILL')
+  const before = made().length
+  await until('two more are made', () => made().length >= before + 2, PATIENT)
+  for (const host of others) host.kill('SIGTERM')
+  for (const { ended } of others) expect(await ended).toMatchObject({ status: 0, stderr: '' })
+  await first!.ended
+  expect(made()).toEqual([...new Set(made())])
+  const { rows } = await db.query<{ slot: Date }>('select slot from report order by slot')
+  expect(rows.map(({ slot }) => slot.toISOString())).toEqual(expect.arrayContaining(made()))
+})
+
 test('zookeeper-recipe: gets the lock', async () => {
   const zookeeper = stopAfterTest(await startZooKeeper())
   const { status, stdout } = await start('zookeeper-recipe', [], { ZOOKEEPER_HOSTS: zookeeper.address }).ended

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { runsKey } from '../../src/once.js'
 import { open } from '../../src/index.js'
+import { runsKey } from '../../src/runs.js'
 import { checkUnreserved, concurrencyKey, electionKey } from '../../src/reserved-keys.js'
 import { claimSet } from '../../src/core/claims.js'
 import { grantName } from '../../src/core/lease.js'

@@ -4,31 +4,31 @@ import { VirtualClock } from '../../src/clock.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
-import { slotAt, type Slots } from '../../src/once.js'
+import { slotAt, type Slots } from '../../src/slots.js'
 
 const at = (text: string): number => Date.parse(text)
 
-async function nameAt(slots: Slots, time: string): Promise<string> {
-  return (await slotAt('slots', slots, at(time))).name
+function nameAt(slots: Slots, time: string): string {
+  return slotAt('slots', slots, at(time)).name
 }
 
-test('a duration is that period of the wall clock in UTC', async () => {
-  expect(await nameAt('1d', '2026-03-01T23:59:59.999Z')).toBe('1d from 2026-03-01T00:00:00.000Z')
-  expect(await nameAt('1d', '2026-03-02T00:00:00.000Z')).toBe('1d from 2026-03-02T00:00:00.000Z')
-  expect(await nameAt('15m', '2026-03-02T10:29:00Z')).toBe('15m from 2026-03-02T10:15:00.000Z')
+test('a duration is that period of the wall clock in UTC', () => {
+  expect(nameAt('1d', '2026-03-01T23:59:59.999Z')).toBe('1d from 2026-03-01T00:00:00.000Z')
+  expect(nameAt('1d', '2026-03-02T00:00:00.000Z')).toBe('1d from 2026-03-02T00:00:00.000Z')
+  expect(nameAt('15m', '2026-03-02T10:29:00Z')).toBe('15m from 2026-03-02T10:15:00.000Z')
 })
 
-test('a cron pattern makes periods from one of its times to the next', async () => {
+test('a cron pattern makes periods from one of its times to the next', () => {
   const nightly = { cron: '0 3 * * *' }
-  expect(await nameAt(nightly, '2026-03-02T02:59:59.999Z')).toBe('0 3 * * * from 2026-03-01T03:00:00.000Z')
-  expect(await nameAt(nightly, '2026-03-02T03:00:00.000Z')).toBe('0 3 * * * from 2026-03-02T03:00:00.000Z')
-  expect(await nameAt(nightly, '2026-03-02T03:00:00.001Z')).toBe('0 3 * * * from 2026-03-02T03:00:00.000Z')
+  expect(nameAt(nightly, '2026-03-02T02:59:59.999Z')).toBe('0 3 * * * from 2026-03-01T03:00:00.000Z')
+  expect(nameAt(nightly, '2026-03-02T03:00:00.000Z')).toBe('0 3 * * * from 2026-03-02T03:00:00.000Z')
+  expect(nameAt(nightly, '2026-03-02T03:00:00.001Z')).toBe('0 3 * * * from 2026-03-02T03:00:00.000Z')
 })
 
-test('a time zone moves the times of a pattern, also when its clocks change', async () => {
+test('a time zone moves the times of a pattern, also when its clocks change', () => {
   const vienna = { cron: '0 3 * * *', timeZone: 'Europe/Vienna' }
-  expect(await nameAt(vienna, '2026-03-28T12:00:00Z')).toBe('0 3 * * * from 2026-03-28T02:00:00.000Z')
-  expect(await nameAt(vienna, '2026-03-29T12:00:00Z')).toBe('0 3 * * * from 2026-03-29T01:00:00.000Z')
+  expect(nameAt(vienna, '2026-03-28T12:00:00Z')).toBe('0 3 * * * from 2026-03-28T02:00:00.000Z')
+  expect(nameAt(vienna, '2026-03-29T12:00:00Z')).toBe('0 3 * * * from 2026-03-29T01:00:00.000Z')
 })
 
 test.each([
@@ -43,13 +43,11 @@ test.each([
   'daily-2026-11-26',
   'v1.2.3',
   '7 may',
-])('any other text is a slot of its own: %s', async name =>
-  expect(await slotAt('slots', name, 0)).toEqual({ name }),
-)
+])('any other text is a slot of its own: %s', name => expect(slotAt('slots', name, 0)).toEqual({ name }))
 
 test.each<[unknown, RegExp]>([
-  ['', /slots must be a string or \{ cron \}, not ""/],
-  [7, /slots must be a string or \{ cron \}, not 7/],
+  ['', /slots must be a text, \{ cron \} or \{ every \}, not ""/],
+  [7, /slots must be a text, \{ cron \} or \{ every \}, not 7/],
   ['0s', /slots must be from 1 ms to 3153600000000 ms/],
   [`${'9'.repeat(400)}d`, /slots must be from 1 ms to/],
   ['1d ', /not "1d "/],
@@ -72,7 +70,7 @@ test.each<[unknown, RegExp]>([
   ['0 3 * JAN MON#2', /\{ cron \} in code/],
   ['a\0b', /well-formed Unicode without NUL/],
   ['x'.repeat(1025), /string of 1 to 1024 characters/],
-  [null, /slots must be a string or \{ cron \}, not null/],
+  [null, /slots must be a text, \{ cron \} or \{ every \}, not null/],
   ['24 h', /slots must be a duration like '1d' .* not "24 h"/],
   ['1day', /slots must be a duration/],
   ['1D', /slots must be a duration/],
@@ -94,10 +92,14 @@ test.each<[unknown, RegExp]>([
   [{ cron: '0 3 * * *', timezone: 'UTC' }, /unknown option "timezone"; it must be one of cron, timeZone/],
   [{ cron: '0 3 * * *', zone: 'UTC' }, /unknown option "zone"/],
   [{ cron: '0 0 3 1 1 * 2099' }, /a time in the past/],
-])('%j is refused', async (slots, message) => {
-  const refused = slotAt('slots', slots as Slots, at('2026-03-02T03:00:00Z'))
-  await expect(refused).rejects.toThrow(InvalidArgumentError)
-  await expect(refused).rejects.toThrow(message)
+  [{ every: '1 day' }, /every must be milliseconds or a string like '5s' .* not "1 day"/],
+  [{ every: 0 }, /every must be from 1 ms/],
+  [{ every: undefined }, /every must be milliseconds .* not undefined/],
+  [{ every: '1d', timeZone: 'UTC' }, /unknown option "timeZone"; it must be every/],
+])('%j is refused', (slots, message) => {
+  const refused = (): unknown => slotAt('slots', slots as Slots, at('2026-03-02T03:00:00Z'))
+  expect(refused).toThrow(InvalidArgumentError)
+  expect(refused).toThrow(message)
 })
 
 test('a process whose clock is less than an hour behind does nothing for a slot that is over', async () => {
@@ -109,11 +111,11 @@ test('a process whose clock is less than an hour behind does nothing for a slot 
   ]
   expect(await ahead.oncePer('nightly', '1d', (_, slot) => slot)).toMatchObject({
     ran: true,
-    result: '1d from 2026-03-02T00:00:00.000Z',
+    result: { name: '1d from 2026-03-02T00:00:00.000Z', at: new Date('2026-03-02T00:00:00Z') },
   })
-  expect(await behind.oncePer('nightly', '1d', () => 'done')).toEqual({
+  expect(await behind.oncePer('nightly', { every: '1d' }, () => 'done')).toEqual({
     ran: false,
-    slot: '1d from 2026-03-01T00:00:00.000Z',
+    slot: { name: '1d from 2026-03-01T00:00:00.000Z', at: new Date('2026-03-01T00:00:00Z') },
   })
   await Promise.all([ahead.close(), behind.close()])
 })
@@ -125,7 +127,7 @@ test("slots use the engine's clock, and the own one where that is up to a minute
   const clock = new VirtualClock(shared - 400 * 86_400_000)
   const box = await Box.join(engine, clock)
   const slotNow = async (name: string): Promise<string> =>
-    (await box.oncePer(name, '1d', () => undefined)).slot
+    (await box.oncePer(name, '1d', () => undefined)).slot.name
   const [yesterday, today] = ['1d from 2026-03-01T00:00:00.000Z', '1d from 2026-03-02T00:00:00.000Z']
   expect(await slotNow('far behind')).toBe(yesterday)
   clock.advance(400 * 86_400_000 + 29_000)

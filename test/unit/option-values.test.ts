@@ -121,9 +121,30 @@ const groups: Record<string, Row[]> = {
     ['key', (key, { box }) => box.oncePer(key, '1d', nothing), NAMES],
     // Any text without spaces around it names a slot.
     ['slots', (slots, { box }) => box.oncePer(name(), slots, nothing), ['5']],
+    ['every', (every, { box }) => box.oncePer(name(), { every }, nothing), NEVER],
     ['cron', (cron, { box }) => box.oncePer(name(), { cron }, nothing), NEVER],
     ['timeZone', (timeZone, { box }) => box.oncePer(name(), { cron: '0 3 * * *', timeZone }, nothing)],
     ...lockOptions((options, { box }) => box.oncePer(name(), '1d', nothing, options)),
+  ],
+  schedule: [
+    ['key', (key, { box }) => box.schedule(key, { every: '1d' }, nothing).stop(), NAMES],
+    ['times', (times, { box }) => box.schedule(name(), times, nothing).stop(), NEVER],
+    ['every', (every, { box }) => box.schedule(name(), { every }, nothing).stop(), NEVER],
+    ['cron', (cron, { box }) => box.schedule(name(), { cron }, nothing).stop(), NEVER],
+    [
+      'timeZone',
+      (timeZone, { box }) => box.schedule(name(), { cron: '0 3 * * *', timeZone }, nothing).stop(),
+    ],
+    ...['catchUp', 'onError', 'lease'].map((option): Row => [
+      option,
+      (value, { box }) => box.schedule(name(), { every: '1d' }, nothing, { [option]: value }).stop(),
+    ]),
+    [
+      'label',
+      (label, { box }) => box.schedule(name(), { every: '1d' }, nothing, { label }).stop(),
+      [undefined, ...NAMES],
+    ],
+    ['options', (options, { box }) => box.schedule(name(), { every: '1d' }, nothing, options).stop()],
   ],
   'a store': [
     ['store', (store, { box }) => box.store(store), NAMES],

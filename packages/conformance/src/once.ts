@@ -1,17 +1,21 @@
+import type { Grant, Slot } from 'signalbox'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { pause } from './time.js'
+import { pause, until } from './time.js'
 import { shiftWallClock } from './wall-clock.js'
 
 /** The lease of a holder that falls silent: milliseconds, longer than a loaded machine stalls. */
 const LEASE = 1000
 
+/** The period of a schedule: milliseconds. */
+const PERIOD = 200
+
 const DAY = 86_400_000
 
-function today(): string {
-  return `1d from ${new Date(Math.floor(Date.now() / DAY) * DAY).toISOString()}`
+function today(): number {
+  return Math.floor(Date.now() / DAY) * DAY
 }
 
 /** A task that is done once in a fleet. */
@@ -34,14 +38,38 @@ export function once(fixture: EngineFixture): void {
       assert.equal(done, 1)
       assert.deepEqual(
         ends.filter(({ ran }) => ran),
-        [{ ran: true, slot: 'monday', result: 1 }],
+        [{ ran: true, slot: { name: 'monday' }, result: 1 }],
       )
       assert.deepEqual(
         ends.filter(({ ran }) => !ran),
-        Array.from({ length: 5 }, () => ({ ran: false, slot: 'monday' })),
+        Array.from({ length: 5 }, () => ({ ran: false, slot: { name: 'monday' } })),
       )
       assert.has(await all[0]!.oncePer('nightly', 'tuesday', () => ++done), { ran: true, result: 2 })
       assert.has(await all[1]!.oncePer('weekly', 'tuesday', () => ++done), { ran: true, result: 3 })
+    })
+
+    test('is done once for each slot of a schedule that several boxes keep', async boxes => {
+      const slots: number[] = []
+      const errors: unknown[] = []
+      let running = 0
+      let most = 0
+      const task = async (grant: Grant, slot: Slot): Promise<void> => {
+        most = Math.max(most, ++running)
+        slots.push(slot.at.getTime())
+        await pause(PERIOD / 4)
+        grant.assertHeld()
+        running--
+      }
+      const schedules = (await boxes.several(3)).map(box =>
+        box.schedule('sync', { every: PERIOD }, task, { onError: error => errors.push(error) }),
+      )
+      await until('five slots are done', () => slots.length >= 5)
+      await Promise.all(schedules.map(schedule => schedule.stop()))
+      assert.deepEqual(errors, [])
+      assert.deepEqual([most, running], [1, 0])
+      // In order, each once, each at a multiple of the period.
+      const expected = [...new Set(slots)].sort((a, b) => a - b).filter(slot => slot % PERIOD === 0)
+      assert.deepEqual(slots, expected)
     })
 
     test('is not done again for an earlier name', async boxes => {
@@ -51,7 +79,7 @@ export function once(fixture: EngineFixture): void {
         assert.has(await one.oncePer('deploy', release, () => ++done), { ran: true })
       assert.deepEqual(await other.oncePer('deploy', 'release 7', () => ++done), {
         ran: false,
-        slot: 'release 7',
+        slot: { name: 'release 7' },
       })
       assert.equal(done, 2)
     })
@@ -59,20 +87,21 @@ export function once(fixture: EngineFixture): void {
     test('is done for the slot of today although the clock of one process is 400 days ahead', async boxes => {
       const [ahead, engine] = await boxes.withFaults()
       const right = await boxes.open()
-      const slots: string[] = []
-      const task = (_: unknown, slot: string): void => void slots.push(slot)
+      const slots: number[] = []
+      const daily = { every: '1d' } as const
+      const task = (_: unknown, slot: Slot): void => void slots.push(slot.at.getTime())
       try {
         shiftWallClock(400 * DAY)
-        await ahead.oncePer('nightly', '1d', task)
+        await ahead.oncePer('nightly', daily, task)
       } finally {
         shiftWallClock(0)
       }
       const before = today()
-      const { slot } = await right.oncePer('nightly', '1d', task)
+      const { slot } = await right.oncePer('nightly', daily, task)
       // At midnight the day may change in between.
-      assert.equal([before, today()].includes(slot), true)
+      assert.equal([before, today()].includes(slot.at.getTime()), true)
       assert.hasLength(
-        slots.filter(each => each === slot),
+        slots.filter(each => each === slot.at.getTime()),
         1,
       )
       // Without a clock of the engine, the other process had no means to know the day.

@@ -1,0 +1,99 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { until } from '../../packages/conformance/src/time.js'
+import { builtProgram } from '../support/built-program.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedis } from '../support/servers/redis.js'
+import { Running } from './command-line.js'
+
+/** The period of the schedule: milliseconds, much longer than the lease of one second. */
+const PERIOD = 4000
+const PROCESSES = 4
+const SLOTS = 6
+const PATIENT = 50_000
+
+interface Note {
+  readonly event: string
+  readonly slot: number
+  readonly pid: number
+  readonly at: number
+}
+
+const engines: Record<string, (folder: string) => Promise<string>> = {
+  files: async folder => `file:${folder}/locks`,
+  Redis: async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.kill())
+    return redis.url
+  },
+  PostgreSQL: async () => {
+    const postgres = await startPostgres()
+    onTestFinished(() => postgres.kill())
+    return postgres.url
+  },
+}
+
+test.concurrent.each(Object.entries(engines))(
+  'on %s, processes of which some are killed during a run do each slot once, and never two runs at the same time',
+  async (_, start) => {
+    const folder = reapedFolder('schedule')
+    const journal = join(folder, 'journal')
+    writeFileSync(journal, '')
+    const url = await start(folder)
+    const processes: Running[] = []
+    onTestFinished(() => processes.forEach(process => process.kill('SIGKILL')))
+    const add = (): void => {
+      const argv = [builtProgram('test/integration/scheduler.process.js'), url, journal, String(PERIOD)]
+      processes.push(new Running(process.execPath, argv, folder, {}))
+    }
+    const notes = (): Note[] =>
+      readFileSync(journal, 'utf8')
+        .split('\n')
+        .filter(line => line !== '')
+        .map(line => line.split(' '))
+        .map(([event, slot, pid, at]) => ({
+          event: event!,
+          slot: Number(slot),
+          pid: Number(pid),
+          at: Number(at),
+        }))
+    const ended = (): Note[] => notes().filter(({ event }) => event === 'end')
+
+    const areReady = (): boolean => processes.every(({ stdout }) => stdout !== '')
+
+    for (let count = 0; count < PROCESSES; count++) add()
+    await until('all are ready', areReady, PATIENT)
+    const killed = new Set<number>()
+    for (let slot = 0; slot < SLOTS; slot++) {
+      const before = notes().length
+      await until('a run begins', () => notes().length > before, PATIENT)
+      const { pid } = notes()[before]!
+      // In every other slot, the process that runs it.
+      if (slot % 2 === 1) {
+        processes.find(process => process.pid === pid)!.kill('SIGKILL')
+        killed.add(pid)
+        add()
+      }
+      await until('the slot is done', () => ended().length > slot, PATIENT)
+    }
+    await until('the last one is ready, too', areReady, PATIENT)
+    const alive = processes.filter(({ pid }) => !killed.has(pid))
+    for (const process of alive) process.kill('SIGTERM')
+    for (const process of alive) expect(await process.ended).toMatchObject({ status: 0, stderr: '' })
+
+    const all = notes()
+    const slots = ended().map(({ slot }) => slot)
+    // Each slot has one run that ended, and none was left out.
+    expect(slots).toEqual(slots.map((_slot, index) => slots[0]! + index * PERIOD))
+    // A run that did not end is one of a process that was killed, and the next run begins after it.
+    for (const [index, { event, pid, slot }] of all.entries()) {
+      if (event === 'end' || killed.has(pid)) continue
+      expect(all[index + 1]).toMatchObject({ event: 'end', pid, slot })
+    }
+    expect(all.filter(({ event }) => event === 'begin')).toHaveLength(slots.length + killed.size)
+    for (const { event, slot, at } of all) if (event === 'begin') expect(at).toBeGreaterThanOrEqual(slot)
+  },
+  120_000,
+)
