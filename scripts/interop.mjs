@@ -30,6 +30,11 @@ const sourceFolder = join(root, 'test/interop')
  * @typedef {{ name: string, programs: [string, string][], sources: RegExp, make: (target: string) => void }} Language
  */
 
+/** Emits JavaScript into a folder `build/js`, without a check. */
+const TRANSPILE =
+  '--ignoreConfig --noCheck --noResolve --module esnext --target es2022 --types node --skipLibCheck ' +
+  '--allowImportingTsExtensions --rewriteRelativeImportExtensions --rootDir . --outDir build/js'
+
 /** @type {readonly Language[]} */
 const languages = [
   {
@@ -106,7 +111,7 @@ const languages = [
   {
     name: 'orms',
     programs: [],
-    sources: /^(package(-lock)?\.json|schema\.prisma)$/,
+    sources: /\.ts$|^(package(-lock)?\.json|schema\.prisma)$/,
     make() {
       // The modules that tests load find them here.
       const cwd = join(sourceFolder, 'orms')
@@ -115,6 +120,12 @@ const languages = [
       const environment = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath }
       const argv = ['node_modules/prisma/build/index.js', 'generate', '--schema', 'schema.prisma']
       run(process.execPath, argv, { cwd, env: environment })
+      // For the bench, whose processes run JavaScript.
+      const generated = readdirSync(join(cwd, 'build'), { recursive: true, encoding: 'utf8' })
+      const modules = [...readdirSync(cwd), ...generated.map(path => join('build', path))]
+      const compiler = join(root, 'node_modules/typescript/bin/tsc')
+      const sources = modules.filter(path => path.endsWith('.ts'))
+      run(process.execPath, [compiler, ...TRANSPILE.split(' '), ...sources], { cwd })
     },
   },
 ]

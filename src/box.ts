@@ -201,8 +201,8 @@ export class Box implements AsyncDisposable {
    * - Slots that begin during a run, or while no process is up, are skipped. With `catchUp`, the last one runs late.
    * - Slots begin by the clock of the engine's server; on memory and files, by the clock of the machine.
    *
-   * The schedule keeps the process alive. `close` aborts `grant.signal`, and waits for the task. It shares its record
-   * with `oncePer`.
+   * The schedule keeps the process alive. `close` aborts `grant.signal`, and waits for the task, which must end then. A
+   * schedule shares its record with `oncePer`.
    * @throws InvalidArgumentError also when this box has a schedule of this name; ClosedError
    */
   schedule(name: string, times: Times, task: ScheduledTask, options?: ScheduleOptions): Schedule {

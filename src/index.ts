@@ -6,6 +6,7 @@ export type { Diagnosis, Finding } from './engine/diagnosis.js'
 export type { ExistingEngine } from './engines/existing-engine.js'
 export type { ExistingHazelcast } from './engines/hazelcast/existing-hazelcast.js'
 export type { ExistingRedisQuorum } from './engines/redis/quorum/open.js'
+export type { ClientLender } from './engines/postgres/clients/client-lender.js'
 export type { ExistingPostgres } from './engines/postgres/existing-postgres.js'
 export type { ExistingRedis, RedisOptions } from './engines/redis/redis-options.js'
 export {

@@ -162,7 +162,7 @@ function slotsOf(key: string, done: unknown): readonly StoredSlot[] {
     if (Array.isArray(earlier) && earlier.every(isSlot)) return [last, ...earlier]
   }
   throw new UnavailableError(
-    `can't read which slots were done: the value of ${shown(key)} in the store ${RUNS} is not a record of oncePer; ` +
+    `can't read which slots were done: the value of ${shown(key)} in the store ${RUNS} is not a record of schedule or oncePer; ` +
       'delete it to start again, which can do a slot a second time',
     { key },
   )

@@ -3,6 +3,7 @@ import { advisory, advisoryWithin, polledAdvisory, rowLock } from '../lockers/po
 import { IDLE_BOXES } from '../lockers/postgres-server.js'
 import { crowdedPostgres, signalboxPostgres } from '../lockers/signalbox-server.js'
 import type { Comparison, Goal, Work } from '../work.js'
+import { postgresFences } from './fences.js'
 import { postgresPermits } from './permits.js'
 import { postgresValues } from './values.js'
 
@@ -44,4 +45,5 @@ export const postgresWorks: readonly Work[] = [
   },
   postgresPermits,
   ...postgresValues,
+  ...postgresFences,
 ]

@@ -1,54 +1,13 @@
 import pg from 'pg'
 import { open } from 'signalbox'
 import { now } from '../clock.js'
-import { toldAddress } from '../lockers/address-file.js'
-import { postgresSupport } from '../lockers/postgres-server.js'
-import { until } from '../processes/busy.js'
-import { forked, type ForkedSubject } from '../processes/forked.js'
-import { WaitLog } from '../wait-log.js'
 import type { Work } from '../work.js'
+import { callers } from './callers.js'
 
 const OWN = 'signalbox'
 const PUTTERS = 32
 const MOVERS = 64
 const ACCOUNTS = 64
-
-interface Values {
-  /** Does one operation for the caller of this number. */
-  do(caller: number): Promise<unknown>
-  end(): Promise<unknown>
-}
-
-/** Callers of one process, each of which does one operation after the other. A wait is the whole operation. */
-function callers(name: string, count: number, start: (url: string) => Promise<Values>): ForkedSubject {
-  return forked(
-    name,
-    async ({ folder }) => {
-      const values = await start(await toldAddress(folder))
-      return {
-        async perform({ startAt, endAt }) {
-          const waits = new WaitLog()
-          let operations = 0
-          await until(startAt)
-          const task = async (_: unknown, caller: number): Promise<void> => {
-            for (let since = now(); since < endAt; since = now()) {
-              await values.do(caller)
-              const end = now()
-              waits.add(end - since)
-              if (end <= endAt) operations++
-            }
-          }
-          await Promise.all(Array.from({ length: count }, task))
-          return { operations, waits: waits.values() }
-        },
-        async stop() {
-          await values.end()
-        },
-      }
-    },
-    { support: postgresSupport },
-  )
-}
 
 /** A table like that of a store, written by hand over a pool with a connection for each caller. */
 async function byHand(url: string, max: number): Promise<pg.Pool> {

@@ -174,7 +174,9 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
 test('a value that is not a client is rejected', async () => {
   for (const value of [undefined, null, 1, server.url, {}, [], () => {}, new Map(), { query: () => {} }])
     await expect(open({ postgres: value as object })).rejects.toMatchObject(
-      invalid('postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
+      invalid(
+        'postgres must be a Pool or a Client of pg, a sql of postgres, a PGlite, or { connect, release }, not',
+      ),
     )
   await expect(open({ postgres: {}, shcema: 'a' } as never)).rejects.toMatchObject(
     invalid('unknown option "shcema"; it must be schema'),

@@ -222,7 +222,7 @@ test.each([null, 5, 'text', [], {}, { name: 5 }, { name: 'a', begins: '0' }, { n
     await runs.put('nightly', record)
     const refused = {
       code: 'UNAVAILABLE',
-      message: expect.stringContaining('not a record of oncePer') as string,
+      message: expect.stringContaining('not a record of schedule or oncePer') as string,
     }
     const done = (): Promise<unknown> => box.oncePer('nightly', '1d', () => 'done')
     await expect(done()).rejects.toMatchObject({ ...refused, taskBegan: false })

@@ -1,5 +1,5 @@
 import makeKnex, { type Knex } from 'knex'
-import type { SqlTransaction } from 'signalbox'
+import type { ClientLender, SqlTransaction } from 'signalbox'
 import type { Connect } from '../orm.ts'
 
 export const connect: Connect = url => {
@@ -8,7 +8,12 @@ export const connect: Connect = url => {
     query: (text, values) => trx.raw(text.replace(/\$\d+/g, '?'), values),
   })
   return {
-    source: url,
+    source: {
+      postgres: {
+        connect: () => knex.client.acquireConnection(),
+        release: client => knex.client.releaseConnection(client),
+      } satisfies ClientLender,
+    },
     transaction: work =>
       knex.transaction(trx =>
         work(runner(trx), async id => trx('invoice').where({ id }).update({ paid: true })),

@@ -1,5 +1,5 @@
 import { EntitySchema, MikroORM, type EntityManager } from '@mikro-orm/postgresql'
-import type { SqlTransaction } from 'signalbox'
+import type { ClientLender, SqlTransaction } from 'signalbox'
 import type { Connect } from '../orm.ts'
 
 const invoice = new EntitySchema<{ id: number; paid: boolean }>({
@@ -12,8 +12,14 @@ export const connect: Connect = async url => {
   const runner = (em: EntityManager): SqlTransaction => ({
     query: (text, values) => em.execute(text.replace(/\$\d+/g, '?'), values),
   })
+  const knex = orm.em.getKnex()
   return {
-    source: url,
+    source: {
+      postgres: {
+        connect: () => knex.client.acquireConnection(),
+        release: client => knex.client.releaseConnection(client),
+      } satisfies ClientLender,
+    },
     transaction: work =>
       orm.em
         .fork()

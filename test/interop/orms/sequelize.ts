@@ -1,9 +1,9 @@
 import { DataTypes, Sequelize, type Transaction } from 'sequelize'
-import type { SqlTransaction } from 'signalbox'
+import type { ClientLender, SqlTransaction } from 'signalbox'
 import type { Connect } from '../orm.ts'
 
 export const connect: Connect = url => {
-  const sequelize = new Sequelize(url, { logging: false })
+  const sequelize = new Sequelize(url, { logging: false, pool: { max: 10 } })
   const invoice = sequelize.define(
     'invoice',
     { id: { type: DataTypes.INTEGER, primaryKey: true }, paid: DataTypes.BOOLEAN },
@@ -12,8 +12,14 @@ export const connect: Connect = url => {
   const runner = (transaction: Transaction | null): SqlTransaction => ({
     query: async (text, bind) => (await sequelize.query(text, { bind, transaction }))[0],
   })
+  const manager = sequelize.connectionManager
   return {
-    source: url,
+    source: {
+      postgres: {
+        connect: () => manager.getConnection({ type: 'write' }),
+        release: client => manager.releaseConnection(client),
+      } satisfies ClientLender,
+    },
     transaction: work =>
       sequelize.transaction(transaction =>
         work(runner(transaction), id => invoice.update({ paid: true }, { where: { id }, transaction })),

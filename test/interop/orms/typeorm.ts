@@ -1,4 +1,5 @@
 import { DataSource, EntitySchema } from 'typeorm'
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js'
 import type { Connect } from '../orm.ts'
 
 const invoice = new EntitySchema<{ id: number; paid: boolean }>({
@@ -10,7 +11,7 @@ export const connect: Connect = async url => {
   const source = new DataSource({ type: 'postgres', url, entities: [invoice] })
   await source.initialize()
   return {
-    source: url,
+    source: { postgres: (source.driver as PostgresDriver).master },
     transaction: work =>
       source.transaction(manager => work(manager, id => manager.update(invoice, { id }, { paid: true }))),
     outside: source.manager,

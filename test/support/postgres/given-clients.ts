@@ -1,5 +1,6 @@
 import pg from 'pg'
 import postgres from 'postgres'
+import type { ClientLender } from '../../../src/index.js'
 
 /** A client as a user of the package would make and give it. */
 export interface UserClient {
@@ -23,6 +24,18 @@ export const givenClients: readonly TestedClient[] = [
     connect(url) {
       const pool = new pg.Pool({ connectionString: url, max: 20 })
       return Promise.resolve({ client: pool, close: () => pool.end() })
+    },
+  },
+  {
+    name: 'a lender of clients of pg',
+    isShared: true,
+    connect(url) {
+      const pool = new pg.Pool({ connectionString: url, max: 20 })
+      const lender: ClientLender = {
+        connect: () => pool.connect(),
+        release: (client: pg.PoolClient) => client.release(),
+      }
+      return Promise.resolve({ client: lender, close: () => pool.end() })
     },
   },
   {

@@ -110,3 +110,12 @@ function queueAll(task: () => void): void {
   const next = (): void => void Promise.resolve().then(() => (--left > 0 ? next() : task()))
   next()
 }
+
+test('a schedule runs at the times to which a test advances', async () => {
+  const box = await open()
+  const slots: Date[] = []
+  const schedule = box.schedule('nightly', { cron: '0 3 * * *' }, (_, { at }) => void slots.push(at))
+  const { at } = schedule.next!
+  await box.advance('2d')
+  expect(slots).toEqual([at, new Date(at.getTime() + 86_400_000)])
+})

@@ -109,7 +109,7 @@ test('a calendar follows the system time that a test sets', async () => {
   expect(await limiter.tryAcquire()).toBeDefined()
   const slots: string[] = []
   const nightly = (): Promise<unknown> =>
-    box.oncePer('nightly', { cron: '0 0 * * *' }, (_, slot) => void slots.push(slot))
+    box.oncePer('nightly', { cron: '0 0 * * *' }, (_, { name }) => void slots.push(name))
   await nightly()
   await nightly()
   vi.setSystemTime('2026-11-29T08:00:00Z')

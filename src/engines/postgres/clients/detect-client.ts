@@ -1,6 +1,7 @@
 import type { Clock } from '../../../clock.js'
 import { InvalidArgumentError, shown } from '../../../errors.js'
 import { placeName } from '../postgres-url.js'
+import { LenderPool, type ClientLender } from './client-lender.js'
 import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
 import { PGliteClient, type PGlite } from './pglite-client.js'
 import { PostgresClient, type PostgresSql } from './postgres-client.js'
@@ -34,7 +35,8 @@ interface ExistingPGlite extends PGlite {
 }
 
 /**
- * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, or a `PGlite`.
+ * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, a `PGlite`, or
+ * a lender of clients.
  * @throws InvalidArgumentError if it is of another kind, or can't be used
  */
 export function detectClient(client: unknown, schema: string, clock: Clock): SqlClient {
@@ -52,6 +54,8 @@ export function detectClient(client: unknown, schema: string, clock: Clock): Sql
       return overPool(client as unknown as ExistingPool, schema, clock)
     if (has('connect', 'query', 'on') && 'processID' in client)
       return overClient(client as unknown as ExistingClient, schema, clock)
+    if (has('connect', 'release') && !has('query'))
+      return new PgClient(placeName('', schema), new LenderPool(client as ClientLender, clock), clock)
   }
   throw unusable(shown(client))
 }
@@ -89,7 +93,7 @@ function placeOf({ host = 'localhost', port = 5432, database = '' }: Address): s
 
 function unusable(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
-    `postgres must be a Pool or a Client of pg, a sql of postgres, or a PGlite, not ${what}`,
+    `postgres must be a Pool or a Client of pg, a sql of postgres, a PGlite, or { connect, release }, not ${what}`,
   )
 }
 
