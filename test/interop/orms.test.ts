@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../packages/conformance/src/time.js'
 import { LostError, open, type Box, type SqlTransaction } from '../../src/index.js'
 import { runProgram } from '../support/run-program.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
@@ -113,6 +114,15 @@ describe.each(packages)('in a transaction of %s', (_, module) => {
       })
       await expect(late).rejects.toThrow(LostError)
       expect(await isPaid(id)).toBe(false)
+    })
+
+    test('a box on its connections works again after the server has ended them', async () => {
+      await server.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where pid <> pg_backend_pid() and backend_type = 'client backend'`,
+      )
+      const work = (): Promise<boolean> => box.mutex('again').run(() => true)
+      await until('the box works', () => work().catch(() => false))
     })
 
     test('values are written with the row, or neither is', async () => {
