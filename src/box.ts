@@ -360,7 +360,7 @@ export class Box implements AsyncDisposable {
   /**
    * Ends the session and its schedules. Waiters are rejected with a ClosedError, and grants that are still held are
    * released. Waits for running tasks of schedules, whose grants are lost. Closing twice is harmless. A close without
-   * `drain` ends one that is still draining.
+   * `drain` ends one that is still draining, and one with a maximum limits it.
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -370,35 +370,23 @@ export class Box implements AsyncDisposable {
       typeof drain === 'boolean' ? drain && Infinity : milliseconds('drain', drain, { min: 0, max: Infinity })
     const scheduled = this.#schedules.end()
     if (max === false) this.#session.close()
-    await (this.#closing ??= this.#close(max, scheduled))
+    const closing = (this.#closing ??= this.#close(max !== false, scheduled))
+    if (max === false || max === Infinity) return closing
+    const timer = this.#session.clock.after(max, () => this.#session.close(), true)
+    await closing.finally(() => timer.cancel())
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /**
-   * @param max maximum time to drain, in milliseconds; false if the session is closed already.
-   * @param scheduled settles when no schedule runs its task.
-   */
-  async #close(max: number | false, scheduled: Promise<void>): Promise<void> {
-    if (max !== false) await this.#drained(max)
+  /** @param scheduled settles when no schedule runs its task. */
+  async #close(drain: boolean, scheduled: Promise<void>): Promise<void> {
+    if (drain) await this.#session.drain()
     await this.#limiters?.close()
     this.#session.close()
     await scheduled
     await this.#engine.leave()
-  }
-
-  async #drained(max: number): Promise<void> {
-    const drained = this.#session.drain()
-    if (max === Infinity) return drained
-    await new Promise<void>(resolve => {
-      const timer = this.#session.clock.after(max, resolve, true)
-      void drained.then(() => {
-        timer.cancel()
-        resolve()
-      })
-    })
   }
 }
 

@@ -120,6 +120,18 @@ export function closing(fixture: EngineFixture): void {
       assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
     })
 
+    test('a later close limits one that drains', async boxes => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      const draining = one.close({ drain: true })
+      const start = performance.now()
+      await one.close({ drain: 60 })
+      assert.atLeast(performance.now() - start, 59)
+      await draining
+      assert.throws(() => held.assertHeld(), LostError)
+      assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
+    })
+
     test('draining does not wait for a grant that was lost', async boxes => {
       const one = await boxes.open()
       await one.mutex('key').acquire({ lease: 50, renew: false })
