@@ -108,6 +108,7 @@ export default {
       '^packages/conformance/',
       ...publicEntries,
     ),
+    wall('nestjs', 'The adapter to Nest uses what every user can.', '^packages/nestjs/', ...publicEntries),
     {
       name: 'packages',
       comment: 'A package has only itself by path, and all else by its name.',

@@ -26,6 +26,12 @@ const outputs = [
     sources: 'packages/zookeeper/src',
     project: 'packages/zookeeper/tsconfig.json',
   },
+  {
+    target: 'dist',
+    folder: 'packages/nestjs/dist',
+    sources: 'packages/nestjs/src',
+    project: 'packages/nestjs/tsconfig.json',
+  },
   { target: 'tools', folder: 'build', sources: '.', project: 'tsconfig.tools.json' },
 ]
 
@@ -37,6 +43,7 @@ const packages = new Map([
   ['package', '.'],
   ['conformance-package', 'packages/conformance'],
   ['zookeeper-package', 'packages/zookeeper'],
+  ['nestjs-package', 'packages/nestjs'],
 ])
 
 /** What can be built. */

@@ -16,8 +16,8 @@ import { root } from './command.mjs'
 const [folder = '.'] = process.argv.slice(2)
 const place = join(root, folder)
 
-/** @type {{ exports: Record<string, { types?: string }> }} */
-const { exports } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+/** @type {{ type: string, exports: Record<string, { types?: string }> }} */
+const { type, exports } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
 const entries = Object.values(exports).flatMap(
   ({ types }) => types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
 )
@@ -45,48 +45,65 @@ const packages = {
     },
   },
   'packages/zookeeper': { sources: 'src', programs: {} },
+  'packages/nestjs': { sources: 'src', programs: {} },
 }
 const { sources, programs } = /** @type {typeof packages[string]} */ (packages[folder])
 
 /** Each file of the package that something begins with, and its source. */
 const input = { ...Object.fromEntries(entries.map(path => [path, path])), ...programs }
 
-const bundle = await rolldown({
-  cwd: root,
-  input: Object.fromEntries(
-    Object.entries(input).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
-  ),
-  platform: 'node',
-  // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
-  // user has, and what the fault harness takes from the conformance kit.
-  external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
-  resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
-  transform: { target: 'es2022' },
-  // No comments that name modules.
-  experimental: { attachDebugInfo: 'none' },
-  plugins: [
-    {
-      name: 'texts',
-      transform: {
-        filter: { id: /\/(lua|sql)-file\.ts$/ },
-        handler: (_, id) => textsModule(id),
-      },
-    },
-    dts({ tsconfig: 'tsconfig.types.json' }),
-  ],
-})
-rmSync(join(place, 'dist'), { recursive: true, force: true })
-await bundle.write({
-  dir: join(place, 'dist'),
-  comments: false,
-  minify: {
-    compress: true,
-    mangle: { toplevel: true, keepNames: { function: true, class: true } },
-    codegen: false,
+/** @type {import('rolldown').Plugin} */
+const texts = {
+  name: 'texts',
+  transform: {
+    filter: { id: /\/(lua|sql)-file\.ts$/ },
+    handler: (_, id) => textsModule(id),
   },
-  chunkFileNames: 'chunks/[name].js',
-})
+}
+const declarations = { tsconfig: 'tsconfig.types.json' }
+
+rmSync(join(place, 'dist'), { recursive: true, force: true })
+if (type === 'module') {
+  await write('es', texts, dts(declarations))
+} else {
+  await write('cjs', texts)
+  await write('es', dts({ ...declarations, emitDtsOnly: true }))
+}
 for (const name of Object.keys(programs)) rmSync(join(place, 'dist', `${name}.d.ts`))
+
+/**
+ * @param {'es' | 'cjs'} format
+ * @param {...import('rolldown').RolldownPluginOption} plugins
+ */
+async function write(format, ...plugins) {
+  const bundle = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(
+      Object.entries(input).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
+    ),
+    platform: 'node',
+    // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
+    // user has, and what the fault harness takes from the conformance kit.
+    external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
+    resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
+    transform: { target: 'es2022' },
+    // No comments that name modules.
+    experimental: { attachDebugInfo: 'none' },
+    plugins,
+  })
+  await bundle.write({
+    dir: join(place, 'dist'),
+    format,
+    comments: false,
+    minify: {
+      // Node finds the names that CommonJS exports only in statements that are not shortened.
+      compress: format === 'es',
+      mangle: { toplevel: true, keepNames: { function: true, class: true } },
+      codegen: false,
+    },
+    chunkFileNames: 'chunks/[name].js',
+  })
+}
 
 /**
  * A module with the texts of a folder in the place of the one that reads them from their files.

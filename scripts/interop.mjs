@@ -1,7 +1,7 @@
 /**
  * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
- * that tests run in, the package from npm that must be compiled, and the packages for SQL whose transactions tests use:
- * what they need, and how they are built.
+ * that tests run in, the package from npm that must be compiled, the packages for SQL whose transactions tests use, and
+ * applications of Nest: what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -126,6 +126,29 @@ const languages = [
       const compiler = join(root, 'node_modules/typescript/bin/tsc')
       const sources = modules.filter(path => path.endsWith('.ts'))
       run(process.execPath, [compiler, ...TRANSPILE.split(' '), ...sources], { cwd })
+    },
+  },
+  {
+    name: 'nestjs',
+    programs: [],
+    sources: /\.m?ts$|\.json$/,
+    make(target) {
+      const cwd = join(sourceFolder, 'nestjs')
+      // It makes them CommonJS.
+      copyFileSync(join(cwd, 'package.json'), join(target, 'package.json'))
+      // The applications mean the built packages, and a test checks their types.
+      const options = [
+        '--noEmit',
+        'false',
+        '--noCheck',
+        '--paths',
+        'null',
+        '--rootDir',
+        sourceFolder,
+        '--outDir',
+        target,
+      ]
+      run(process.execPath, ['node_modules/typescript/lib/tsc.js', '-p', cwd, ...options])
     },
   },
 ]

@@ -13,7 +13,7 @@ const development = 'development'
 const conformance = 'packages/conformance'
 
 /** Each can be requested in addition to what all commands take. */
-export const packageSets = [development, 'peers', 'reference', 'packing']
+export const packageSets = [development, 'peers', 'reference', 'packing', 'nest']
 
 /**
  * Whether packages of the sets are not installed, or anything is not as package-lock.json has it.
@@ -27,7 +27,7 @@ export function areSetsMissing(sets) {
   const named = [
     locked.get('')?.dependencies,
     sets.includes(development) && locked.get('')?.devDependencies,
-    ...workspaces(sets).map(path => locked.get(path)?.dependencies),
+    ...workspaces(sets).flatMap(path => [locked.get(path)?.dependencies, locked.get(path)?.devDependencies]),
   ].flatMap(packages => Object.keys(packages || {}))
   return !isCurrent || !named.every(name => installed.has(`node_modules/${name}`))
 }

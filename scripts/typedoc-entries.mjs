@@ -11,6 +11,7 @@ export const entries = new Map([
   ...entriesOf('.', '.'),
   ...entriesOf('packages/zookeeper', 'src'),
   ...entriesOf('packages/conformance', 'src'),
+  ...entriesOf('packages/nestjs', 'src'),
 ])
 
 /**

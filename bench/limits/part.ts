@@ -2,6 +2,7 @@ import type { Work } from '../work.js'
 import { localPermits } from './local.js'
 import { redisPermits } from './redis.js'
 import { sharedPermits } from './threads.js'
+import { throttlerStorages } from './throttler.js'
 
 /** Rate limits within one process and over a server. */
-export const limitWorks: readonly Work[] = [localPermits, sharedPermits, redisPermits]
+export const limitWorks: readonly Work[] = [localPermits, sharedPermits, redisPermits, throttlerStorages]

@@ -34,6 +34,7 @@ const sidebar = [
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',
     'Testing code that uses locks': '/docs/testing',
+    NestJS: '/packages/nestjs/README',
     Troubleshooting: '/docs/troubleshooting',
   }),
   group('Engines', {

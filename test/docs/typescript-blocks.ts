@@ -97,6 +97,8 @@ function createProgram(sources: ReadonlyMap<string, Source>): ts.Program {
   const config = ts.readConfigFile(join(root, 'tsconfig.base.json'), path => ts.sys.readFile(path))
   const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root)
   options.outDir = dist
+  // Not for all of the checkout, because Nest is installed for test:all only.
+  options.paths = { ...options.paths, 'signalbox-nestjs': ['./packages/nestjs/src/index.ts'] }
   const host = ts.createCompilerHost(options)
   const { fileExists, readFile, getSourceFile } = host
   host.fileExists = path => sources.has(path) || fileExists(path)

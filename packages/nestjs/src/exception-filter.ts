@@ -1,0 +1,59 @@
+import { ServerResponse } from 'node:http'
+import { Catch, Inject, Injectable, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
+import { HttpAdapterHost } from '@nestjs/core'
+import { SignalboxError, type ErrorCode } from 'signalbox'
+import { problemOf, type Problem } from 'signalbox/http'
+
+/** Outcomes of contention and of a shutdown, which need no operator. */
+const EXPECTED: ReadonlySet<ErrorCode> = new Set(['BUSY', 'TIMED_OUT', 'ABORTED', 'CONFLICT', 'CLOSED'])
+
+/**
+ * Answers requests that failed with an error of Signalbox as `problemOf` of `signalbox/http` maps it: for example 409
+ * if a lock is busy, and 503 if the wait was too long or the engine is unreachable, with `Retry-After`. Works on
+ * Express and Fastify. The client of a gateway gets the event `exception` with the same text. Microservices and GraphQL,
+ * and other errors, keep the filters of Nest.
+ *
+ * ```ts
+ * @Module({ providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }] })
+ * ```
+ */
+@Catch(SignalboxError)
+@Injectable()
+export class SignalboxExceptionFilter implements ExceptionFilter<SignalboxError> {
+  readonly #logger = new Logger('SignalboxExceptionFilter')
+  readonly #host: HttpAdapterHost
+
+  constructor(@Inject(HttpAdapterHost) host: HttpAdapterHost) {
+    this.#host = host
+  }
+
+  catch(error: SignalboxError, host: ArgumentsHost): void {
+    const problem = problemOf(error)
+    const type = host.getType()
+    // Nest continues with its own filter, except for gateways.
+    if (!problem || (type !== 'http' && type !== 'ws')) return
+    if (!EXPECTED.has(error.code)) this.#logger.error(error.message, error.stack)
+    if (type === 'http') this.#answer(host.switchToHttp().getResponse(), problem)
+    else notify(host.switchToWs().getClient(), problem)
+  }
+
+  #answer(response: object, { status, headers, document }: Problem): void {
+    const { httpAdapter } = this.#host
+    const text = JSON.stringify(document)
+    if (response instanceof ServerResponse) {
+      // Of Express, or of a middleware on Fastify.
+      if (response.headersSent) response.end()
+      else response.writeHead(status, headers).end(text)
+    } else if (httpAdapter.isHeadersSent(response)) {
+      httpAdapter.end(response)
+    } else {
+      for (const [name, value] of Object.entries(headers)) httpAdapter.setHeader(response, name, value)
+      httpAdapter.reply(response, text, status)
+    }
+  }
+}
+
+/** Sends what Nest sends to the client of a gateway. */
+function notify(client: { emit?: (event: string, data: unknown) => unknown }, { document }: Problem): void {
+  client.emit?.('exception', { status: 'error', message: document.detail })
+}

@@ -1,0 +1,70 @@
+import {
+  ConfigurableModuleBuilder,
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type OnApplicationShutdown,
+} from '@nestjs/common'
+import { open, type Box, type CloseOptions, type OpenOptions } from 'signalbox'
+import { SignalboxHealthIndicator } from './health-indicator.js'
+import { BOX } from './inject-box.js'
+import { SignalboxThrottlerStorage } from './throttler-storage.js'
+
+/** Options of {@link SignalboxModule}: what `open` of Signalbox takes, and how the box is closed. */
+export interface SignalboxModuleOptions extends OpenOptions, CloseOptions {
+  /** The engine: a URL such as `'redis://localhost:6379'`, or an existing client, as the first argument of `open`. */
+  source: Parameters<typeof open>[0]
+}
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<SignalboxModuleOptions>()
+    .setClassMethodName('forRoot')
+    .setExtras({}, definition => ({ ...definition, global: true }))
+    .build()
+
+/**
+ * Opens one box for the application, which `@InjectBox()` injects into providers of every module, and closes it with
+ * the application. `forRoot(options)` takes {@link SignalboxModuleOptions}; `forRootAsync` gets them from a factory.
+ *
+ * When the application shuts down, callers that wait for a lock are rejected with a ClosedError before the HTTP server
+ * waits for its requests. Holders keep their grants until these requests are answered, and for `drain` after that.
+ */
+@Module({
+  providers: [
+    {
+      provide: BOX,
+      useFactory: ({ source, drain: _, ...options }: SignalboxModuleOptions) => open(source, options),
+      inject: [MODULE_OPTIONS_TOKEN],
+    },
+    {
+      provide: SignalboxThrottlerStorage,
+      useFactory: (box: Box) => new SignalboxThrottlerStorage(box),
+      inject: [BOX],
+    },
+    SignalboxHealthIndicator,
+  ],
+  exports: [BOX, SignalboxThrottlerStorage, SignalboxHealthIndicator],
+})
+export class SignalboxModule
+  extends ConfigurableModuleClass
+  implements BeforeApplicationShutdown, OnApplicationShutdown
+{
+  readonly #box: Box
+  readonly #options: SignalboxModuleOptions
+
+  constructor(@Inject(BOX) box: Box, @Inject(MODULE_OPTIONS_TOKEN) options: SignalboxModuleOptions) {
+    super()
+    this.#box = box
+    this.#options = options
+  }
+
+  beforeApplicationShutdown(): void {
+    // Not awaited: Nest closes the HTTP server next, and holders release when their requests are answered. An error is
+    // thrown by the close below.
+    this.#box.close({ drain: true }).catch(() => undefined)
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.#box.close({ drain: this.#options.drain })
+  }
+}

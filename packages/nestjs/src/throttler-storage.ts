@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto'
+import type { Box, BoxLimiterOptions, KeyedBoxLimiter } from 'signalbox'
+
+/** Options of {@link SignalboxThrottlerStorage}: how requests are treated while the engine is unreachable. */
+export type ThrottlerStorageOptions = Pick<BoxLimiterOptions, 'onUnavailable' | 'shares'>
+
+/** The outcome of a request, as the guard of `@nestjs/throttler` expects it. Times are in seconds. */
+export interface ThrottlerRecord {
+  readonly totalHits: number
+  readonly timeToExpire: number
+  readonly isBlocked: boolean
+  readonly timeToBlockExpire: number
+}
+
+/** The greatest limit of a limiter. A greater one, such as Infinity, limits nothing. */
+const MAX_LIMIT = 1e9
+
+/**
+ * A storage for `@nestjs/throttler`. In any interval of length `ttl`, at most `limit` requests pass in all processes
+ * together, also if they arrive at the same moment and for any `blockDuration`. Needs an engine with limits: memory,
+ * files, Redis or PostgreSQL.
+ */
+export class SignalboxThrottlerStorage {
+  readonly #box: Box
+  readonly #options: ThrottlerStorageOptions
+  /** The blocks that are being set, by limiter and key. */
+  readonly #blocking = new Map<string, Promise<void>>()
+
+  constructor(box: Box, options: ThrottlerStorageOptions = {}) {
+    this.#box = box
+    this.#options = options
+  }
+
+  /**
+   * Counts a request if the limit admits it. Otherwise the key is blocked for `blockDuration`; requests that arrive
+   * meanwhile do not prolong the block.
+   * @param ttl length of the window, in milliseconds.
+   * @param blockDuration milliseconds; 0 to block only until the limit admits a request.
+   * @throws UnavailableError or IndeterminateError, unless `onUnavailable` says otherwise; ClosedError,
+   * InvalidArgumentError
+   */
+  async increment(
+    key: string,
+    ttl: number,
+    limit: number,
+    blockDuration: number,
+    throttlerName: string,
+  ): Promise<ThrottlerRecord> {
+    const most = Math.floor(limit)
+    if (most > MAX_LIMIT) return passed(0, ttl)
+    if (most < 1) return blocked(most, ttl, blockDuration || ttl)
+    const name = `throttler:${throttlerName}:${most}/${ttl}`
+    // A hash, because an application may make keys of any text of a request.
+    const hash = createHash('sha256').update(key).digest('base64url')
+    const limiter = this.#box.limiter(name, { limit: most, per: ttl, ...this.#options }).key(hash)
+    const { permit, explanation } = await limiter.decide()
+    const { remaining = 0, resetIn = ttl } = explanation?.limits[0] ?? {}
+    if (permit) return passed(most - remaining, resetIn)
+    const readyIn = explanation?.readyIn ?? ttl
+    if (explanation?.waitsFor !== 'limit' || !(blockDuration > 0)) return blocked(most, resetIn, readyIn)
+    await this.#block(`${name} ${hash}`, limiter, blockDuration)
+    return blocked(most, resetIn, Math.max(readyIn, blockDuration))
+  }
+
+  /** Blocks a key. Of many requests that are refused at the same moment, the first one does it for all. */
+  #block(id: string, limiter: KeyedBoxLimiter, duration: number): Promise<void> {
+    let blocking = this.#blocking.get(id)
+    if (!blocking) {
+      blocking = limiter.pauseUntil(Date.now() + duration).finally(() => this.#blocking.delete(id))
+      this.#blocking.set(id, blocking)
+    }
+    return blocking
+  }
+}
+
+function passed(totalHits: number, resetIn: number): ThrottlerRecord {
+  return { totalHits, timeToExpire: seconds(resetIn), isBlocked: false, timeToBlockExpire: 0 }
+}
+
+function blocked(limit: number, resetIn: number, readyIn: number): ThrottlerRecord {
+  return {
+    totalHits: limit + 1,
+    timeToExpire: seconds(resetIn),
+    isBlocked: true,
+    timeToBlockExpire: seconds(readyIn),
+  }
+}
+
+function seconds(milliseconds: number): number {
+  return Math.ceil(milliseconds / 1000)
+}

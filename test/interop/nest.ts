@@ -1,0 +1,21 @@
+/** How a test wants an application. */
+export interface Setting {
+  readonly platform: 'express' | 'fastify'
+  readonly source: string
+  /** Whose storage the throttler has. */
+  readonly storage?: 'signalbox' | 'nest' | 'nest-lab'
+  readonly ttl?: number
+  readonly blockDuration?: number
+  /** Whether its jobs run. */
+  readonly jobs?: boolean
+  readonly drain?: number
+}
+
+/** What an application reports to the test that has started it. */
+export type Report =
+  | { readonly port: number }
+  | { readonly job: string; readonly slot: string; readonly token: string }
+  | { readonly background: 'holds' | 'aborted' | 'done' }
+
+/** What a test asks of an application. */
+export type Order = { readonly letGo: string } | { readonly background: string }

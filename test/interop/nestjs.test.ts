@@ -1,0 +1,201 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { queued, until } from '../../packages/conformance/src/time.js'
+import { builtFolder } from '../../scripts/interop.mjs'
+import { open, type Box } from '../../src/index.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { NestApplication } from './nest-application.js'
+import type { Setting } from './nest.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+let server: RedisServer
+/** The box of another process. */
+let other: Box
+let source: string
+
+beforeAll(async () => {
+  server = await startRedis()
+  source = server.url
+  other = await open(source)
+})
+
+afterAll(async () => {
+  await other.close()
+  await server.stop()
+})
+
+function startAll(count: number, setting: Setting): Promise<NestApplication[]> {
+  return Promise.all(Array.from({ length: count }, () => NestApplication.start(setting)))
+}
+
+test('the types fit, and mistakes do not compile', async () => {
+  const argv = ['node_modules/typescript/bin/tsc', '-p', 'test/interop/nestjs']
+  await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
+})
+
+test('an application in ES modules has the same package and the same errors', async () => {
+  const argv = [join(builtFolder, 'nestjs/nestjs/esm.mjs')]
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
+  expect(stdout).toBe('[["door"],true]\nCLOSED\n')
+})
+
+describe.each(['express', 'fastify'] as const)('on %s', platform => {
+  test('@Locked excludes the calls of all processes, with increasing tokens', async () => {
+    const applications = await startAll(2, { platform, source })
+    const file = join(reapedFolder('nest'), platform)
+    const countAll = (path: string): Promise<unknown[]> => {
+      writeFileSync(file, '0')
+      const ask = async (_: unknown, index: number): Promise<unknown> =>
+        (await applications[index % 2]!.ask(`count/${path}?file=${file}`, 'POST')).body
+      return Promise.all(Array.from({ length: 20 }, ask))
+    }
+    const locked = (await countAll('locked')) as [number, string][]
+    const inOrder = locked.sort(([left], [right]) => left - right)
+    expect(inOrder.map(([value]) => value)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+    const tokens = inOrder.map(([, token]) => BigInt(token))
+    expect(tokens.every((token, index) => index === 0 || token > tokens[index - 1]!)).toBe(true)
+    // The control: without a lock, updates are lost.
+    expect(Math.max(...(await countAll('unlocked')).map(Number))).toBeLessThan(20)
+  })
+
+  test('request-scoped and inherited providers have the lock, and other decorators keep their metadata', async () => {
+    const application = await NestApplication.start({ platform, source })
+    const bodyOf = async (path: string): Promise<unknown> => (await application.ask(path)).body
+    const [a, b] = (await Promise.all(
+      ['a', 'b'].map(tenant => bodyOf(`scoped?tenant=${tenant}`)),
+    )) as string[][]
+    expect([a!.slice(0, 2), b!.slice(0, 2)]).toEqual([
+      ['a:7', 'all'],
+      ['all', 'b:7'],
+    ])
+    expect(a![2]).toBe(b![2])
+    expect(await bodyOf('inherited')).toEqual([
+      ['InheritedWork', 'work:3'],
+      ['overridden', 'OverriddenWork', 'work:4'],
+      ['own', 'overridden', 'OverriddenWork', 'work:5'],
+    ])
+    expect(await bodyOf('decorated/above')).toEqual(['above', ['above', ['admin']]])
+    expect(await bodyOf('decorated/below')).toEqual(['below', ['below', ['admin']]])
+  })
+
+  test('the exception filter answers errors with their status, and reports only those that an operator must know', async () => {
+    const application = await NestApplication.start({ platform, source })
+    await using grant = await other.mutex('door').acquire()
+    const answered = async (path: string): Promise<unknown> => {
+      const { status, headers, body } = await application.ask(path)
+      expect(headers.get('content-type')).toMatch(/^application\/problem\+json/)
+      return [status, (body as { code: string }).code, headers.get('retry-after')]
+    }
+    expect(grant.keys).toEqual(['door'])
+    expect(await answered('busy/door')).toEqual([409, 'BUSY', '1'])
+    expect(await answered('middleware')).toEqual([409, 'BUSY', '1'])
+    expect(await answered('late/door')).toEqual([503, 'TIMED_OUT', '1'])
+    expect(application.stderr).toBe('')
+    expect(await answered('lost/window')).toEqual([500, 'LOST', null])
+    expect(await answered('invalid')).toEqual([500, 'INVALID_ARGUMENT', null])
+    await until('both are logged', () => application.stderr.split('[SignalboxExceptionFilter]').length === 3)
+    expect((await application.ask('missing')).status).toBe(404)
+  })
+
+  test('the health indicator of terminus and the filter notice an outage', async () => {
+    const own = await startRedis()
+    const application = await NestApplication.start({ platform, source: own.url })
+    const healthy = await application.ask('health')
+    expect(healthy).toMatchObject({ status: 200, body: { info: { signalbox: { status: 'up' } } } })
+    await own.stop()
+    const { status, body } = await application.ask('health')
+    expect([status, body]).toMatchObject([503, { error: { signalbox: { status: 'down' } } }])
+    for (const path of ['busy/a', 'limited']) {
+      const failed = await application.ask(path)
+      expect([failed.status, failed.headers.get('retry-after')]).toEqual([503, '1'])
+    }
+  })
+
+  test('a shutdown rejects waiters, lets requests end, and releases all locks', async () => {
+    const [application, next] = (await startAll(2, { platform, source })) as [
+      NestApplication,
+      NestApplication,
+    ]
+    const elsewhere = next.ask('hold/shop')
+    await until('another process holds the lock', () => other.mutex('shop').isLocked())
+    const waiting = application.ask('hold/shop')
+    await queued(other, 'shop', 1)
+    const holding = application.ask('hold/store')
+    await until('it holds a lock', () => other.mutex('store').isLocked())
+    application.order({ background: 'stock' })
+    await application.reported({ background: 'holds' })
+    application.kill('SIGTERM')
+    expect(await waiting).toMatchObject({ status: 503, body: { code: 'CLOSED' } })
+    expect(application.reports).not.toContainEqual({ background: 'aborted' })
+    application.order({ letGo: 'store' })
+    expect(await holding).toMatchObject({ status: 200, body: 'held' })
+    expect(await application.ended).toBe('SIGTERM')
+    expect(application.reports).toContainEqual({ background: 'aborted' })
+    expect(application.stderr).toBe('')
+    for (const key of ['stock', 'store']) expect(await other.mutex(key).isLocked()).toBe(false)
+    next.order({ letGo: 'shop' })
+    expect((await elsewhere).status).toBe(200)
+  })
+
+  test('with drain, a shutdown waits for tasks without a request', async () => {
+    const application = await NestApplication.start({ platform, source, drain: 60_000 })
+    application.order({ background: 'stock' })
+    await application.reported({ background: 'holds' })
+    application.kill('SIGTERM')
+    application.order({ letGo: 'stock' })
+    expect(await application.ended).toBe('SIGTERM')
+    expect(application.reports.at(-1)).toEqual({ background: 'done' })
+  })
+
+  test.each([
+    [{}, 1],
+    [{ blockDuration: 1 }, 3],
+  ] as const)('of 1,000 requests at once, 5 pass: %o, %i processes', async (options, processes) => {
+    expect(await passing(processes, { platform, source, ...options })).toBe(5)
+  })
+})
+
+test.each([
+  ['nest', { blockDuration: 1 }, 1],
+  ['nest', {}, 3],
+  ['nest-lab', { blockDuration: 1 }, 3],
+] as const)('the control: with the storage %s %o, more than 5 pass', async (storage, options, processes) => {
+  expect(await passing(processes, { platform: 'express', source, storage, ...options })).toBeGreaterThan(5)
+})
+
+test.each(['memory:', 'file'])('of 1,000 requests at once, 5 pass on %s', async engine => {
+  const url = engine === 'file' ? `file:${reapedFolder('nest')}` : engine
+  expect(await passing(engine === 'file' ? 3 : 1, { platform: 'express', source: url })).toBe(5)
+})
+
+/** The number of requests that pass, of 1,000 that are sent at once to several processes. */
+async function passing(processes: number, setting: Setting): Promise<number> {
+  await server.command('FLUSHALL')
+  const applications = await startAll(processes, setting)
+  const answers = await Promise.all(
+    Array.from({ length: 1000 }, (_, index) => applications[index % processes]!.ask('limited')),
+  )
+  const refused = answers.filter(({ status }) => status === 429)
+  expect(refused.every(({ headers }) => Number(headers.get('retry-after')) >= 0)).toBe(true)
+  const passed = answers.filter(({ status }) => status === 200)
+  expect(passed.length + refused.length).toBe(1000)
+  return passed.length
+}
+
+test('@OncePerFleet runs each job once a slot, in the order of either decorator', async () => {
+  const applications = await startAll(3, { platform: 'express', source, jobs: true })
+  const runs = (): { job: string; slot: string }[] =>
+    applications.flatMap(({ reports }) => reports.flatMap(report => ('job' in report ? [report] : [])))
+  await until('each has run three times', () => runs().length >= 12, 60_000)
+  for (const application of applications) application.kill('SIGTERM')
+  for (const application of applications) expect(await application.ended).toBe('SIGTERM')
+  const all = runs().map(({ job, slot }) => `${job}: ${slot}`)
+  expect(new Set(all).size).toBe(all.length)
+  const jobs = ['First on First.run', 'Second on Second.run', 'Third on third']
+  expect([...new Set(runs().map(({ job }) => job))].sort()).toEqual(jobs)
+})

@@ -1,0 +1,42 @@
+import { Module } from '@nestjs/common'
+import { APP_FILTER, NestFactory } from '@nestjs/core'
+import { ExpressAdapter } from '@nestjs/platform-express'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
+import { SignalboxExceptionFilter, SignalboxModule, type SignalboxModuleOptions } from 'signalbox-nestjs'
+import { HealthModule } from './health.js'
+import { JobsModule } from './jobs.js'
+import { LimitsModule } from './limits.js'
+import { LocksModule } from './locks.js'
+import { report, setting } from './setting.js'
+
+const { platform, source, drain, jobs = false } = setting
+
+@Module({ providers: [{ provide: 'source', useValue: source }], exports: ['source'] })
+class ConfigModule {}
+
+const options: Omit<SignalboxModuleOptions, 'source'> = { label: 'nest', drain }
+const signalbox =
+  platform === 'express'
+    ? SignalboxModule.forRoot({ source, ...options })
+    : SignalboxModule.forRootAsync({
+        imports: [ConfigModule],
+        inject: ['source'],
+        useFactory: (from: string) => ({ source: from, ...options }),
+      })
+
+@Module({
+  imports: [LocksModule, LimitsModule, HealthModule, ...(jobs ? [JobsModule] : []), signalbox],
+  providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }],
+})
+class ApplicationModule {}
+
+async function start(): Promise<void> {
+  const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter()
+  const application = await NestFactory.create(ApplicationModule, adapter, { logger: ['error', 'warn'] })
+  application.enableShutdownHooks()
+  await application.listen(0, '127.0.0.1')
+  const { port } = application.getHttpServer().address() as { readonly port: number }
+  report({ port })
+}
+
+void start()

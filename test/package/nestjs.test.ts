@@ -1,0 +1,86 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publint } from 'publint'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Clone } from '../docs/shell-blocks.js'
+import { runProgram } from '../support/run-program.js'
+import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+
+const timeLimit = 120_000
+
+let folder: string
+let library: Tarball
+let adapter: Tarball
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-nestjs-'))
+  // To pack a clone replaces what runs in it, so this packs a copy.
+  using clone = new Clone()
+  library = await pack(clone.path, folder)
+  adapter = await pack(join(clone.path, 'packages/nestjs'), folder)
+}, 2 * timeLimit)
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('the adapter to NestJS is packed with its entry', () => {
+  const paths = ['LICENSE', 'README.md', 'dist/index.d.ts', 'dist/index.js', 'package.json']
+  expect([...adapter.files].sort()).toEqual(paths)
+})
+
+test('the adapter to NestJS declares the public API that is committed; else renew it', async () => {
+  await expect(await declarationsOf(adapter), renew).toMatchFileSnapshot('nestjs-api.txt')
+})
+
+test('the packed adapter to NestJS passes publint', async () => {
+  const file = readFileSync(adapter.path)
+  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
+  expect(messages).toEqual([])
+})
+
+test('installed into an empty project, CommonJS and ES modules load one copy of the adapter and of Signalbox', async () => {
+  writeFileSync(join(folder, 'package.json'), '{ "name": "empty", "private": true }')
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  const nest = ['@nestjs/common@11', '@nestjs/core@11', 'reflect-metadata@0.2', 'rxjs@7']
+  await runProgram('npm', ['install', ...options, library.path, adapter.path, ...nest], {
+    cwd: folder,
+    timeLimit,
+  })
+  writeFileSync(
+    join(folder, 'module.cjs'),
+    [
+      `const { Module } = require('@nestjs/common')`,
+      `const { Locked, SignalboxModule } = require('signalbox-nestjs')`,
+      `class Doors { async enter(then) { return then() } }`,
+      `const descriptor = Object.getOwnPropertyDescriptor(Doors.prototype, 'enter')`,
+      `Locked('door', { wait: 0 })(Doors.prototype, 'enter', descriptor)`,
+      `Object.defineProperty(Doors.prototype, 'enter', descriptor)`,
+      `class ApplicationModule {}`,
+      `const options = { source: 'memory:', detectDeadlocks: false }`,
+      `Module({ imports: [SignalboxModule.forRoot(options)], providers: [Doors] })(ApplicationModule)`,
+      `exports.Doors = Doors`,
+      `exports.ApplicationModule = ApplicationModule`,
+    ].join('\n'),
+  )
+  writeFileSync(
+    join(folder, 'main.mjs'),
+    [
+      `import { createRequire } from 'node:module'`,
+      `import { NestFactory } from '@nestjs/core'`,
+      `import { BusyError } from 'signalbox'`,
+      `import { BOX, SignalboxModule } from 'signalbox-nestjs'`,
+      `const require = createRequire(import.meta.url)`,
+      `const { ApplicationModule, Doors } = require('./module.cjs')`,
+      `const application = await NestFactory.createApplicationContext(ApplicationModule, { logger: false })`,
+      `const doors = application.get(Doors)`,
+      `const again = () => doors.enter(() => 'twice').catch(error => error instanceof BusyError)`,
+      `console.log(await doors.enter(again), require('signalbox-nestjs').SignalboxModule === SignalboxModule)`,
+      `console.log(application.get(BOX).state.status)`,
+      `await application.close()`,
+    ].join('\n'),
+  )
+  const { stdout, stderr } = await runProgram(process.execPath, ['main.mjs'], { cwd: folder, timeLimit })
+  expect([stdout, stderr]).toEqual(['true true\nready\n', ''])
+})
