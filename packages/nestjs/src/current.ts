@@ -1,10 +1,10 @@
 import 'reflect-metadata'
-import type { Grant } from 'signalbox'
+import type { Grant, NamedSlot, Slot } from 'signalbox'
 
 /** What a decorated method runs under. */
 export interface Current {
   readonly grant: Grant
-  readonly slot?: string
+  readonly slot?: Slot | NamedSlot
 }
 
 const PARAMETERS = Symbol('signalbox:parameters')
@@ -24,7 +24,7 @@ export function CurrentGrant(): ParameterDecorator {
   return parameter('grant')
 }
 
-/** Passes the name of the slot to a method with `@OncePerFleet`, in place of the argument of its caller. */
+/** Passes the slot, a `Slot` or `NamedSlot` of Signalbox, to a method with `@OncePerFleet`, in place of the argument of its caller. */
 export function CurrentSlot(): ParameterDecorator {
   return parameter('slot')
 }

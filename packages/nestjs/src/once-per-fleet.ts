@@ -10,7 +10,7 @@ export interface OncePerFleetOptions extends LockOptions {
 /**
  * Runs a method once in the fleet for each slot, as `Box.oncePer` does. All processes call it, for example by `@Cron`
  * of `@nestjs/schedule`; in those that do not run it, the call returns when it is done. `@CurrentGrant()` and
- * `@CurrentSlot()` pass the grant and the name of the slot to its parameters.
+ * `@CurrentSlot()` pass the grant and the slot to its parameters.
  *
  * ```ts
  * @Cron('0 3 * * *', { timeZone: 'UTC' })
