@@ -22,6 +22,7 @@ export interface Machine {
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   memory: ['async-mutex'],
   file: ['proper-lockfile', 'live-mutex'],
+  lockfile: ['proper-lockfile'],
   trains: ['redis-semaphore', 'hazelcast-client'],
   redis: ['ioredis', 'redis', 'redlock', 'redis-semaphore', '@verrou/core', 'Redisson'],
   postgres: ['pg', 'rate-limiter-flexible'],

@@ -1,5 +1,6 @@
 import { costWorks } from './costs/part.js'
 import { fileWorks } from './file/part.js'
+import { lockfileWorks } from './file/lockfile.js'
 import { hazelcastWorks } from './hazelcast/part.js'
 import { limitWorks } from './limits/part.js'
 import { memoryWorks } from './memory/part.js'
@@ -17,6 +18,7 @@ export const works: readonly Work[] = [
   ...memoryWorks,
   ...costWorks,
   ...fileWorks,
+  ...lockfileWorks,
   ...redisWorks,
   ...quorumWorks,
   ...zooKeeperWorks,

@@ -32,7 +32,8 @@ export function hotKey(
   { processes, tasks }: { readonly processes: number; readonly tasks: number },
 ): Work {
   const subjects = cycling(libraries, { keys: ['key'], tasks, isGuarded: true }, processes)
-  const by = processes === 1 ? `${tasks} tasks` : `${processes} processes with ${tasks} tasks each`
+  const each = tasks === 1 ? '' : ` with ${tasks} tasks each`
+  const by = processes === 1 ? `${tasks} tasks` : `${processes} processes${each}`
   const name = `one key wanted by ${by}`
   return { part, name, seconds: 2, subjects, comparisons }
 }

@@ -10,6 +10,7 @@ import {
   type Run,
   type Steps,
 } from './file-system.js'
+import { MIN_STALE } from './options.js'
 import { look, noteName, removeFolder, type Made } from './lock-folder.js'
 import { removeNote } from './notes.js'
 
@@ -84,7 +85,8 @@ export class HeldLock {
   *release(fs: FileSystem): Steps<void> {
     if (this.#isOver) throw this.#released()
     this.#end()
-    if (fs === disk && this.#keeping.fs === disk) {
+    const mayBeTaken = Date.now() - this.#lastUpdate >= MIN_STALE
+    if (mayBeTaken && fs === disk && this.#keeping.fs === disk) {
       const found = yield* look(this.#keeping.folder)
       if (found !== undefined && !this.#isOurs(found)) {
         this.#compromise(errorOf('ECOMPROMISED', 'Another process has taken the lock over'))

@@ -59,8 +59,9 @@ export interface LockOptions extends CheckOptions {
   onCompromised?: ((error: Error) => unknown) | undefined
 }
 
-/** Minimum values of options, in milliseconds. */
-const MIN_STALE = 2000
+/** Minimum of `stale`, in milliseconds: nobody takes over a lock that was updated since. */
+export const MIN_STALE = 2000
+/** Minimum of `update`, in milliseconds. */
 const MIN_UPDATE = 1000
 const DEFAULT_STALE = 10_000
 

@@ -82,6 +82,8 @@ class Crowd {
   #looking: Timer | undefined
   #ticket = ''
   #place = Infinity
+  /** Whether the caller that tried last has seen who holds the lock now. */
+  #knowsHolder = false
   /** When the folder was seen to be removed. */
   #freeSince: number | undefined
   #lastTry = systemClock.now()
@@ -132,14 +134,15 @@ class Crowd {
     const time = String(process.hrtime.bigint()).padStart(20, '0')
     this.#ticket = `${this.#queue}/${time}-${process.pid}`
     leaveNote(this.#ticket)
-    this.#place = Infinity
-    this.#look()
+    this.#change()
   }
 
   #change(): void {
-    this.#freeSince = existsSync(this.#folder) ? undefined : systemClock.now()
+    const isFree = !existsSync(this.#folder)
+    this.#freeSince = isFree ? systemClock.now() : undefined
+    this.#knowsHolder = false
     this.#place = this.#findPlace()
-    if (this.#place === 0) this.#try()
+    if (this.#place === 0 && isFree) this.#try()
   }
 
   #lookLater(): void {
@@ -153,16 +156,22 @@ class Crowd {
 
   #look(): void {
     const now = systemClock.now()
-    const before = this.#place
     this.#place = this.#findPlace()
-    const isNew = this.#place === 0 && before !== 0
     const isFree = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
-    const isAbandoned = this.#place === 0 && this.#callers[0]!.locked?.isHolderDead() === true
-    if (isNew || isAbandoned || (this.#place <= 1 && isFree) || now - this.#lastTry >= TRY) this.#try()
+    const isFirst = this.#place === 0
+    const isAbandoned = isFirst && this.#callers[0]!.locked?.isHolderDead() === true
+    if (
+      (isFirst && !this.#knowsHolder) ||
+      isAbandoned ||
+      (this.#place <= 1 && isFree) ||
+      now - this.#lastTry >= TRY
+    )
+      this.#try()
   }
 
   #try(): void {
     this.#freeSince = undefined
+    this.#knowsHolder = true
     this.#lastTry = systemClock.now()
     this.#callers[0]!.wake()
   }

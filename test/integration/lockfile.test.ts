@@ -276,6 +276,8 @@ describe('a compromised lock', () => {
     const release = await lock(file, { onCompromised: error => errors.push(error) })
     rmdirSync(`${file}.lock`)
     const other = await hold()
+    const { now } = Date
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + 5000)
     await expect(release()).rejects.toMatchObject({ code: 'ERELEASED', cause: { code: 'ECOMPROMISED' } })
     await until('it is reported', () => errors.length > 0)
     expect(errors).toMatchObject([{ code: 'ECOMPROMISED' }])
