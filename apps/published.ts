@@ -3,4 +3,4 @@
 import { main } from '../src/cli/main.js'
 import { chaos, mutex } from './applications.js'
 
-await main([mutex, chaos])
+void main([mutex, chaos])

@@ -2,4 +2,4 @@
 import { main } from '../src/cli/main.js'
 import { chaos, mutex, trains } from './applications.js'
 
-await main([trains, mutex, chaos])
+void main([trains, mutex, chaos])

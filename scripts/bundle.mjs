@@ -7,8 +7,8 @@
  * which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack trace can
  * be read.
  */
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { root } from './command.mjs'
@@ -16,11 +16,19 @@ import { root } from './command.mjs'
 const [folder = '.'] = process.argv.slice(2)
 const place = join(root, folder)
 
-/** @type {{ type: string, exports: Record<string, { types?: string }> }} */
+/**
+ * @typedef {{ types?: string, default?: string }} Target
+ * @type {{ type: string, exports: Record<string, Target & { import?: Target, require?: Target }> }}
+ */
 const { type, exports } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
 const entries = Object.values(exports).flatMap(
-  ({ types }) => types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
+  ({ types, import: module }) => (types ?? module?.types)?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
 )
+/**
+ * Whether CommonJS can require the package where the runtime can't require an ES module. The package is then CommonJS,
+ * and its ES modules export the same, so that a process has one copy of it.
+ */
+const isBoth = Object.values(exports).some(target => target.require)
 
 /**
  * By the folder of the package: where its sources are, its programs, and a module that starts one of them, by their
@@ -49,27 +57,115 @@ const packages = {
 }
 const { sources, programs } = /** @type {typeof packages[string]} */ (packages[folder])
 
-/** Each file of the package that something begins with, and its source. */
-const input = { ...Object.fromEntries(entries.map(path => [path, path])), ...programs }
-
-/** @type {import('rolldown').Plugin} */
-const texts = {
-  name: 'texts',
-  transform: {
-    filter: { id: /\/(lua|sql)-file\.ts$/ },
-    handler: (_, id) => textsModule(id),
-  },
+/** @type {import('rolldown').InputOptions} */
+const inputOptions = {
+  cwd: root,
+  platform: 'node',
+  // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
+  // user has, and what the fault harness takes from the conformance kit.
+  external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
+  resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
+  transform: { target: 'es2022' },
+  // No comments that name modules.
+  experimental: { attachDebugInfo: 'none' },
 }
-const declarations = { tsconfig: 'tsconfig.types.json' }
+const dist = join(place, 'dist')
+rmSync(dist, { recursive: true, force: true })
+await writeCode()
+await writeDeclarations()
 
-rmSync(join(place, 'dist'), { recursive: true, force: true })
-if (type === 'module') {
-  await write('es', texts, dts(declarations))
-} else {
-  await write('cjs', texts)
-  await write('es', dts({ ...declarations, emitDtsOnly: true }))
+async function writeCode() {
+  const bundle = await rolldown({
+    ...inputOptions,
+    input: inputOf({ ...Object.fromEntries(entries.map(path => [path, path])), ...programs }),
+    plugins: [
+      {
+        name: 'texts',
+        transform: {
+          filter: { id: /\/(lua|sql)-file\.ts$/ },
+          handler: (_, id) => textsModule(id),
+        },
+      },
+      { name: 'plain-commonjs', renderChunk: plainCommonJs },
+    ],
+  })
+  const extension = isBoth ? 'cjs' : 'js'
+  const { output } = await bundle.write({
+    dir: dist,
+    format: isBoth || type === 'commonjs' ? 'cjs' : 'es',
+    exports: 'named',
+    // Jest runs CommonJS in a context that has no import().
+    dynamicImportInCjs: false,
+    comments: false,
+    minify: {
+      compress: true,
+      mangle: { toplevel: true, keepNames: { function: true, class: true } },
+      codegen: false,
+    },
+    entryFileNames: `[name].${extension}`,
+    chunkFileNames: `chunks/[name].${extension}`,
+  })
+  if (!isBoth) return
+  for (const chunk of output) {
+    if (chunk.type !== 'chunk' || !chunk.isEntry) continue
+    const code = `'./${basename(chunk.fileName)}'`
+    const names = chunk.exports.filter(name => name !== 'default')
+    const lines = [
+      ...(/^#!.*/.exec(chunk.code) ?? []),
+      names.length > 0 ? `export { ${names.join(', ')} } from ${code}` : `import ${code}`,
+      // To an ES module, the default export of CommonJS is the object with all exports.
+      ...(chunk.exports.includes('default') ? [`import all from ${code}`, `export default all.default`] : []),
+    ]
+    writeFileSync(join(dist, `${chunk.name}.js`), `${lines.join('\n')}\n`)
+  }
 }
-for (const name of Object.keys(programs)) rmSync(join(place, 'dist', `${name}.d.ts`))
+
+async function writeDeclarations() {
+  const bundle = await rolldown({
+    ...inputOptions,
+    input: inputOf(Object.fromEntries(entries.map(path => [path, path]))),
+    plugins: [dts({ tsconfig: 'tsconfig.types.json', emitDtsOnly: true })],
+  })
+  const output = { dir: dist, chunkFileNames: 'chunks/[name].js' }
+  if (!isBoth) {
+    await bundle.write(output)
+    return
+  }
+  for (const chunk of (await bundle.generate(output)).output) {
+    if (chunk.type !== 'chunk') continue
+    const path = join(dist, chunk.fileName.replace(/\.d\.ts$/, '.d.cts'))
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, chunk.code.replaceAll(/(["']\.[^"']*)\.js(?=["'])/g, '$1.cjs'))
+    if (!chunk.isEntry) continue
+    const code = `'./${basename(path, '.d.cts')}.cjs'`
+    const main = /(\w+) as default/.exec(chunk.code)?.[1]
+    const lines = [`export * from ${code}`]
+    // By its name, so that the default export of a class is a type, too.
+    if (main && chunk.exports.includes(main)) lines.push(`export { ${main} as default } from ${code}`)
+    else if (main) lines.push(`import all from ${code}`, 'export default all.default')
+    writeFileSync(join(dist, chunk.fileName), `${lines.join('\n')}\n`)
+  }
+}
+
+/** @param {Readonly<Record<string, string>>} paths of sources without their extension, by the name of what is made */
+function inputOf(paths) {
+  return Object.fromEntries(
+    Object.entries(paths).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
+  )
+}
+
+/**
+ * Exports values instead of getters, which take a sixth of the time of a free lock: no export here changes. Gets Node's
+ * modules without require, whose calls a bundler can't translate when it makes an ES module of CommonJS.
+ * @param {string} code
+ */
+function plainCommonJs(code) {
+  const getter =
+    /Object\.defineProperty\(exports, (['"]\w+['"]), \{\s*enumerable: true,\s*get: function ?\(\) \{\s*return (\w+);\s*\}\s*\}\);/g
+  return code
+    .replaceAll(getter, 'exports[$1] = $2;')
+    .replaceAll(/\brequire\((['"]node:[\w/]+['"])\)/g, 'process.getBuiltinModule($1)')
+}
 
 /**
  * @param {'es' | 'cjs'} format

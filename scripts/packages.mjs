@@ -13,7 +13,7 @@ const development = 'development'
 const conformance = 'packages/conformance'
 
 /** Each can be requested in addition to what all commands take. */
-export const packageSets = [development, 'peers', 'reference', 'packing', 'nest']
+export const packageSets = [development, 'peers', 'reference', 'packing', 'runners', 'nest']
 
 /**
  * Whether packages of the sets are not installed, or anything is not as package-lock.json has it.

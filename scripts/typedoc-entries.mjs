@@ -20,10 +20,10 @@ export const entries = new Map([
  * @returns {[source: string, name: string][]}
  */
 function entriesOf(folder, sources) {
-  /** @type {{ name: string, exports: Record<string, { types?: string }> }} */
+  /** @type {{ name: string, exports: Record<string, { types?: string, import?: { types?: string } }> }} */
   const { name, exports } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
-  return Object.entries(exports).flatMap(([path, { types }]) => {
-    const entry = types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1]
+  return Object.entries(exports).flatMap(([path, { types, import: module }]) => {
+    const entry = (types ?? module?.types)?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1]
     return entry === undefined ? [] : [[join(folder, sources, entry), path.replace('.', name)]]
   })
 }

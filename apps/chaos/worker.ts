@@ -53,10 +53,10 @@ async function work(): Promise<void> {
   await box.close()
 }
 
-try {
-  await work()
-  process.exit(0)
-} catch (error) {
-  const message = error instanceof Error ? error.message : String(error)
-  process.send!({ say: 'failed', message }, () => process.exit(1))
-}
+work().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error)
+    process.send!({ say: 'failed', message }, () => process.exit(1))
+  },
+)

@@ -19,7 +19,8 @@ import type { Calls } from './partner.process.js'
 /** Milliseconds. */
 const PATIENT = 50_000
 
-const examples = fileURLToPath(new URL('../../examples/', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const examples = join(root, 'examples')
 
 function start(
   name: string,
@@ -44,7 +45,7 @@ function stopAfterTest<S extends ServerProcess>(server: S): S {
 test('each example has at most 80 lines, and README of the folder names it', () => {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8')
   const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
-  expect(programs).toHaveLength(10)
+  expect(programs).toHaveLength(11)
   for (const name of programs) {
     expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
     expect(readme).toContain(`[${name}](${name})`)
@@ -224,6 +225,21 @@ test('engine: passes the checks of a promise', async () => {
   const { status, stdout } = await start('engine/json-engine', ['P8']).ended
   expect(status).toBe(0)
   expect(stdout).toMatch(/^. pass [1-9]/m)
+})
+
+test('testing: the tests with vitest and node:test pass', async () => {
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const byVitest = new Running(process.execPath, [vitest, 'run', '--root', 'testing'], examples, {})
+  const byNode = new Running(
+    process.execPath,
+    ['--test', builtProgram('examples/testing/charge.node.js')],
+    examples,
+    {},
+  )
+  const [one, other] = [await byVitest.ended, await byNode.ended]
+  expect([one.status, other.status], one.stderr + other.stdout).toEqual([0, 0])
+  expect(one.stdout).toMatch(/4 passed/)
+  expect(other.stdout).toMatch(/pass 2/)
 })
 
 test('nightly: of three hosts that start the job, one does it', async () => {

@@ -31,7 +31,7 @@ export const renew = 'if the change is intended: npx vitest run --project packag
 /** The declarations of a package without their comments, file by file. */
 export async function declarationsOf({ path, files }: Tarball): Promise<string> {
   const texts = files
-    .filter(file => file.endsWith('.d.ts'))
+    .filter(file => /\.d\.c?ts$/.test(file))
     .sort()
     .map(async file => {
       const argv = ['xOf', path, `package/${file}`]

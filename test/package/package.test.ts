@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire, isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -92,12 +101,14 @@ describe('the tarball', () => {
         'CHANGELOG.md',
         'dist/src/index.js',
         'dist/src/index.d.ts',
+        'dist/src/index.cjs',
+        'dist/src/index.d.cts',
         'dist/apps/signalbox.js',
         'dist/src/mutex-service/index.js',
       ]),
     )
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps|chunks)\/.+\.(js|d\.ts))$/
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps|chunks)\/.+\.(c?js|d\.c?ts))$/
     expect(tarball.files.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 
@@ -126,7 +137,7 @@ describe('the tarball', () => {
   test('has types that are right for every way to import it', async () => {
     const checker = require.resolve('@arethetypeswrong/cli/package.json')
     const program = join(dirname(checker), 'dist/index.js')
-    await runProgram(process.execPath, [program, tarball.path, '--profile', 'esm-only'], {
+    await runProgram(process.execPath, [program, tarball.path, '--profile', 'node16'], {
       cwd: folder,
       timeLimit,
     })
@@ -170,10 +181,43 @@ describe('installed into an empty project', () => {
     expect((await node('common.cjs')).stdout).toBe('bigint\n')
   })
 
+  test('is one copy in a process that imports it and requires it', async () => {
+    write('both.mjs', [
+      `import { createRequire } from 'node:module'`,
+      `const require = createRequire(import.meta.url)`,
+      `for (const entry of ${JSON.stringify(entries)}) {`,
+      `  const { default: main = null, ...imported } = await import(entry)`,
+      `  const { default: other = null, ...required } = require(entry)`,
+      `  const names = Object.keys(required)`,
+      `  const same = names.every(name => imported[name] === required[name])`,
+      `  if (!same || main !== other || Object.keys(imported).length !== names.length) console.log(entry)`,
+      `}`,
+      `const { open } = await import('signalbox')`,
+      `const [one, other] = [await open('memory:both'), await require('signalbox').open('memory:both')]`,
+      `const grant = await one.mutex('a').acquire()`,
+      `console.log(await other.mutex('a').tryAcquire())`,
+      `await one.close()`,
+      `await other.close()`,
+    ])
+    expect((await node('both.mjs')).stdout).toBe('undefined\n')
+  })
+
+  test('works where require cannot load an ES module', async () => {
+    write('old.cjs', [
+      `const { open } = require('signalbox')`,
+      `open('memory:').then(async box => {`,
+      `  console.log(await box.mutex('a').run(() => 'held'))`,
+      `  await box.close()`,
+      `})`,
+    ])
+    expect((await node('--no-experimental-require-module', 'old.cjs')).stdout).toBe('held\n')
+  })
+
   test('works from strict TypeScript, its own declarations checked', async () => {
     for (const name of ['typescript', '@types/node']) link(name)
     expect(existsSync(join(project, 'node_modules/@opentelemetry'))).toBe(false)
     write('every-entry.mts', everyEntry)
+    write('every-entry.cts', everyEntry)
     write('strict.mts', [
       `import { open } from 'signalbox'`,
       `await using box = await open('memory:')`,
@@ -199,15 +243,15 @@ describe('installed into an empty project', () => {
           noUncheckedIndexedAccess: true,
           skipLibCheck: false,
         },
-        files: ['strict.mts', 'every-entry.mts'],
+        files: ['strict.mts', 'every-entry.mts', 'every-entry.cts'],
       }),
     ])
     await node('node_modules/typescript/lib/tsc.js', '-p', '.')
     expect((await node('strict.mjs')).stdout).toBe('true undefined\n')
   })
 
-  // The first with `await using`, the first that lets CommonJS require an ES module, and the newest of each major.
-  test.each(['5.2', '5.8', '5.9', '6', '7'])(
+  // The first with `await using`, and the newest of each major.
+  test.each(['5.2', '5.9', '6', '7'])(
     'works with TypeScript %s and the tsconfig of the README',
     async version => {
       const compiler = join(folder, `typescript-${version}`)
@@ -223,7 +267,7 @@ describe('installed into an empty project', () => {
       write('esm.mts', [`import { open } from 'signalbox'`, ...use])
       write('common.cts', [`import { open } from 'signalbox'`, `void (async () => {`, ...use, `})()`])
       write('every-entry.mts', everyEntry)
-      const files = version === '5.2' ? ['esm.mts'] : ['esm.mts', 'common.cts']
+      const files = ['esm.mts', 'common.cts']
       write('tsconfig.json', [
         JSON.stringify({
           compilerOptions: { ...readmeCompilerOptions(), strict: true, skipLibCheck: false },
@@ -272,6 +316,33 @@ describe('installed into an empty project', () => {
     expect(report.grants).toBeGreaterThan(0)
   })
 
+  test('works in a CommonJS project with Jest, with fake timers', async () => {
+    cpSync(join(root, 'examples/testing/jest'), join(project, 'jest'), { recursive: true })
+    write('jest/engines.test.js', [
+      `const { mkdtempSync } = require('node:fs')`,
+      `const { open } = require('signalbox')`,
+      `jest.useFakeTimers()`,
+      `test.each(['memory:', 'file:./locks'])('%s', async url => {`,
+      `  const box = await open(url)`,
+      `  await box.store('values', { group: { maxSize: 2, maxTime: '1s' } }).transaction(['key'], tx => tx.put('key', 1))`,
+      `  const limiter = box.limiter('api', { limit: 1, per: 20 })`,
+      `  for (let call = 0; call < 2; call++) await limiter.run(() => box.mutex('key').run(() => undefined))`,
+      `  await box.close()`,
+      `  expect(jest.getTimerCount()).toBe(0)`,
+      `})`,
+      `test.each(['redis', 'postgres', 'hazelcast'])('%s', async scheme => {`,
+      `  await expect(open(scheme + '://127.0.0.1:1')).rejects.toThrow('needs a client package')`,
+      `})`,
+    ])
+    link('libsql')
+    const { stderr } = await node(
+      join(root, 'node_modules/jest/bin/jest.js'),
+      '--rootDir',
+      join(project, 'jest'),
+    )
+    expect(stderr).toMatch(/Tests: +8 passed, 8 total/)
+  })
+
   test('a stack trace names the methods and the lines that it comes from', async () => {
     write('trace.mjs', [
       `import { open } from 'signalbox'`,
@@ -279,7 +350,7 @@ describe('installed into an empty project', () => {
       `try { box.mutex('') } catch (error) { console.log(error.stack) }`,
       `await box.close()`,
     ])
-    const place = /^ +at Box\.mutex \(.*signalbox\/dist\/(.+\.js):(\d+):\d+\)$/m
+    const place = /^ +at Box\.mutex \(.*signalbox\/dist\/(.+\.cjs):(\d+):\d+\)$/m
     const [, path, line] = place.exec((await node('trace.mjs')).stdout)!
     const lines = readFileSync(join(folder, 'package/dist', path!), 'utf8').split('\n')
     expect(lines[Number(line) - 1]).toMatch(/^\t+return .*\bmutex\(/)

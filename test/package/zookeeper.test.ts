@@ -43,7 +43,8 @@ async function run(name: string, tarballs: readonly Tarball[], lines: readonly s
 
 test('the ZooKeeper client is packed with its entry', () => {
   const paths = client.files.filter(path => !/^dist\/chunks\//.test(path))
-  expect(paths.sort()).toEqual(['LICENSE', 'README.md', 'dist/index.d.ts', 'dist/index.js', 'package.json'])
+  const modules = ['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js'].map(name => `dist/${name}`)
+  expect(paths.sort()).toEqual(['LICENSE', 'README.md', ...modules, 'package.json'])
 })
 
 test('the ZooKeeper client declares the public API that is committed; else renew it', async () => {

@@ -13,7 +13,12 @@ export async function ifInstalled<Package>(
   } catch (error) {
     const { code, pnpCode } = error as NodeJS.ErrnoException & { readonly pnpCode?: string }
     // Yarn's Plug'n'Play has a code of its own for a peer dependency that the application does not declare.
-    if (code === 'ERR_MODULE_NOT_FOUND' || pnpCode === 'MISSING_PEER_DEPENDENCY') return undefined
+    if (
+      code === 'ERR_MODULE_NOT_FOUND' ||
+      code === 'MODULE_NOT_FOUND' ||
+      pnpCode === 'MISSING_PEER_DEPENDENCY'
+    )
+      return undefined
     throw new UnavailableError(`can't load the installed ${engine} client package`, {
       cause: error,
     })
