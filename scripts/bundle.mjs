@@ -155,8 +155,9 @@ function inputOf(paths) {
 }
 
 /**
- * Exports values instead of getters, which take a sixth of the time of a free lock: no export here changes. Gets Node's
- * modules without require, whose calls a bundler can't translate when it makes an ES module of CommonJS.
+ * Exports values instead of getters, which take a sixth of the time of a free lock: no export here changes. Node does not
+ * find the names of getters that are shortened. Gets Node's modules without require, whose calls a bundler can't
+ * translate when it makes an ES module of CommonJS.
  * @param {string} code
  */
 function plainCommonJs(code) {
@@ -165,40 +166,6 @@ function plainCommonJs(code) {
   return code
     .replaceAll(getter, 'exports[$1] = $2;')
     .replaceAll(/\brequire\((['"]node:[\w/]+['"])\)/g, 'process.getBuiltinModule($1)')
-}
-
-/**
- * @param {'es' | 'cjs'} format
- * @param {...import('rolldown').RolldownPluginOption} plugins
- */
-async function write(format, ...plugins) {
-  const bundle = await rolldown({
-    cwd: root,
-    input: Object.fromEntries(
-      Object.entries(input).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
-    ),
-    platform: 'node',
-    // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
-    // user has, and what the fault harness takes from the conformance kit.
-    external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
-    resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
-    transform: { target: 'es2022' },
-    // No comments that name modules.
-    experimental: { attachDebugInfo: 'none' },
-    plugins,
-  })
-  await bundle.write({
-    dir: join(place, 'dist'),
-    format,
-    comments: false,
-    minify: {
-      // Node finds the names that CommonJS exports only in statements that are not shortened.
-      compress: format === 'es',
-      mangle: { toplevel: true, keepNames: { function: true, class: true } },
-      codegen: false,
-    },
-    chunkFileNames: 'chunks/[name].js',
-  })
 }
 
 /**
