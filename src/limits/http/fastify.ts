@@ -24,6 +24,9 @@ interface Reply {
   send(payload: string): unknown
 }
 
+/** The type itself, but not for the compiler's inference: `NoInfer` of TypeScript 5.4, for earlier versions. */
+type NotInferred<T> = [T][T extends unknown ? 0 : never]
+
 /** A hook for Fastify's `onRequest` or a later one before the handler. */
 export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<unknown>
 
@@ -36,11 +39,11 @@ export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<u
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: KeyedRequestLimiter,
   options?: RequestOptions<Request>,
-): FastifyHook<NoInfer<Request>>
+): FastifyHook<NotInferred<Request>>
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: Omit<RequestOptions<Request>, 'key'>,
-): FastifyHook<NoInfer<Request>>
+): FastifyHook<NotInferred<Request>>
 export function limitFastify<Request extends FastifyRequestLike = FastifyRequestLike>(
   limiter: RequestLimiter,
   options?: RequestOptions<Request>,
