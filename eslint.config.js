@@ -11,7 +11,7 @@ export default defineConfig(
   {
     ignores: [
       '**/dist/',
-      'build/',
+      '**/build/',
       'build-docs/',
       'docs/.vitepress/.temp/',
       'coverage/',
@@ -118,7 +118,7 @@ export default defineConfig(
   },
   {
     // What these import is not installed for the lint.
-    files: ['packages/nestjs/**/*.ts', 'test/interop/{nestjs,orms}/*.{ts,mts}'],
+    files: ['packages/nestjs/**/*.ts', 'test/interop/{nestjs,orms,queues}/*.{ts,mts}'],
     ...tseslint.configs.disableTypeChecked,
     rules: {
       ...tseslint.configs.disableTypeChecked.rules,

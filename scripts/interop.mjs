@@ -1,7 +1,7 @@
 /**
  * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
- * that tests run in, the package from npm that must be compiled, the packages for SQL whose transactions tests use, and
- * applications of Nest: what they need, and how they are built.
+ * that tests run in, the package from npm that must be compiled, the packages for SQL whose transactions tests use, the
+ * queues whose jobs they limit, and applications of Nest: what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -127,6 +127,12 @@ const languages = [
       const sources = modules.filter(path => path.endsWith('.ts'))
       run(process.execPath, [compiler, ...TRANSPILE.split(' '), ...sources], { cwd })
     },
+  },
+  {
+    name: 'queues',
+    programs: [],
+    sources: /^package(-lock)?\.json$/,
+    make: () => npm('ci', '--prefix', join(sourceFolder, 'queues'), '--ignore-scripts'),
   },
   {
     name: 'nestjs',

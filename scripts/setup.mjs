@@ -110,7 +110,7 @@ const named = new Map([
   ['servers', [installed(servers), ...javaServers.map(javaServer)]],
   ['more-servers', [installed(moreServers), functionCheck]],
   ['debian-zookeeper', [debianZooKeeper]],
-  ['interop', [interop('python', 'go', 'java', 'runtimes', 'orms', 'nestjs')]],
+  ['interop', [interop('python', 'go', 'java', 'runtimes', 'orms', 'queues', 'nestjs')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
 ])
 

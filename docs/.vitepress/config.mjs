@@ -31,6 +31,7 @@ const sidebar = [
     'Web Locks': '/docs/web-locks',
     'Rate limits': '/docs/limits',
     'Lock files': '/docs/lockfile',
+    Queues: '/docs/queues',
     'The signalbox command': '/docs/cli',
     'Errors and diagnostics': '/docs/diagnostics',
     'Testing code that uses locks': '/docs/testing',

@@ -47,7 +47,7 @@ let clone: Clone | undefined
 
 /** Registers a test for each block of code, which runs it and compares what it prints with what the page says. */
 export function testBlocks(blocks: readonly Block[]): void {
-  const runnable = blocks.filter(({ language }) => language in runners)
+  const runnable = blocks.filter(({ language, testedBy }) => language in runners && testedBy === undefined)
 
   beforeAll(async () => {
     const named = [...serverStarts].filter(([reader]) => runnable.some(({ code }) => code.includes(reader)))
@@ -73,6 +73,12 @@ export function testBlocks(blocks: readonly Block[]): void {
   test('every code block says a language that is run or known to be only shown', () => {
     const unknown = blocks.filter(({ language }) => !(language in runners) && !onlyShown.has(language))
     expect(unknown.map(({ page, line, language }) => `${page}:${line} ${language}`)).toEqual([])
+  })
+
+  test('a block that another test runs names a test that reads its page', () => {
+    for (const { page, testedBy } of blocks) {
+      if (testedBy !== undefined) expect(readFileSync(join(root, testedBy), 'utf8')).toContain(page)
+    }
   })
 
   test.for(runnable.map(block => [`${block.page}:${block.line} ${block.language}`, block] as const))(

@@ -4,6 +4,8 @@ import { findBlocks } from './blocks.js'
 import { root } from './pages.js'
 import { compileBlocks } from './typescript-blocks.js'
 
+const unsaid = { setup: undefined, output: undefined, testedBy: undefined }
+
 describe('findBlocks', () => {
   test('finds blocks with their line, language and code, in lists and with longer fences', () => {
     const page = [
@@ -23,16 +25,15 @@ describe('findBlocks', () => {
       '~~~',
     ]
     expect(findBlocks('page.md', page.join('\n'))).toEqual([
-      { page: 'page.md', line: 4, language: 'ts', code: 'const a = 1', setup: undefined, output: undefined },
+      { page: 'page.md', line: 4, language: 'ts', code: 'const a = 1', ...unsaid },
       {
         page: 'page.md',
         line: 9,
         language: 'sh',
         code: 'echo ```\n  x',
-        setup: undefined,
-        output: undefined,
+        ...unsaid,
       },
-      { page: 'page.md', line: 13, language: '', code: 'y', setup: undefined, output: undefined },
+      { page: 'page.md', line: 13, language: '', code: 'y', ...unsaid },
     ])
   })
 
@@ -44,6 +45,10 @@ describe('findBlocks', () => {
       [undefined, undefined],
     ])
     expect(() => findBlocks('page.md', `<!-- output: a -->\n${comments}\n`)).toThrow('page.md:3')
+    const tested = '<!-- tested by: file test/interop/a.test.ts -->'
+    expect(findBlocks('page.md', `${tested}\n\`\`\`ts\na\n\`\`\`\n`)[0]?.testedBy).toBe(
+      'test/interop/a.test.ts',
+    )
   })
 
   test('a setup comment without a block, and a block without an end, are errors', () => {
@@ -59,8 +64,7 @@ test('a block with wrong types is reported at its line of the page', () => {
     line: 10,
     language: 'ts',
     code: "const a: number = 1\nconst b: string = a\nimport { nothing } from 'signalbox'",
-    setup: undefined,
-    output: undefined,
+    ...unsaid,
   }
   const { problems } = compileBlocks([block], join(root, 'build-docs/types')).get(block)!
   expect(problems.map(problem => problem.slice(0, 19))).toEqual([

@@ -16,10 +16,13 @@ export interface Block {
    * What the block has to print, as a hidden comment before it says: `<!-- output: ^97\n$ -->`, a regular expression.
    */
   readonly output: string | undefined
+  /** The test that runs the block instead, as a hidden comment says: `<!-- tested by: file test/interop/a.test.ts -->`. */
+  readonly testedBy: string | undefined
 }
 
 const opening = /^(?<indent>\s*)(?<fence>`{3,}|~{3,})\s*(?<language>[\w+-]*)[^`]*$/
-const comment = /^\s*<!--\s*(?:setup:\s*file\s+(?<setup>\S+)|output:\s*(?<output>.+?))\s*-->\s*$/
+const comment =
+  /^\s*<!--\s*(?:setup:\s*file\s+(?<setup>\S+)|tested by:\s*file\s+(?<testedBy>\S+)|output:\s*(?<output>.+?))\s*-->\s*$/
 
 /**
  * Finds the fenced code blocks of a Markdown page, those inside list items too.
@@ -29,17 +32,17 @@ const comment = /^\s*<!--\s*(?:setup:\s*file\s+(?<setup>\S+)|output:\s*(?<output
 export function findBlocks(page: string, text: string): Block[] {
   const blocks: Block[] = []
   const lines = text.split(/\r?\n/)
-  let said: { readonly setup?: string | undefined; readonly output?: string | undefined } = {}
+  let said: Partial<Pick<Block, 'setup' | 'output' | 'testedBy'>> = {}
   for (let index = 0; index < lines.length; index++) {
     const line = lines[index]!
     const start = opening.exec(line)?.groups
     if (start === undefined) {
-      const { setup, output } = comment.exec(line)?.groups ?? {}
-      const isRepeated = [said.setup && setup, said.output && output].some(Boolean)
-      const isOther = line.trim() !== '' && (setup ?? output) === undefined
+      const { setup, output, testedBy } = comment.exec(line)?.groups ?? {}
+      const isRepeated = [said.setup && setup, said.output && output, said.testedBy && testedBy].some(Boolean)
+      const isOther = line.trim() !== '' && (setup ?? output ?? testedBy) === undefined
       if (isRepeated || (isOther && Object.keys(said).length > 0))
         throw new Error(`${page}:${index + 1}: the comment before this line has no code block after it`)
-      said = { ...said, ...(setup && { setup }), ...(output && { output }) }
+      said = { ...said, ...(setup && { setup }), ...(output && { output }), ...(testedBy && { testedBy }) }
       continue
     }
     const end = lines.findIndex((candidate, at) => at > index && closes(candidate, start['fence']!))
@@ -54,6 +57,7 @@ export function findBlocks(page: string, text: string): Block[] {
         .join('\n'),
       setup: said.setup,
       output: said.output,
+      testedBy: said.testedBy,
     })
     said = {}
     index = end
