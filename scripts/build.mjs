@@ -1,7 +1,15 @@
 /** Compiles the sources: for running, and for a package. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { root, run } from './command.mjs'
 
 const require = createRequire(import.meta.url)
@@ -63,6 +71,7 @@ export function build(names) {
   // In its build mode it finds by itself what has changed.
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
   for (const { folder, sources } of wanted) if (sources === '.') copyTexts(folder)
+  if (names.includes('dist')) writeRequired()
   for (const [name, folder] of packages)
     if (names.includes(name)) run(process.execPath, ['scripts/bundle.mjs', folder])
 }
@@ -77,6 +86,20 @@ function copyTexts(folder) {
     const copy = join(root, folder, 'src', file)
     mkdirSync(dirname(copy), { recursive: true })
     copyFileSync(join(root, 'src', file), copy)
+  }
+}
+
+/**
+ * Writes what CommonJS requires. In the package it is the code itself; in a clone it passes the modules on, so that there
+ * is one copy, too.
+ */
+function writeRequired() {
+  /** @type {{ exports: Record<string, { require?: { default: string } }> }} */
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const { require: required } of Object.values(exports)) {
+    if (!required) continue
+    const path = join(root, required.default)
+    writeFileSync(path, `module.exports = require('./${basename(path, '.cjs')}.js')\n`)
   }
 }
 
