@@ -211,7 +211,21 @@ describe.each(Object.entries(callers))('a Hono app called by %s', (_name, start)
 
   test('a response that came after a timeout releases its permit', async () => {
     const own = limiter({ limit: 100, per: '1h', concurrency: 1 })
-    const app = new Hono().use(timeout(20)).use(limitHono(own))
+    let isLate = false
+    const app = new Hono().use(timeout(20))
+    app.use(async (_context, next) => {
+      await next()
+      isLate = true
+    })
+    app.use(limitHono(own))
+    const errors: unknown[] = []
+    app.onError((error, context) => {
+      errors.push(error)
+      if (!(error instanceof HTTPException)) return context.text(error.message, 500)
+      // As Hono does by default: the body of this response is a stream.
+      const response = error.getResponse()
+      return context.newResponse(response.body, response)
+    })
     let end = (): void => undefined
     const isOver = new Promise<void>(resolve => (end = resolve))
     app.get('/', async context => {
@@ -222,7 +236,8 @@ describe.each(Object.entries(callers))('a Hono app called by %s', (_name, start)
     const response = await call('/')
     expect([response.status, await response.text()]).toEqual([504, 'Gateway Timeout'])
     end()
-    await eventually(() => own.explain().running === 0)
+    await eventually(() => own.explain().running === 0 && isLate)
+    expect(errors).toEqual([expect.any(HTTPException)])
   })
 
   test('an error of key goes to the app, and one of the limiter is answered as a problem', async () => {
