@@ -5,8 +5,11 @@ export interface LockfilePlan {
   readonly file: string
   readonly sync?: boolean
   readonly options?: LockOptions
-  /** What happens after it has printed `held`: nothing, with no work left, or an end by itself. */
-  readonly then: 'stay' | 'end' | 'exit' | 'throw'
+  /**
+   * What happens after it has printed `held`: nothing, with no work left, an end by itself, or a loop that releases the
+   * lock and takes it again at once.
+   */
+  readonly then: 'stay' | 'end' | 'exit' | 'throw' | 'loop'
   /** Whether it handles SIGTERM, and stays. */
   readonly handles?: boolean
   /** Whether it throws when the lock is compromised. */
@@ -20,10 +23,15 @@ const onCompromised = (error: Error) => {
 const options: LockOptions = { ...plan.options, ...(plan.throws === true ? { onCompromised } : {}) }
 
 if (plan.handles === true) process.on('SIGTERM', () => console.log('handled'))
+let release: (() => Promise<void>) | undefined
 if (plan.sync === true) lockSync(plan.file, options)
-else await lock(plan.file, options)
+else release = await lock(plan.file, options)
 console.log('held')
 process.on('warning', warning => console.log(`warned ${(warning as NodeJS.ErrnoException).code}`))
+while (plan.then === 'loop') {
+  await release?.()
+  release = await lock(plan.file, options)
+}
 if (plan.then === 'stay') setInterval(() => undefined, 1000)
 if (plan.then === 'exit') process.exit(3)
 if (plan.then === 'throw') throw new Error('a crash')

@@ -217,3 +217,20 @@ test('a release while an update is under way compromises nothing', async () => {
   await pause(50)
   expect(errors).toEqual([])
 })
+
+test('an update that looked before a release does not touch the folder after it', async () => {
+  const utimes = vi.fn()
+  const looks: (() => void)[] = []
+  const slow: typeof fs = { ...fs, utimes: Object.assign(utimes, { __promisify__: fs.utimes.__promisify__ }) }
+  const release = await lock(file, { fs: slow, update: 1000 })
+  Object.assign(slow, {
+    stat: (path: string, done: (...found: unknown[]) => void) => {
+      fs.stat(path, (...found) => looks.push(() => done(...found)))
+    },
+  })
+  while (looks.length === 0) await pause(20)
+  await release()
+  looks[0]!()
+  await pause(20)
+  expect(utimes).not.toHaveBeenCalled()
+})
