@@ -9,7 +9,7 @@ const base =
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|lockfile|store/records|redlock|testing|opentelemetry|mutex-service|web-locks)/index\\.ts$',
+  '^src/(console|engine|http|limits|limits/http|lockfile|store/records|redlock|testing|opentelemetry|mutex-service|web-locks)/index\\.ts$',
 ]
 
 /**
@@ -75,10 +75,18 @@ export default {
     },
     wall(
       'cli',
-      'The command line uses what every user can; it looks whether a folder is there, prints a schema, and keeps the record of what was done once.',
+      'The command line uses what every user can; it looks whether a folder is there, prints a schema, keeps the record of what was done once, and finds who waits for whom.',
       '^src/cli/',
-      '^src/slots\\.ts$',
+      '^src/(blocking|slots)\\.ts$',
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
+      ...publicEntries,
+    ),
+    wall(
+      'console',
+      'The console uses what every user can, and finds who waits for whom as the command line does.',
+      '^src/console/',
+      '^src/blocking\\.ts$',
+      '^src/engine/claim\\.ts$',
       ...publicEntries,
     ),
     wall(

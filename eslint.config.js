@@ -26,7 +26,7 @@ export default defineConfig(
       globals: globals.nodeBuiltin,
       // One program for all files: a run over the whole checkout takes less time than with the service for editors.
       parserOptions: {
-        project: ['tsconfig.json', 'apps/trains/board/page/tsconfig.json'],
+        project: ['tsconfig.json', 'apps/trains/board/page/tsconfig.json', 'src/console/page/tsconfig.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },

@@ -71,7 +71,10 @@ export function build(names) {
   // In its build mode it finds by itself what has changed.
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
   for (const { folder, sources } of wanted) if (sources === '.') copyTexts(folder)
-  if (names.includes('dist')) writeRequired()
+  if (names.includes('dist')) {
+    writeRequired()
+    run(process.execPath, ['scripts/page.mjs'])
+  }
   for (const [name, folder] of packages)
     if (names.includes(name)) run(process.execPath, ['scripts/bundle.mjs', folder])
 }

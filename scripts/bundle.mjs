@@ -12,6 +12,7 @@ import { basename, dirname, join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { root } from './command.mjs'
+import { pageFiles } from './page.mjs'
 
 const [folder = '.'] = process.argv.slice(2)
 const place = join(root, folder)
@@ -82,8 +83,8 @@ async function writeCode() {
       {
         name: 'texts',
         transform: {
-          filter: { id: /\/(lua|sql)-file\.ts$/ },
-          handler: (_, id) => textsModule(id),
+          filter: { id: /\/(lua|sql|page)-file\.ts$/ },
+          handler: (_, id) => (id.endsWith('/page-file.ts') ? pageModule() : textsModule(id)),
         },
       },
       { name: 'plain-commonjs', renderChunk: plainCommonJs },
@@ -166,6 +167,12 @@ function plainCommonJs(code) {
   return code
     .replaceAll(getter, 'exports[$1] = $2;')
     .replaceAll(/\brequire\((['"]node:[\w/]+['"])\)/g, 'process.getBuiltinModule($1)')
+}
+
+/** A module with the files of the console's page in the place of the one that reads them. */
+async function pageModule() {
+  return `const texts = ${JSON.stringify(await pageFiles())}
+export const pageFile = name => texts[name]`
 }
 
 /**

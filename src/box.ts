@@ -120,6 +120,11 @@ export class Box implements AsyncDisposable {
     return new Box(session)
   }
 
+  /** The engine as its URL names it, without passwords. */
+  get engine(): string {
+    return this.#engine.name
+  }
+
   /** The promises that the engine keeps, and those that it weakens. */
   get guarantees(): Guarantees {
     return this.#engine.guarantees

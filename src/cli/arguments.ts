@@ -31,6 +31,13 @@ export function countOf(text: string): number {
   return Number(text)
 }
 
+/** Parses a port. @throws commander's error, which names the option. */
+export function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  if (!(port <= 65_535)) throw new Refusal('It must be a port from 1 to 65535, or 0 for a free one.')
+  return port
+}
+
 /** Checks the name of an environment variable. @throws commander's error, which names the option. */
 export function variableOf(text: string): string {
   if (!/^[A-Za-z_]\w*$/.test(text))

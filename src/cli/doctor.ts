@@ -34,8 +34,8 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
     })
 }
 
-/** @throws the engine's error if it can't be reached. */
-async function examine(url: string): Promise<Diagnosis> {
+/** Examines an engine, and tries it out. @throws the engine's error if it can't be reached. */
+export async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
   if (seen.findings.some(({ id }) => NOT_OPENED.includes(id))) return seen
   const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Party } from '../index.js'
-import { cyclesOf, waitsOf, type Wait } from './blocking.js'
+import { cyclesOf, waitsOf, type Wait } from '../blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { reportsOf } from './ls.js'
@@ -32,7 +32,7 @@ const HEAD = ['WAITER', 'HOST', 'PID', 'AGE', 'KEY', 'STATE', 'BLOCKER', 'HOST',
 const RIGHT_ALIGNED = [2, 3, 8, 9]
 
 /** Renders a line for each pair of a waiter and a session that it waits for, and one for each cycle. */
-export function graphTable(waits: readonly Wait[]): string {
+export function graphTable(waits: readonly Wait<Party>[]): string {
   const lines = waits.map(({ key, waiter, blocker, holds }) => [
     ...who(waiter),
     key,
@@ -50,7 +50,7 @@ function who({ label, session, host, pid, age }: Party): string[] {
 }
 
 /** Renders the same as one line of JSON. */
-function graphJson(waits: readonly Wait[]): string {
+function graphJson(waits: readonly Wait<Party>[]): string {
   const plain = waits.map(({ key, waiter, blocker, holds }) => ({
     key,
     waiter: node(waiter),

@@ -5,6 +5,7 @@ import { errorLine, EndedWith, statusOf } from './failure.js'
 import { addApplication, type Application } from './application.js'
 import { addCas } from './cas.js'
 import { addCompletion } from './completion.js'
+import { addConsole } from './console.js'
 import { addDoctor } from './doctor.js'
 import { addGet } from './get.js'
 import { addGraph } from './graph.js'
@@ -67,6 +68,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   addShow(command, stdout)
   addTop(command, terminal)
   addGraph(command, stdout)
+  addConsole(command, terminal)
   addWait(command, stdout)
   addDoctor(command, stdout)
   addSchema(command, stdout)

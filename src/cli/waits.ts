@@ -2,7 +2,7 @@ import { systemClock } from '../clock.js'
 import { shortDuration } from '../duration.js'
 import type { Box, Party } from '../index.js'
 import { pause } from '../pause.js'
-import { waitsOf, type Wait } from './blocking.js'
+import { waitsOf, type Wait } from '../blocking.js'
 import { reportsOf } from './ls.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
@@ -50,7 +50,7 @@ async function report(
 }
 
 /** Finds a holder that blocks this box on one of the keys. */
-async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait | undefined> {
+async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait<Party> | undefined> {
   const reports = await Promise.all(keys.map(key => reportsOf(box, key, { exact: true })))
   return waitsOf(reports.flat()).find(({ waiter, holds }) => holds && waiter.session === box.session)
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { cyclesOf, waitsOf } from '../../../src/cli/blocking.js'
-import { graphTable } from '../../../src/cli/graph.js'
-import { overview } from '../../../src/cli/top.js'
-import type { Claim, LockReport, Party } from '../../../src/index.js'
+import { cyclesOf, waitsOf } from '../../src/blocking.js'
+import { graphTable } from '../../src/cli/graph.js'
+import { overview } from '../../src/cli/top.js'
+import type { Claim, LockReport, Party } from '../../src/index.js'
 
 function party(session: string, claim: Claim, token?: bigint): Party {
   return { session, host: 'vm', pid: 7, label: session, claim, token, age: 1000, expiresIn: 2000 }

@@ -1,19 +1,32 @@
-import type { LockReport, Party } from '../index.js'
-import { conflict } from '../engine/index.js'
+import { conflict, type Claim } from './engine/claim.js'
+
+/** What decides about who waits for whom: a holder of a key, or a waiter for it. */
+interface Claimant {
+  readonly session: string
+  readonly claim: Claim
+}
+
+/** A key in use. */
+interface Queue<P> {
+  readonly key: string
+  readonly holders: readonly P[]
+  /** In the order in which they will get the lock. */
+  readonly waiters: readonly P[]
+}
 
 /** A waiter, and a session that it waits for on a key. */
-export interface Wait {
+export interface Wait<P extends Claimant> {
   readonly key: string
-  readonly waiter: Party
-  readonly blocker: Party
+  readonly waiter: P
+  readonly blocker: P
   /** Whether the blocker holds the key. If not, it is the waiter directly ahead in the queue. */
   readonly holds: boolean
 }
 
 /** Returns all pairs of a waiter and what it waits for: the holders that block it, and the waiter directly ahead. */
-export function waitsOf(reports: readonly LockReport[]): Wait[] {
+export function waitsOf<P extends Claimant>(reports: readonly Queue<P>[]): Wait<P>[] {
   return reports.flatMap(({ key, holders, waiters }) =>
-    waiters.flatMap((waiter, index): Wait[] => {
+    waiters.flatMap((waiter, index): Wait<P>[] => {
       const before = waiters[index - 1]
       return [
         ...holders
@@ -25,7 +38,7 @@ export function waitsOf(reports: readonly LockReport[]): Wait[] {
   )
 }
 
-function blocks(holder: Party, waiter: Party, holders: readonly Party[]): boolean {
+function blocks(holder: Claimant, waiter: Claimant, holders: readonly Claimant[]): boolean {
   const { claim } = waiter
   if (claim.mode !== 'permits' || holder.claim.mode !== 'permits') return conflict(holder.claim, claim)
   // One holder alone may leave enough permits, but all of them together not.
@@ -33,7 +46,7 @@ function blocks(holder: Party, waiter: Party, holders: readonly Party[]): boolea
   return held + claim.permits > claim.max
 }
 
-function permitsOf({ claim }: Party): number {
+function permitsOf({ claim }: Claimant): number {
   return claim.mode === 'permits' ? claim.permits : 0
 }
 
@@ -41,7 +54,7 @@ function permitsOf({ claim }: Party): number {
  * Finds cycles of sessions that wait for each other. A session may have several tasks, so a cycle *may* be a deadlock:
  * a cycle that persists is one.
  */
-export function cyclesOf(waits: readonly Wait[]): string[][] {
+export function cyclesOf(waits: readonly Wait<Claimant>[]): string[][] {
   const next = new Map<string, Set<string>>()
   for (const { waiter, blocker } of waits) {
     if (waiter.session === blocker.session) continue

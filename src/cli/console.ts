@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { Option, type Command } from 'commander'
+import { onAbort } from '../abort-task.js'
+import { consoleOf } from '../console/index.js'
+import { diagnose } from '../index.js'
+import { portOf } from './arguments.js'
+import { ConsoleServer } from './console-server.js'
+import { examine } from './doctor.js'
+import { engineOption, placeOf, withBox } from './engine.js'
+import { Interrupt } from './interrupt.js'
+import { printable } from './printable.js'
+import type { Terminal } from './terminal.js'
+
+interface ConsoleOptions {
+  engine?: string
+  port: number
+  readOnly?: boolean
+}
+
+/** Adds `signalbox console`. */
+export function addConsole(program: Command, { stdout, stderr }: Terminal): void {
+  program
+    .command('console')
+    .description('serve a page on this machine that shows who holds and awaits what, until it is interrupted')
+    .addOption(engineOption())
+    .addOption(new Option('--port <number>', 'the port; 0 for a free one').argParser(portOf).default(0))
+    .option('--read-only', 'reject releases and revocations on the page')
+    .action(async ({ engine, port, readOnly = false }: ConsoleOptions) => {
+      const url = await placeOf(engine, false)
+      await withBox(
+        engine,
+        async box => {
+          const console = consoleOf(box, {
+            readOnly,
+            // The full examination writes a value and removes it again.
+            diagnose: () => (readOnly ? diagnose(url) : examine(url)),
+            log: line => void stderr.write(`signalbox: ${printable(line)}\n`),
+          })
+          using interrupt = new Interrupt()
+          const server = await ConsoleServer.open(console, port, randomBytes(24).toString('base64url'))
+          stdout.write(`open ${server.url} (the part after # is a secret)\n`)
+          await new Promise<void>(resolve => onAbort(interrupt.signal, resolve))
+          console.close()
+          await server.close()
+        },
+        { label: 'signalbox console' },
+      )
+    })
+}

@@ -1,0 +1,112 @@
+import type { Claim } from '../engine/claim.js'
+
+/** A holder of a key or a waiter for it, as the page shows it. Times are milliseconds since 1970. */
+export interface PartyView {
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  readonly claim: Claim
+  /** When it asked for the lock. */
+  readonly since: number
+  /** For a holder: the token as text, because it exceeds the safe integers. */
+  readonly token?: string
+  /** For a holder that was seen to get the lock: when that was. */
+  readonly heldSince?: number
+  /** For a holder: when its lease expires without a renewal. */
+  readonly until?: number
+}
+
+/** A key in use. */
+export interface KeyView {
+  readonly key: string
+  readonly holders: readonly PartyView[]
+  /** In the order in which they will get the lock. */
+  readonly waiters: readonly PartyView[]
+}
+
+/** A limit of a limiter. */
+export interface LimitView {
+  readonly limit: number
+  /** Milliseconds. */
+  readonly per: number
+  /** `sliding`, or what its periods begin with. */
+  readonly window: string
+  readonly timeZone: string
+  readonly used: number
+  readonly remaining: number
+  /** When a permit returns next; undefined if none is in use. */
+  readonly readyAt: number | undefined
+}
+
+/** A limiter in use, or one of its keys. */
+export interface LimiterView {
+  readonly name: string
+  readonly key: string | undefined
+  readonly limits: readonly LimitView[]
+  readonly pausedUntil: number | undefined
+  /** The sessions that had to wait for a permit. */
+  readonly waiting: readonly string[]
+}
+
+/** Who an event is about. */
+export type Who = Pick<PartyView, 'session' | 'host' | 'pid' | 'label'>
+
+/** What happened to a key between two looks. Durations are milliseconds. */
+export interface KeyEvent {
+  /** Increases with each event. */
+  readonly number: number
+  readonly at: number
+  readonly key: string
+  /**
+   * `granted`: `who` got the lock; `handed over`: it got the lock from `from`; `released`: `who` holds it no longer;
+   * `expired`: its lease ended without a renewal; `released by hand` and `revoked by hand`: an operator took it away
+   * with this console; `left`: `who` waits no longer and did not get the lock.
+   */
+  readonly kind:
+    'granted' | 'handed over' | 'released' | 'expired' | 'released by hand' | 'revoked by hand' | 'left'
+  readonly who: Who
+  readonly from?: Who
+  /** How long `who` waited. */
+  readonly waited?: number
+  /** How long the holder that lost or released the lock had it; undefined if that began before the first look. */
+  readonly held?: number
+}
+
+/** All that the page shows. */
+export interface StateMessage {
+  readonly type: 'state'
+  /** When the engine was asked. */
+  readonly at: number
+  /** The engine as its URL names it, without passwords. */
+  readonly engine: string
+  readonly readOnly: boolean
+  readonly hasDoctor: boolean
+  /** When the timeline begins. */
+  readonly since: number
+  readonly keys: readonly KeyView[]
+  readonly limiters: readonly LimiterView[]
+  readonly events: readonly KeyEvent[]
+}
+
+/** What has changed since the message before. */
+export interface ChangeMessage {
+  readonly type: 'change'
+  readonly at: number
+  readonly keys: readonly KeyView[]
+  /** Keys that are no longer in use. */
+  readonly gone: readonly string[]
+  /** All limiters, if one has changed. */
+  readonly limiters?: readonly LimiterView[]
+  readonly events: readonly KeyEvent[]
+}
+
+/** The engine did not answer, or refused. */
+export interface FaultMessage {
+  readonly type: 'fault'
+  readonly at: number
+  readonly text: string
+}
+
+/** A message from the server to the page. */
+export type Message = StateMessage | ChangeMessage | FaultMessage

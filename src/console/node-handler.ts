@@ -1,0 +1,58 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { lengthened, type Asked, type Routes } from './routes.js'
+import { eventBytes, MAX_BACKLOG } from './viewers.js'
+
+/** A request as Node has it, or as a framework on top of Node does, which may have read the body. */
+type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown }
+
+/** Answers a request of a server of Node. Never throws. */
+export async function answerNode(
+  routes: Routes,
+  open: Set<() => void>,
+  request: NodeRequest,
+  response: ServerResponse,
+): Promise<void> {
+  response.on('error', () => undefined)
+  const { status, headers, content } = await routes.answer(askedBy(request))
+  response.writeHead(status, headers)
+  if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
+  response.flushHeaders()
+  if (response.destroyed) return
+  const leave = content.join(message => {
+    if (response.writableLength > MAX_BACKLOG) return end()
+    response.write(eventBytes(message))
+  })
+  const end = (): void => {
+    leave()
+    open.delete(end)
+    response.end()
+  }
+  open.add(end)
+  response.on('close', end)
+}
+
+function askedBy(request: NodeRequest): Asked {
+  const [path = '', query = ''] = (request.originalUrl ?? request.url ?? '').split(/\?(.*)/s)
+  return {
+    method: request.method ?? '',
+    path,
+    query: new URLSearchParams(query),
+    header(name) {
+      const value = request.headers[name]
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+    body: () => bodyOf(request),
+  }
+}
+
+async function bodyOf(request: NodeRequest): Promise<string> {
+  // A framework that has read the body leaves its value.
+  if (request.body !== undefined && request.readableEnded) return JSON.stringify(request.body)
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length = lengthened(length, part.length)
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString()
+}

@@ -1,0 +1,224 @@
+import { render, type JSX } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { Connection, type Freshness } from './connection.js'
+import { SharedContext, type Proposal } from './context.js'
+import { Dialog } from './dialog.js'
+import { DoctorView } from './doctor-view.js'
+import { KeyPage } from './key-view.js'
+import { LimitsView } from './limits-view.js'
+import { LocksView } from './locks-view.js'
+import { overviewOf, type Model } from './model.js'
+import { routeOf, type Route } from './route.js'
+import { SessionPage, SessionsView } from './sessions-view.js'
+import { span, timeOf } from './text.js'
+import { ValuesView } from './values-view.js'
+import { WaitsView } from './waits-view.js'
+
+/** How often durations are shown anew, in milliseconds. */
+const TICK = 1000
+/** How long a note of what was done stays, in milliseconds. */
+const NOTE_TTL = 8000
+
+const NO_KEYS: Model['keys'] = new Map()
+
+/** Shows the page in an element. */
+export function showApp(element: HTMLElement): void {
+  let changed = (): void => undefined
+  const connection = new Connection(() => changed())
+  render(<App connection={connection} follow={listener => (changed = listener)} />, element)
+}
+
+interface Properties {
+  readonly connection: Connection
+  /** Calls the listener when the connection has news. */
+  readonly follow: (listener: () => void) => void
+}
+
+function App({ connection, follow }: Properties): JSX.Element {
+  const [, setTurn] = useState(0)
+  const [route, setRoute] = useState(routeOf(location.hash))
+  const [proposal, setProposal] = useState<Proposal>()
+  const [note, setNote] = useState('')
+  useEffect(() => {
+    const redraw = (): void => setTurn(turn => turn + 1)
+    follow(redraw)
+    const navigate = (): void => setRoute(routeOf(location.hash))
+    addEventListener('hashchange', navigate)
+    const tick = setInterval(redraw, TICK)
+    return () => {
+      removeEventListener('hashchange', navigate)
+      clearInterval(tick)
+    }
+  }, [])
+  useEffect(() => {
+    if (note === '') return undefined
+    const timer = setTimeout(() => setNote(''), NOTE_TTL)
+    return () => clearTimeout(timer)
+  }, [note])
+  const { model } = connection
+  const keys = model?.keys ?? NO_KEYS
+  const overview = useMemo(() => overviewOf(keys), [keys])
+  const freshness = connection.freshness()
+  useEffect(() => {
+    document.title = `${titleOf(route)} · Signalbox`
+  }, [route])
+  const close = (done?: string): void => {
+    setProposal(undefined)
+    if (done !== undefined) setNote(done)
+  }
+  return (
+    <div class="page">
+      <a
+        class="skip"
+        href="#main"
+        onClick={event => {
+          event.preventDefault()
+          document.querySelector('h1')?.focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header>
+        <p class="brand">
+          <span class="lamp" aria-hidden="true" />
+          Signalbox
+        </p>
+        <p class="engine">{model?.engine}</p>
+        <Status freshness={freshness} now={connection.now()} isReadOnly={model?.readOnly === true} />
+        <nav aria-label="Views">
+          <ul>
+            {viewsOf(model).map(({ view, name, number }) => (
+              <li key={view}>
+                <a href={`#/${view}`} aria-current={sectionOf(route) === view ? 'page' : undefined}>
+                  {name}
+                  {number !== undefined && number > 0 && <span class="number">{number.toLocaleString('en')}</span>}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      </header>
+      <main>
+        <p class="note" role="status">
+          {note}
+        </p>
+        {freshness.state === 'old' && <Old freshness={freshness} now={connection.now()} />}
+        {freshness.state !== 'locked' && overview.cycles.length > 0 && route.view === 'locks' && (
+          <p class="failure">
+            <strong>Possible deadlock.</strong> <a href="#/waits">See who waits for whom</a>
+          </p>
+        )}
+        {freshness.state === 'locked' ? (
+          <Locked />
+        ) : model ? (
+          <SharedContext.Provider
+            value={{ connection, model, overview, now: connection.now(), propose: setProposal }}
+          >
+            <View route={route} />
+          </SharedContext.Provider>
+        ) : (
+          freshness.state === 'connecting' && <p class="empty">Asking the engine …</p>
+        )}
+      </main>
+      {proposal && <Dialog proposal={proposal} close={close} />}
+    </div>
+  )
+
+  function viewsOf(known: Model | undefined): { view: Route['view']; name: string; number?: number }[] {
+    return [
+      { view: 'locks', name: 'Locks', number: keys.size },
+      { view: 'waits', name: 'Waits', number: overview.waiters },
+      { view: 'sessions', name: 'Sessions', number: overview.sessions.size },
+      { view: 'limits', name: 'Limits', number: known?.limiters.length ?? 0 },
+      { view: 'values', name: 'Values' },
+      ...(known?.hasDoctor === true ? [{ view: 'doctor' as const, name: 'Doctor' }] : []),
+    ]
+  }
+}
+
+function View({ route }: { readonly route: Route }): JSX.Element {
+  switch (route.view) {
+    case 'locks':
+      return <LocksView search={route.search} />
+    case 'key':
+      return <KeyPage key={route.key} name={route.key} />
+    case 'waits':
+      return <WaitsView />
+    case 'limits':
+      return <LimitsView />
+    case 'values':
+      return <ValuesView store={route.store} name={route.key} />
+    case 'sessions':
+      return <SessionsView />
+    case 'session':
+      return <SessionPage key={route.session} session={route.session} />
+    case 'doctor':
+      return <DoctorView />
+  }
+}
+
+interface StatusProperties {
+  readonly freshness: Freshness
+  readonly now: number
+  readonly isReadOnly: boolean
+}
+
+function Status({ freshness, isReadOnly }: StatusProperties): JSX.Element {
+  const texts = { live: 'Live', connecting: 'Connecting', locked: 'Locked', old: 'Out of date' }
+  return (
+    <p class={`status ${freshness.state}`} role="status">
+      <span class="dot" aria-hidden="true" />
+      {texts[freshness.state]}
+      {isReadOnly && <span class="mode">read-only</span>}
+    </p>
+  )
+}
+
+interface OldProperties {
+  readonly freshness: Extract<Freshness, { state: 'old' }>
+  readonly now: number
+}
+
+function Old({ freshness: { since, reason }, now }: OldProperties): JSX.Element {
+  return (
+    <div class="old" role="alert">
+      <p>
+        <strong>
+          {since === undefined
+            ? 'Nothing is known yet.'
+            : `This is the state of ${timeOf(since)}.`}
+        </strong>{' '}
+        Trying again every second.{' '}
+        {/* It changes each second, which a screen reader should not repeat. */}
+        {since !== undefined && <span aria-hidden="true">{span(now - since)} old.</span>}
+      </p>
+      <p>{reason}</p>
+    </div>
+  )
+}
+
+function Locked(): JSX.Element {
+  return (
+    <>
+      <h1 tabIndex={-1}>This console needs its secret</h1>
+      <p class="empty">Open the address that the command printed, with the part after the #.</p>
+    </>
+  )
+}
+
+function titleOf(route: Route): string {
+  switch (route.view) {
+    case 'key':
+      return route.key
+    case 'session':
+      return `Session ${route.session}`
+    default:
+      return `${route.view[0]!.toUpperCase()}${route.view.slice(1)}`
+  }
+}
+
+/** The view of the menu that a route belongs to. */
+function sectionOf({ view }: Route): Route['view'] {
+  if (view === 'key') return 'locks'
+  return view === 'session' ? 'sessions' : view
+}

@@ -1,0 +1,51 @@
+import type { JSX } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { RequestError } from './connection.js'
+import type { Proposal } from './context.js'
+
+interface Properties {
+  readonly proposal: Proposal
+  /** Closes the dialog. @param done what was done, if it was. */
+  readonly close: (done?: string) => void
+}
+
+/** Asks whether to do something, and names what will be lost. */
+export function Dialog({ proposal, close }: Properties): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [isBusy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<string>()
+  useLayoutEffect(() => dialog.current!.showModal(), [])
+  const act = async (): Promise<void> => {
+    setBusy(true)
+    try {
+      const done = await proposal.act()
+      close(done)
+    } catch (error) {
+      setFailure(error instanceof RequestError ? error.message : String(error))
+      setBusy(false)
+    }
+  }
+  return (
+    <dialog ref={dialog} aria-labelledby="question" aria-describedby="losses" onClose={() => close()}>
+      <h2 id="question">{proposal.title}</h2>
+      <ul id="losses">
+        {proposal.losses.map(loss => (
+          <li key={loss}>{loss}</li>
+        ))}
+      </ul>
+      {failure !== undefined && (
+        <p class="failure" role="alert">
+          {failure}
+        </p>
+      )}
+      <div class="buttons">
+        <button type="button" autofocus onClick={() => dialog.current!.close()}>
+          Cancel
+        </button>
+        <button type="button" class="danger" disabled={isBusy} onClick={() => void act()}>
+          {proposal.verb}
+        </button>
+      </div>
+    </dialog>
+  )
+}

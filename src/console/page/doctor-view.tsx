@@ -1,0 +1,85 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { RequestError } from './connection.js'
+import { useShared } from './context.js'
+import { Empty, Heading } from './parts.js'
+import { count } from './text.js'
+
+interface Finding {
+  readonly id: string
+  readonly promises: readonly string[]
+  readonly how: string
+  readonly fix: string
+}
+
+interface Diagnosis {
+  readonly facts: readonly string[]
+  readonly findings: readonly Finding[]
+}
+
+/** What the doctor finds, when asked. */
+export function DoctorView(): JSX.Element {
+  const { connection } = useShared()
+  const [isBusy, setBusy] = useState(false)
+  const [diagnosis, setDiagnosis] = useState<Diagnosis>()
+  const [failure, setFailure] = useState<string>()
+  const examine = async (): Promise<void> => {
+    setBusy(true)
+    setFailure(undefined)
+    try {
+      setDiagnosis((await connection.post('doctor', {})) as Diagnosis)
+    } catch (error) {
+      setFailure(error instanceof RequestError ? error.message : String(error))
+    }
+    setBusy(false)
+  }
+  return (
+    <>
+      <Heading>Doctor</Heading>
+      <p class="summary">Checks whether the engine can be used, and whether its settings weaken a promise.</p>
+      <button type="button" disabled={isBusy} onClick={() => void examine()}>
+        {isBusy ? 'Examining …' : 'Examine the engine'}
+      </button>
+      <div aria-live="polite">
+        {failure !== undefined && <p class="failure">{failure}</p>}
+        {diagnosis && <Report diagnosis={diagnosis} />}
+      </div>
+    </>
+  )
+}
+
+function Report({ diagnosis: { facts, findings } }: { readonly diagnosis: Diagnosis }): JSX.Element {
+  return (
+    <>
+      {findings.length === 0 ? (
+        <Empty>No problems found.</Empty>
+      ) : (
+        <section aria-labelledby="findings">
+          <h2 id="findings">{count(findings.length, 'finding')}</h2>
+          <ul class="cards">
+            {findings.map(({ id, promises, how, fix }) => (
+              <li class="card warned" key={id}>
+                <h3>{id}</h3>
+                <p>{how}</p>
+                {promises.length > 0 && <p class="hint">Weakens {promises.join(', ')}</p>}
+                <p>
+                  <strong>Fix:</strong> {fix}
+                </p>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {facts.length > 0 && (
+        <section aria-labelledby="facts">
+          <h2 id="facts">Facts</h2>
+          <ul class="facts">
+            {facts.map(fact => (
+              <li key={fact}>{fact}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  )
+}

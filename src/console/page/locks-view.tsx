@@ -1,0 +1,124 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { useShared } from './context.js'
+import type { LockRow } from './model.js'
+import { Empty, Heading } from './parts.js'
+import { hashOf } from './route.js'
+import { count, modeOf, nameOf, placeOf, span } from './text.js'
+import { VirtualList } from './virtual-list.js'
+
+/** All keys in use; those that are in the way of most first. */
+export function LocksView({ search }: { readonly search: string }): JSX.Element {
+  const { model, overview, now } = useShared()
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    const focus = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.target instanceof HTMLInputElement) return
+      event.preventDefault()
+      field.current!.focus()
+    }
+    addEventListener('keydown', focus)
+    return () => removeEventListener('keydown', focus)
+  }, [])
+  const rows = search === '' ? overview.rows : overview.rows.filter(row => matches(row, search.toLowerCase()))
+  return (
+    <>
+      <Heading>Locks</Heading>
+      <p class="summary">
+        {count(model.keys.size, 'key')} in use, {count(overview.holders, 'holder')},{' '}
+        {count(overview.waiters, 'waiter')}
+      </p>
+      <search>
+        <label class="field">
+          <span>Search keys, labels, hosts and sessions</span>
+          <input
+            ref={field}
+            type="search"
+            value={search}
+            aria-keyshortcuts="/"
+            autocomplete="off"
+            spellcheck={false}
+            onInput={({ currentTarget }) =>
+              location.replace(hashOf({ view: 'locks', search: currentTarget.value }))
+            }
+          />
+          <kbd aria-hidden="true">/</kbd>
+        </label>
+      </search>
+      {rows.length === 0 ? (
+        <Empty>{search === '' ? 'Nobody holds or awaits a lock.' : 'Nothing that is in use matches.'}</Empty>
+      ) : (
+        <>
+          <div class="lock head" aria-hidden="true">
+            <span class="number">Blocks</span>
+            <span>Key</span>
+            <span>Holder</span>
+            <span class="number">Waiting</span>
+            <span class="number">Held for</span>
+            <span class="number">Lease left</span>
+          </div>
+          <VirtualList
+            items={rows}
+            label="Keys in use"
+            keyOf={({ view }) => view.key}
+            heights={[60, 92]}
+            row={row => <Row row={row} now={now} />}
+          />
+        </>
+      )}
+    </>
+  )
+}
+
+function matches({ view: { key, holders, waiters } }: LockRow, search: string): boolean {
+  const texts = [...holders, ...waiters].flatMap(({ label = '', host, session, pid }) => [
+    label,
+    host,
+    session,
+    String(pid),
+  ])
+  return [key, ...texts].some(text => text.toLowerCase().includes(search))
+}
+
+function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX.Element {
+  const {
+    view: { key, holders, waiters },
+    inTheWayOf,
+  } = row
+  const [holder, ...others] = holders
+  const claim = (holder ?? waiters[0])!.claim
+  return (
+    <a
+      class={`lock ${inTheWayOf > 0 ? 'blocking' : ''}`}
+      href={hashOf({ view: 'key', key })}
+      aria-label={labelOf(row, now)}
+    >
+      <span class="number blocks">{inTheWayOf > 0 ? inTheWayOf.toLocaleString('en') : '–'}</span>
+      <span class="what">
+        <span class="key">{key}</span>
+        <span class="mode">{modeOf(claim)}</span>
+      </span>
+      <span class="who">
+        <span class="name">
+          {holder ? nameOf(holder) : 'free, reserved for a waiter'}
+          {others.length > 0 && <span class="more"> and {others.length} more</span>}
+        </span>
+        {holder && <span class="place">{placeOf(holder)}</span>}
+      </span>
+      <span class="number waiting">
+        {waiters.length.toLocaleString('en')}
+        <span class="unit"> waiting</span>
+      </span>
+      <span class="number">{holder && span(now - (holder.heldSince ?? holder.since))}</span>
+      <span class="number lease">{holder && span(holder.until! - now)}</span>
+    </a>
+  )
+}
+
+function labelOf({ view: { key, holders, waiters }, inTheWayOf }: LockRow, now: number): string {
+  const [holder] = holders
+  const held = holder
+    ? `held by ${holders.map(nameOf).slice(0, 3).join(', ')} for ${span(now - (holder.heldSince ?? holder.since))}`
+    : 'free'
+  return `${key}, ${held}, ${waiters.length} waiting, blocks ${inTheWayOf}`
+}

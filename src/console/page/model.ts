@@ -1,0 +1,139 @@
+import { cyclesOf, waitsOf, type Wait } from '../../blocking.js'
+import type { KeyEvent, KeyView, LimiterView, Message, PartyView, Who } from '../messages.js'
+
+/** The page keeps this many events, as the server does. */
+const MAX_EVENTS = 2000
+
+/** What the page knows. */
+export interface Model {
+  readonly engine: string
+  readonly readOnly: boolean
+  readonly hasDoctor: boolean
+  /** When the timeline begins, by the clock of the server. */
+  readonly since: number
+  readonly keys: ReadonlyMap<string, KeyView>
+  readonly limiters: readonly LimiterView[]
+  /** Oldest first. */
+  readonly events: readonly KeyEvent[]
+}
+
+/** Returns the model after a message; undefined if the state is not known yet. */
+export function modelAfter(model: Model | undefined, message: Message): Model | undefined {
+  switch (message.type) {
+    case 'state': {
+      const { engine, readOnly, hasDoctor, since, keys, limiters, events } = message
+      return {
+        engine,
+        readOnly,
+        hasDoctor,
+        since,
+        keys: new Map(keys.map(view => [view.key, view])),
+        limiters,
+        events,
+      }
+    }
+    case 'change': {
+      if (!model) return undefined
+      const { keys: changed, gone, limiters = model.limiters, events } = message
+      const keys = new Map(model.keys)
+      for (const key of gone) keys.delete(key)
+      for (const view of changed) keys.set(view.key, view)
+      return {
+        ...model,
+        keys: changed.length + gone.length > 0 ? keys : model.keys,
+        limiters,
+        events: events.length > 0 ? [...model.events, ...events].slice(-MAX_EVENTS) : model.events,
+      }
+    }
+    case 'fault':
+      return model
+  }
+}
+
+/** A key, and how many wait for its holders: for this key, and for others that these waiters hold. */
+export interface LockRow {
+  readonly view: KeyView
+  readonly inTheWayOf: number
+}
+
+/** A session, with what it holds and awaits. */
+export interface SessionRow {
+  readonly who: Who
+  readonly holds: readonly (readonly [key: string, party: PartyView])[]
+  readonly awaits: readonly (readonly [key: string, party: PartyView])[]
+}
+
+/** What follows from the keys in use. */
+export interface Overview {
+  /** Those that are in the way of most first. */
+  readonly rows: readonly LockRow[]
+  readonly waits: readonly Wait<PartyView>[]
+  /** Sessions that wait for each other. */
+  readonly cycles: readonly (readonly string[])[]
+  /** By session. */
+  readonly sessions: ReadonlyMap<string, SessionRow>
+  readonly holders: number
+  readonly waiters: number
+}
+
+/** Works out what follows from the keys in use. */
+export function overviewOf(keys: ReadonlyMap<string, KeyView>): Overview {
+  const views = [...keys.values()]
+  const sessions = sessionsOf(views)
+  const rows = views
+    .map(view => ({ view, inTheWayOf: blockedBehind(view, keys, sessions) }))
+    .sort(
+      (a, b) =>
+        b.inTheWayOf - a.inTheWayOf ||
+        b.view.waiters.length - a.view.waiters.length ||
+        (a.view.key < b.view.key ? -1 : 1),
+    )
+  const waits = waitsOf(views)
+  return {
+    rows,
+    waits,
+    cycles: cyclesOf(waits),
+    sessions,
+    holders: views.reduce((sum, { holders }) => sum + holders.length, 0),
+    waiters: views.reduce((sum, { waiters }) => sum + waiters.length, 0),
+  }
+}
+
+function blockedBehind(
+  view: KeyView,
+  keys: ReadonlyMap<string, KeyView>,
+  sessions: ReadonlyMap<string, SessionRow>,
+): number {
+  const seen = new Set([view.key])
+  const open = [view]
+  let count = 0
+  for (let at = open.pop(); at; at = open.pop()) {
+    count += at.waiters.length
+    for (const { session } of at.waiters)
+      for (const [key] of sessions.get(session)!.holds) {
+        if (seen.has(key)) continue
+        seen.add(key)
+        open.push(keys.get(key)!)
+      }
+  }
+  return count
+}
+
+function sessionsOf(views: readonly KeyView[]): ReadonlyMap<string, SessionRow> {
+  const rows = new Map<
+    string,
+    { who: Who; holds: [string, PartyView][]; awaits: [string, PartyView][] }
+  >()
+  const rowOf = (party: PartyView) => {
+    const known = rows.get(party.session)
+    if (known) return known
+    const row = { who: party, holds: [], awaits: [] }
+    rows.set(party.session, row)
+    return row
+  }
+  for (const { key, holders, waiters } of views) {
+    for (const holder of holders) rowOf(holder).holds.push([key, holder])
+    for (const waiter of waiters) rowOf(waiter).awaits.push([key, waiter])
+  }
+  return rows
+}

@@ -1,0 +1,53 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import type { Claim } from '../../engine/claim.js'
+import type { Who } from '../messages.js'
+import { hashOf } from './route.js'
+import { modeOf, nameOf, placeOf } from './text.js'
+
+/** The heading of a view. It takes the focus when the view opens, so that a screen reader begins there. */
+export function Heading({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useLayoutEffect(() => heading.current!.focus({ preventScroll: true }), [])
+  return (
+    <h1 ref={heading} tabIndex={-1}>
+      {children}
+    </h1>
+  )
+}
+
+/** A session, as a link to what it holds and awaits. */
+export function SessionLink({ who }: { readonly who: Who }): JSX.Element {
+  const name = nameOf(who)
+  return (
+    <span class="who">
+      {who.session === '' ? (
+        <span class="name">{name}</span>
+      ) : (
+        <a class="name" href={hashOf({ view: 'session', session: who.session })}>
+          {name}
+        </a>
+      )}
+      <span class="place">{placeOf(who)}</span>
+    </span>
+  )
+}
+
+/** A key, as a link to its holders, waiters and timeline. */
+export function KeyLink({ name }: { readonly name: string }): JSX.Element {
+  return (
+    <a class="key" href={hashOf({ view: 'key', key: name })}>
+      {name}
+    </a>
+  )
+}
+
+/** How a key is claimed. */
+export function Mode({ claim }: { readonly claim: Claim }): JSX.Element {
+  return <span class="mode">{modeOf(claim)}</span>
+}
+
+/** A text in place of an empty list. */
+export function Empty({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  return <p class="empty">{children}</p>
+}

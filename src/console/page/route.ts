@@ -1,0 +1,57 @@
+/** What the page shows: its address after the `#`, which can be sent to a colleague. */
+export type Route =
+  | { readonly view: 'locks'; readonly search: string }
+  | { readonly view: 'key'; readonly key: string }
+  | { readonly view: 'waits' }
+  | { readonly view: 'limits' }
+  | { readonly view: 'values'; readonly store: string; readonly key: string }
+  | { readonly view: 'sessions' }
+  | { readonly view: 'session'; readonly session: string }
+  | { readonly view: 'doctor' }
+
+/** Parses the part of an address after the `#`. */
+export function routeOf(hash: string): Route {
+  const [view, first = '', second = ''] = hash.replace(/^#\/?/, '').split('/').map(decoded)
+  switch (view) {
+    case 'key':
+      return { view, key: first }
+    case 'waits':
+    case 'limits':
+    case 'sessions':
+    case 'doctor':
+      return { view }
+    case 'values':
+      return { view, store: first, key: second }
+    case 'session':
+      return { view, session: first }
+    default:
+      return { view: 'locks', search: first }
+  }
+}
+
+/** Renders the address of a route. */
+export function hashOf(route: Route): string {
+  const parts = ((): readonly string[] => {
+    switch (route.view) {
+      case 'locks':
+        return route.search === '' ? [] : [route.search]
+      case 'key':
+        return [route.key]
+      case 'values':
+        return route.store === '' ? [] : [route.store, route.key]
+      case 'session':
+        return [route.session]
+      default:
+        return []
+    }
+  })()
+  return `#/${[route.view, ...parts].map(encodeURIComponent).join('/')}`
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

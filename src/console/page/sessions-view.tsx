@@ -1,0 +1,141 @@
+import type { JSX } from 'preact'
+import { useShared, type Shared } from './context.js'
+import type { SessionRow } from './model.js'
+import { Empty, Heading, KeyLink, Mode } from './parts.js'
+import { hashOf } from './route.js'
+import { count, nameOf, placeOf, span } from './text.js'
+import { VirtualList } from './virtual-list.js'
+
+/** How many keys a question names. */
+const MAX_NAMED = 10
+
+/** The sessions that hold or await something. */
+export function SessionsView(): JSX.Element {
+  const { overview } = useShared()
+  const rows = [...overview.sessions.values()].sort(
+    (a, b) =>
+      b.holds.length - a.holds.length ||
+      b.awaits.length - a.awaits.length ||
+      (nameOf(a.who) < nameOf(b.who) ? -1 : 1),
+  )
+  return (
+    <>
+      <Heading>Sessions</Heading>
+      <p class="summary">{count(rows.length, 'session')} that hold or await a lock</p>
+      {rows.length === 0 ? (
+        <Empty>Nobody holds or awaits a lock.</Empty>
+      ) : (
+        <VirtualList
+          items={rows}
+          label="Sessions"
+          keyOf={({ who }) => who.session}
+          heights={[60, 68]}
+          row={({ who, holds, awaits }) => (
+            <a class="session" href={hashOf({ view: 'session', session: who.session })}>
+              <span class="who">
+                <span class="name">{nameOf(who)}</span>
+                <span class="place">{placeOf(who)}</span>
+              </span>
+              <span class="number">holds {holds.length.toLocaleString('en')}</span>
+              <span class="number">awaits {awaits.length.toLocaleString('en')}</span>
+            </a>
+          )}
+        />
+      )}
+    </>
+  )
+}
+
+/** A session: what it holds and awaits. */
+export function SessionPage({ session }: { readonly session: string }): JSX.Element {
+  const shared = useShared()
+  const row = shared.overview.sessions.get(session)
+  return (
+    <>
+      <p class="crumb">
+        <a href="#/sessions">Sessions</a>
+      </p>
+      <Heading>{row ? nameOf(row.who) : session}</Heading>
+      {row ? (
+        <Details shared={shared} row={row} />
+      ) : (
+        <p class="summary">This session holds nothing and waits for nothing.</p>
+      )}
+    </>
+  )
+}
+
+function Details({ shared, row }: { readonly shared: Shared; readonly row: SessionRow }): JSX.Element {
+  const { now, model, propose } = shared
+  const { who, holds, awaits } = row
+  return (
+    <>
+      <p class="summary">
+        {placeOf(who)} · session <span class="token">{who.session}</span>
+      </p>
+      {!model.readOnly && who.session !== '' && (
+        <button type="button" class="quiet" onClick={() => propose(revocationOf(shared, row))}>
+          Revoke this session …
+        </button>
+      )}
+      {holds.length > 0 && (
+        <section aria-labelledby="holds">
+          <h2 id="holds">Holds</h2>
+          <VirtualList
+            items={holds}
+            label="Keys that it holds"
+            keyOf={([key, { token }]) => `${key} ${token!}`}
+            heights={[48, 64]}
+            row={([key, { claim, until }]) => (
+              <div class="entry">
+                <KeyLink name={key} />
+                <Mode claim={claim} />
+                <span class="number">lease left {span(until! - now)}</span>
+              </div>
+            )}
+          />
+        </section>
+      )}
+      {awaits.length > 0 && (
+        <section aria-labelledby="awaits">
+          <h2 id="awaits">Awaits</h2>
+          <VirtualList
+            items={awaits}
+            label="Keys that it awaits"
+            keyOf={([key, { since }], index) => `${key} ${since} ${index}`}
+            heights={[48, 64]}
+            row={([key, { claim, since }]) => (
+              <div class="entry">
+                <KeyLink name={key} />
+                <Mode claim={claim} />
+                <span class="number">for {span(now - since)}</span>
+              </div>
+            )}
+          />
+        </section>
+      )}
+    </>
+  )
+}
+
+function revocationOf({ connection }: Shared, row: SessionRow): Parameters<Shared['propose']>[0] {
+  const { who, holds, awaits } = row
+  return {
+    title: `Revoke ${nameOf(who)}?`,
+    losses: [
+      `Only do this if the process is dead: ${placeOf(who)}. If it is alive, it may still work under its locks.`,
+      holds.length > 0 ? `It loses ${named(holds.map(([key]) => key))}.` : 'It holds nothing.',
+      ...(awaits.length > 0 ? [`It waits no longer for ${named(awaits.map(([key]) => key))}.`] : []),
+    ],
+    verb: 'Revoke',
+    async act() {
+      const { requests } = (await connection.post('revoke', { session: who.session })) as { requests: number }
+      return `Revoked ${nameOf(who)}: ${count(requests, 'request')}.`
+    },
+  }
+}
+
+function named(keys: readonly string[]): string {
+  const shown = keys.slice(0, MAX_NAMED).join(', ')
+  return keys.length > MAX_NAMED ? `${shown} and ${keys.length - MAX_NAMED} more` : shown
+}

@@ -1,0 +1,169 @@
+import type { Wait } from '../../blocking.js'
+import type { PartyView, Who } from '../messages.js'
+
+/** Maximum number of boxes that are drawn. */
+const MAX_NODES = 150
+
+/** A session, or several that wait for the same sessions on the same keys and are in nobody's way. */
+export interface Node {
+  readonly id: string
+  readonly sessions: readonly Who[]
+  /** Whether it is in a cycle. */
+  readonly isStuck: boolean
+  /** The column, from those that wait for nobody. */
+  readonly column: number
+  /** The place in the column. */
+  readonly line: number
+}
+
+/** A session waits for another. */
+export interface Edge {
+  readonly from: Node
+  readonly to: Node
+  readonly keys: readonly string[]
+  readonly isStuck: boolean
+}
+
+/** What is drawn of who waits for whom. */
+export interface WaitGraph {
+  readonly nodes: readonly Node[]
+  readonly edges: readonly Edge[]
+  readonly columns: number
+  readonly lines: number
+  /** Number of boxes that are left out. */
+  readonly left: number
+}
+
+/** One session waits for another on some keys. */
+interface Link {
+  readonly from: string
+  readonly to: string
+  readonly keys: Set<string>
+}
+
+/** Lays out who waits for whom in columns: to the right of each session are those that wait for it. */
+export function waitGraphOf(
+  waits: readonly Wait<PartyView>[],
+  cycles: readonly (readonly string[])[],
+): WaitGraph {
+  const stuck = new Set(cycles.flatMap(cycle => cycle.map((from, at) => pair(from, cycle[(at + 1) % cycle.length]!))))
+  const stuckSessions = new Set(cycles.flat())
+  const who = new Map<string, Who>()
+  const links = linksOf(waits, stuck, who)
+  const groups = grouped(links, who)
+  const columns = columnsOf(groups)
+  const all = [...groups.members.keys()].sort((a, b) => columns.get(a)! - columns.get(b)!)
+  // Those in a cycle and those that others wait for come first.
+  const shown = all
+    .sort((a, b) => Number(stuckSessions.has(b)) - Number(stuckSessions.has(a)) || columns.get(a)! - columns.get(b)!)
+    .slice(0, MAX_NODES)
+  const nodes = placed(shown, groups, columns, stuckSessions)
+  const edges = groups.links.flatMap(({ from, to, keys }): Edge[] => {
+    const [source, target] = [nodes.get(from), nodes.get(to)]
+    if (!source || !target) return []
+    return [{ from: source, to: target, keys: [...keys], isStuck: stuck.has(pair(from, to)) }]
+  })
+  return {
+    nodes: [...nodes.values()],
+    edges,
+    columns: Math.max(0, ...[...nodes.values()].map(({ column }) => column + 1)),
+    lines: Math.max(0, ...[...nodes.values()].map(({ line }) => line + 1)),
+    left: all.length - shown.length,
+  }
+}
+
+/** Leaves out that a waiter is behind another, unless that is all that it waits for, or part of a cycle. */
+function linksOf(waits: readonly Wait<PartyView>[], stuck: ReadonlySet<string>, who: Map<string, Who>): Link[] {
+  const blockedByHolder = new Set(waits.filter(({ holds }) => holds).map(({ key, waiter }) => `${key}\0${waiter.session}`))
+  const links = new Map<string, Link>()
+  for (const { key, waiter, blocker, holds } of waits) {
+    if (waiter.session === blocker.session) continue
+    const id = pair(waiter.session, blocker.session)
+    if (!holds && blockedByHolder.has(`${key}\0${waiter.session}`) && !stuck.has(id)) continue
+    who.set(waiter.session, waiter)
+    who.set(blocker.session, blocker)
+    const known = links.get(id)
+    if (known) known.keys.add(key)
+    else links.set(id, { from: waiter.session, to: blocker.session, keys: new Set([key]) })
+  }
+  return [...links.values()]
+}
+
+interface Groups {
+  /** By the ID of the box. */
+  readonly members: ReadonlyMap<string, readonly Who[]>
+  readonly links: readonly Link[]
+}
+
+/** Puts sessions into one box that nobody waits for, and that wait for the same. */
+function grouped(links: readonly Link[], who: ReadonlyMap<string, Who>): Groups {
+  const blockers = new Set(links.map(({ to }) => to))
+  const out = new Map<string, Link[]>()
+  for (const link of links) {
+    const others = out.get(link.from)
+    if (others) others.push(link)
+    else out.set(link.from, [link])
+  }
+  const firstOf = new Map<string, string>()
+  const members = new Map<string, Who[]>()
+  for (const [session, one] of who) {
+    if (blockers.has(session)) {
+      members.set(session, [one])
+      continue
+    }
+    const signature = JSON.stringify(out.get(session)!.map(({ to, keys }) => [to, [...keys].sort()]).sort())
+    const first = firstOf.get(signature) ?? session
+    firstOf.set(signature, first)
+    members.set(first, [...(members.get(first) ?? []), one])
+  }
+  return { members, links: links.filter(({ from }) => members.has(from)) }
+}
+
+function columnsOf({ members, links }: Groups): ReadonlyMap<string, number> {
+  const blockersOf = new Map<string, string[]>()
+  for (const { from, to } of links) blockersOf.set(from, [...(blockersOf.get(from) ?? []), to])
+  const columns = new Map<string, number>()
+  const visit = (id: string, path: ReadonlySet<string>): number => {
+    const known = columns.get(id)
+    if (known !== undefined) return known
+    const inside = new Set(path).add(id)
+    // A cycle has no first column, so the session at which it is entered takes that place.
+    const before = (blockersOf.get(id) ?? []).filter(blocker => !path.has(blocker))
+    const column = before.length === 0 ? 0 : 1 + Math.max(...before.map(blocker => visit(blocker, inside)))
+    columns.set(id, column)
+    return column
+  }
+  for (const id of members.keys()) visit(id, new Set())
+  return columns
+}
+
+function placed(
+  shown: readonly string[],
+  { members, links }: Groups,
+  columns: ReadonlyMap<string, number>,
+  stuck: ReadonlySet<string>,
+): ReadonlyMap<string, Node> {
+  const nodes = new Map<string, Node>()
+  const blockersOf = new Map<string, string[]>()
+  for (const { from, to } of links) blockersOf.set(from, [...(blockersOf.get(from) ?? []), to])
+  const last = Math.max(0, ...shown.map(id => columns.get(id)!))
+  for (let column = 0; column <= last; column++) {
+    const here = shown
+      .filter(id => columns.get(id) === column)
+      .map(id => {
+        const lines = (blockersOf.get(id) ?? []).flatMap(blocker => nodes.get(blocker)?.line ?? [])
+        return { id, wish: lines.length === 0 ? 0 : lines.reduce((sum, line) => sum + line, 0) / lines.length }
+      })
+      .sort((a, b) => a.wish - b.wish)
+    let line = 0
+    for (const { id, wish } of here) {
+      line = Math.max(line, Math.floor(wish))
+      nodes.set(id, { id, sessions: members.get(id)!, isStuck: stuck.has(id), column, line: line++ })
+    }
+  }
+  return nodes
+}
+
+function pair(from: string, to: string): string {
+  return `${from}\0${to}`
+}

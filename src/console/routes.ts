@@ -1,0 +1,259 @@
+import { systemClock } from '../clock.js'
+import {
+  IndeterminateError,
+  InvalidArgumentError,
+  UnavailableError,
+  type Box,
+  type Diagnosis,
+} from '../index.js'
+import { failureText } from './failure-text.js'
+import { pageFile } from './page-file.js'
+import { Refusal } from './refusal.js'
+import { Watcher, type Viewer } from './watcher.js'
+
+/** A request, from whichever kind of server. */
+export interface Asked {
+  readonly method: string
+  /** The path as the browser sees it. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Returns a header by its name in lower case. */
+  header(name: string): string | undefined
+  /** Reads the body as text. @throws Refusal when it is longer than `MAX_BODY`. */
+  body(): Promise<string>
+}
+
+/** A reply with a text, or one to which a viewer can be added. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly content: string | { join(viewer: Viewer): () => void }
+}
+
+/** What a console is made with, checked. */
+export interface Settings {
+  readonly readOnly: boolean
+  readonly diagnose: (() => Promise<Diagnosis>) | undefined
+  readonly log: (line: string) => void
+}
+
+/** Maximum length of a request's body, in bytes. */
+const MAX_BODY = 64 << 10
+
+/** Adds to the length of a body. @throws Refusal when it becomes too long. */
+export function lengthened(length: number, part: number): number {
+  if (length + part > MAX_BODY) throw new Refusal(413, `the body must have at most ${MAX_BODY} bytes`)
+  return length + part
+}
+
+/** Text of others must never be executed, and nothing is loaded from other servers. */
+const HEADERS = {
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cache-Control': 'no-store',
+} as const
+
+/** The files of the page and their types. They contain nothing about the engine. */
+const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Map([
+  ['', ['page.html', 'text/html']],
+  ['page.js', ['page.js', 'text/javascript']],
+  ['page.css', ['page.css', 'text/css']],
+])
+
+
+/** Answers the requests of the page. Only the last segment of a path counts, so it can be served under any path. */
+export class Routes {
+  readonly #box: Box
+  readonly #settings: Settings
+  readonly #watcher: Watcher
+  #isClosed = false
+
+  constructor(box: Box, settings: Settings) {
+    this.#box = box
+    this.#settings = settings
+    const { readOnly, diagnose } = settings
+    this.#watcher = new Watcher(box, { readOnly, hasDoctor: diagnose !== undefined }, systemClock)
+  }
+
+  /** Refuses further requests. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** Answers a request. Never throws. */
+  async answer(asked: Asked): Promise<Reply> {
+    try {
+      if (this.#isClosed) throw new Refusal(503, 'the console is closed')
+      return await this.#route(asked)
+    } catch (error) {
+      return json(statusOf(error), { error: failureText(error) })
+    }
+  }
+
+  async #route(asked: Asked): Promise<Reply> {
+    const { method, path } = asked
+    const name = nameIn(path)
+    const file = FILES.get(name)
+    if (file) {
+      allow(method, 'GET', 'HEAD')
+      const [source, type] = file
+      return reply(200, { 'Content-Type': `${type}; charset=utf-8` }, pageFile(source))
+    }
+    switch (name) {
+      case 'events':
+        allow(method, 'GET')
+        assertNotCrossSite(asked)
+        return reply(
+          200,
+          { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+          { join: viewer => this.#watcher.join(viewer) },
+        )
+      case 'value':
+        allow(method, 'GET')
+        assertNotCrossSite(asked)
+        return json(200, await this.#value(text(asked.query.get('store')), text(asked.query.get('key'))))
+      case 'release':
+        return json(200, await this.#release(await this.#action(asked)))
+      case 'revoke':
+        return json(200, await this.#revoke(await this.#action(asked)))
+      case 'doctor':
+        await orderOf(asked)
+        return json(200, await this.#doctor())
+      default:
+        // The page's own addresses are relative, so it must be at a path that ends with a slash.
+        allow(method, 'GET', 'HEAD')
+        return reply(308, { Location: `./${encodeURIComponent(decoded(name))}/` }, '')
+    }
+  }
+
+  /** Checks a request that changes something, and returns its body. */
+  async #action(asked: Asked): Promise<Readonly<Record<string, unknown>>> {
+    const order = await orderOf(asked)
+    if (this.#settings.readOnly) throw new Refusal(403, 'this console is read-only')
+    return order
+  }
+
+  async #value(store: string, key: string): Promise<object> {
+    const entry = await this.#box.store(store).get(key)
+    return entry ? { found: true, version: entry.version, value: entry.value } : { found: false }
+  }
+
+  async #release(order: Readonly<Record<string, unknown>>): Promise<object> {
+    const key = text(order['key'])
+    const token = text(order['token'])
+    if (!/^\d{1,19}$/.test(token)) throw new Refusal(400, 'token must be the digits of a token')
+    this.#watcher.releasedByHand(token)
+    const released = await this.#box.forceRelease(key, BigInt(token))
+    this.#log(`${released ? 'released' : 'found nothing to release:'} key ${quoted(key)}, token ${token}`)
+    if (!released) throw new Refusal(404, `${key} has no holder with token ${token} any more`)
+    return { released }
+  }
+
+  async #revoke(order: Readonly<Record<string, unknown>>): Promise<object> {
+    const session = text(order['session'])
+    this.#watcher.revokedByHand(session)
+    const requests = await this.#box.revoke(session)
+    this.#log(`revoked session ${quoted(session)}: ${requests} ${requests === 1 ? 'request' : 'requests'}`)
+    if (requests === 0) throw new Refusal(404, `session ${session} holds nothing and waits for nothing any more`)
+    return { requests }
+  }
+
+  async #doctor(): Promise<Diagnosis> {
+    const { diagnose } = this.#settings
+    if (!diagnose) throw new Refusal(404, 'this console has no doctor')
+    return diagnose()
+  }
+
+  #log(line: string): void {
+    this.#settings.log(`console: ${line}`)
+  }
+}
+
+function nameIn(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    throw new Refusal(404, 'not found')
+  }
+}
+
+function allow(method: string, ...allowed: readonly string[]): void {
+  if (!allowed.includes(method)) throw new Refusal(405, `only ${allowed.join(' and ')} is allowed here`)
+}
+
+/**
+ * Checks that the console's own page sends an order, and no other site: a browser sends JSON to another origin only
+ * with that origin's consent, and names the page's origin.
+ */
+async function orderOf(asked: Asked): Promise<Readonly<Record<string, unknown>>> {
+  allow(asked.method, 'POST')
+  assertNotCrossSite(asked)
+  if (asked.header('sec-fetch-site') === undefined && !isOwnOrigin(asked))
+    throw new Refusal(403, 'the request must come from the page of this console')
+  if (!/^application\/json\s*(;|$)/i.test(asked.header('content-type') ?? ''))
+    throw new Refusal(415, 'the body must be application/json')
+  const body = await asked.body()
+  let order: unknown
+  try {
+    order = JSON.parse(body)
+  } catch {
+    throw new Refusal(400, 'the body must be valid JSON')
+  }
+  if (typeof order !== 'object' || order === null || Array.isArray(order))
+    throw new Refusal(400, 'the body must be a JSON object')
+  return order as Readonly<Record<string, unknown>>
+}
+
+function assertNotCrossSite(asked: Asked): void {
+  const site = asked.header('sec-fetch-site')
+  const isOther = site === undefined ? asked.header('origin') !== undefined && !isOwnOrigin(asked) : site !== 'same-origin'
+  if (isOther) throw new Refusal(403, 'the request must come from the page of this console')
+}
+
+function isOwnOrigin(asked: Asked): boolean {
+  const origin = asked.header('origin') ?? ''
+  return URL.canParse(origin) && new URL(origin).host === asked.header('host')
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string') throw new Refusal(400, 'a text is missing')
+  return value
+}
+
+/** Quotes a text of others, so that it can't begin another line of the log. */
+function quoted(text: string): string {
+  return JSON.stringify(text)
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof Refusal) return error.status
+  if (error instanceof InvalidArgumentError) return 400
+  if (error instanceof UnavailableError) return 503
+  return error instanceof IndeterminateError ? 504 : 500
+}
+
+function json(status: number, content: object): Reply {
+  return reply(status, { 'Content-Type': 'application/json; charset=utf-8' }, JSON.stringify(content))
+}
+
+function reply(status: number, headers: Reply['headers'], content: Reply['content']): Reply {
+  return { status, headers: { ...HEADERS, ...headers }, content }
+}
