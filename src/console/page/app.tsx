@@ -103,11 +103,6 @@ function App({ connection, follow }: Properties): JSX.Element {
           {note}
         </p>
         {freshness.state === 'old' && <Old freshness={freshness} now={connection.now()} />}
-        {freshness.state !== 'locked' && overview.cycles.length > 0 && route.view === 'locks' && (
-          <p class="failure">
-            <strong>Possible deadlock.</strong> <a href="#/waits">See who waits for whom</a>
-          </p>
-        )}
         {freshness.state === 'locked' ? (
           <Locked />
         ) : model ? (

@@ -1,18 +1,21 @@
 import type { JSX } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import type { KeyEvent, PartyView } from '../messages.js'
 import { useShared, type Shared } from './context.js'
 import { Empty, Heading, Mode, SessionLink } from './parts.js'
 import { count, nameOf, placeOf, span, timeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
-/** Maximum number of events that are shown. */
+/** Maximum number of holders and of events that are shown. */
 const MAX_SHOWN = 200
+/** Number of events that are shown before the user asks for more. */
+const MAX_AT_FIRST = 6
 
 /** A key: its holders, its waiters, and what happened to it. */
 export function KeyPage({ name }: { readonly name: string }): JSX.Element {
   const shared = useShared()
   const { model, now } = shared
+  const [isWhole, setWhole] = useState(false)
   const view = model.keys.get(name)
   const events = useMemo(
     () =>
@@ -49,44 +52,51 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
           </ul>
         </section>
       )}
-      {waiters.length > 0 && (
-        <section aria-labelledby="waiters">
-          <h2 id="waiters">Waiting, in this order</h2>
-          <VirtualList
-            items={waiters}
-            label="Waiters"
-            keyOf={({ session, since }, index) => `${session} ${since} ${index}`}
-            heights={[56, 64]}
-            row={(waiter, index) => (
-              <div class="waiter">
-                <span class="number place">{index + 1}</span>
-                <SessionLink who={waiter} />
-                <Mode claim={waiter.claim} />
-                <span class="number">for {span(now - waiter.since)}</span>
-              </div>
-            )}
-          />
-        </section>
-      )}
-      <section aria-labelledby="timeline">
-        <h2 id="timeline">Timeline</h2>
-        <p class="hint">
-          Since {timeOf(model.since)}, when this console began to look. It looks once a second, so what ends sooner
-          may be missing.
-        </p>
-        {events.length === 0 ? (
-          <Empty>Nothing has happened since.</Empty>
-        ) : (
-          <ol class="timeline">
-            {events.map(event => (
-              <li key={event.number} class={event.kind.replaceAll(' ', '-')}>
-                <time>{timeOf(event.at)}</time>
-                <span>{sentence(event)}</span>
-              </li>
-            ))}
-          </ol>
+      <div class="columns">
+        {waiters.length > 0 && (
+          <section aria-labelledby="waiters">
+            <h2 id="waiters">Waiting, in this order</h2>
+            <VirtualList
+              items={waiters}
+              label="Waiters"
+              keyOf={({ session, since }, index) => `${session} ${since} ${index}`}
+              heights={[56, 64]}
+              row={(waiter, index) => (
+                <div class="waiter">
+                  <span class="number place">{index + 1}</span>
+                  <SessionLink who={waiter} />
+                  {waiter.claim.mode !== 'exclusive' && <Mode claim={waiter.claim} />}
+                  <span class="number time">for {span(now - waiter.since)}</span>
+                </div>
+              )}
+            />
+          </section>
         )}
-      </section>
+        <section aria-labelledby="timeline">
+          <h2 id="timeline">Timeline</h2>
+          <p class="hint">
+            Since {timeOf(model.since)}, when this console began to look. It looks once a second, so what ends sooner
+            may be missing.
+          </p>
+          {events.length === 0 ? (
+            <Empty>Nothing has happened since.</Empty>
+          ) : (
+            <ol class="timeline">
+              {(isWhole ? events : events.slice(0, MAX_AT_FIRST)).map(event => (
+                <li key={event.number} class={event.kind.replaceAll(' ', '-')}>
+                  <time>{timeOf(event.at)}</time>
+                  <span>{sentence(event)}</span>
+                </li>
+              ))}
+            </ol>
+          )}
+          {!isWhole && events.length > MAX_AT_FIRST && (
+            <button type="button" onClick={() => setWhole(true)}>
+              Show {events.length - MAX_AT_FIRST} more
+            </button>
+          )}
+        </section>
+      </div>
     </>
   )
 }

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import type { PartyView } from '../messages.js'
 import { useShared } from './context.js'
 import type { LockRow } from './model.js'
 import { Empty, Heading } from './parts.js'
@@ -28,6 +29,11 @@ export function LocksView({ search }: { readonly search: string }): JSX.Element 
         {count(model.keys.size, 'key')} in use, {count(overview.holders, 'holder')},{' '}
         {count(overview.waiters, 'waiter')}
       </p>
+      {overview.cycles.length > 0 && (
+        <p class="failure">
+          <strong>Possible deadlock.</strong> <a href="#/waits">See who waits for whom</a>
+        </p>
+      )}
       <search>
         <label class="field">
           <span>Search keys, labels, hosts and sessions</span>
@@ -61,7 +67,7 @@ export function LocksView({ search }: { readonly search: string }): JSX.Element 
             items={rows}
             label="Keys in use"
             keyOf={({ view }) => view.key}
-            heights={[60, 92]}
+            heights={[60, 104]}
             row={row => <Row row={row} now={now} />}
           />
         </>
@@ -105,12 +111,26 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
         </span>
         {holder && <span class="place">{placeOf(holder)}</span>}
       </span>
-      <span class="number waiting">
+      <span class={waiters.length > 0 ? 'number waiting' : 'number waiting none'}>
         {waiters.length.toLocaleString('en')}
         <span class="unit"> waiting</span>
       </span>
-      <span class="number">{holder && span(now - (holder.heldSince ?? holder.since))}</span>
-      <span class="number lease">{holder && span(holder.until! - now)}</span>
+      <span class="number held">
+        {holder && (
+          <>
+            <span class="unit">held </span>
+            {heldFor(holder, now)}
+          </>
+        )}
+      </span>
+      <span class="number lease">
+        {holder && (
+          <>
+            <span class="unit">lease </span>
+            {span(holder.until! - now)}
+          </>
+        )}
+      </span>
     </a>
   )
 }
@@ -118,7 +138,12 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
 function labelOf({ view: { key, holders, waiters }, inTheWayOf }: LockRow, now: number): string {
   const [holder] = holders
   const held = holder
-    ? `held by ${holders.map(nameOf).slice(0, 3).join(', ')} for ${span(now - (holder.heldSince ?? holder.since))}`
+    ? `held by ${holders.map(nameOf).slice(0, 3).join(', ')} for ${heldFor(holder, now)}`
     : 'free'
   return `${key}, ${held}, ${waiters.length} waiting, blocks ${inTheWayOf}`
+}
+
+/** How long a holder has the lock; the time since it asked for it, if that was before the console looked. */
+function heldFor({ heldSince, since }: PartyView, now: number): string {
+  return heldSince === undefined ? `≤ ${span(now - since)}` : span(now - heldSince)
 }

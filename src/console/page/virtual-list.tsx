@@ -5,6 +5,17 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 const MARGIN = 8
 const PHONE = matchMedia('(max-width: 44rem)')
 
+/** Returns whether the page is as narrow as on a phone. */
+export function usePhone(): boolean {
+  const [isPhone, setPhone] = useState(PHONE.matches)
+  useLayoutEffect(() => {
+    const update = (): void => setPhone(PHONE.matches)
+    PHONE.addEventListener('change', update)
+    return () => PHONE.removeEventListener('change', update)
+  }, [])
+  return isPhone
+}
+
 interface Properties<T> {
   readonly items: readonly T[]
   readonly label: string
@@ -18,11 +29,9 @@ interface Properties<T> {
 export function VirtualList<T>({ items, label, keyOf, row, heights }: Properties<T>): JSX.Element {
   const list = useRef<HTMLUListElement>(null)
   const [[first, last], setRange] = useState<readonly [number, number]>([0, 40])
-  const [isPhone, setPhone] = useState(PHONE.matches)
-  const height = heights[isPhone ? 1 : 0]
+  const height = heights[usePhone() ? 1 : 0]
   useLayoutEffect(() => {
     const update = (): void => {
-      setPhone(PHONE.matches)
       const { top } = list.current!.getBoundingClientRect()
       const from = Math.max(0, Math.floor(-top / height) - MARGIN)
       const to = Math.max(0, Math.ceil((innerHeight - top) / height) + MARGIN)

@@ -5,12 +5,23 @@ import { useShared } from './context.js'
 import { Empty, Heading, KeyLink, SessionLink } from './parts.js'
 import { hashOf } from './route.js'
 import { count, nameOf, placeOf, span } from './text.js'
-import { VirtualList } from './virtual-list.js'
+import { usePhone, VirtualList } from './virtual-list.js'
 import { waitGraphOf, type Edge, type Node, type WaitGraph } from './wait-graph.js'
 
-const BOX = { width: 190, height: 52 }
-const GAP = { x: 130, y: 22 }
-const MARGIN = 26
+/** Sizes of the drawing in pixels, and how many characters fit into a box. */
+interface Sizes {
+  readonly width: number
+  readonly gap: number
+  readonly margin: number
+  readonly characters: number
+}
+
+const WIDE: Sizes = { width: 190, gap: 130, margin: 26, characters: 22 }
+const SMALL: Sizes = { width: 116, gap: 64, margin: 10, characters: 12 }
+const BOX_HEIGHT = 52
+const GAP_Y = 30
+/** Room above the boxes for the arcs of cycles. */
+const TOP = 48
 
 /** Who waits for whom, as a drawing and as sentences. */
 export function WaitsView(): JSX.Element {
@@ -61,65 +72,102 @@ export function WaitsView(): JSX.Element {
 }
 
 function Drawing({ graph: { nodes, edges, columns, lines } }: { readonly graph: WaitGraph }): JSX.Element {
-  const width = 2 * MARGIN + columns * BOX.width + Math.max(0, columns - 1) * GAP.x
-  const height = 2 * MARGIN + lines * (BOX.height + GAP.y) - GAP.y
+  const sizes = usePhone() ? SMALL : WIDE
+  const width = 2 * sizes.margin + columns * sizes.width + Math.max(0, columns - 1) * sizes.gap
+  const height = TOP + lines * (BOX_HEIGHT + GAP_Y)
   return (
-    <div class="drawing" role="group" tabIndex={0} aria-label="Drawing of who waits for whom">
-      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
-        <defs>
-          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0 8 4 0 8z" />
-          </marker>
-        </defs>
-        {edges.map(edge => (
-          <Line key={`${edge.from.id} ${edge.to.id}`} edge={edge} />
-        ))}
-        {nodes.map(node => (
-          <Box key={node.id} node={node} />
-        ))}
-      </svg>
-    </div>
+    <>
+      <div class="drawing" role="group" tabIndex={0} aria-label="Drawing of who waits for whom">
+        <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
+          <defs>
+            <marker
+              id="arrow"
+              viewBox="0 0 8 8"
+              refX="7"
+              refY="4"
+              markerWidth="8"
+              markerHeight="8"
+              markerUnits="userSpaceOnUse"
+              orient="auto"
+            >
+              <path d="M0 0 8 4 0 8z" />
+            </marker>
+          </defs>
+          {edges.map(edge => (
+            <path
+              key={`${edge.from.id} ${edge.to.id}`}
+              class={edge.isStuck ? 'edge stuck' : 'edge'}
+              d={lineOf(edge, sizes).path}
+              marker-end="url(#arrow)"
+            />
+          ))}
+          {nodes.map(node => (
+            <Box key={node.id} node={node} sizes={sizes} />
+          ))}
+          {edges.map(edge => (
+            <Label key={`${edge.from.id} ${edge.to.id}`} edge={edge} sizes={sizes} />
+          ))}
+        </svg>
+      </div>
+      {sizes === SMALL && columns > 2 && <p class="hint">Scroll the drawing sideways to see all of it.</p>}
+    </>
   )
 }
 
-function Line({ edge: { from, to, keys, isStuck } }: { readonly edge: Edge }): JSX.Element {
-  const start = cornerOf(from)
-  const end = cornerOf(to)
-  const [y1, y2] = [start.y + BOX.height / 2, end.y + BOX.height / 2]
-  const isBack = from.column <= to.column
-  // A line back, which only a cycle has, leaves to the right and goes around.
-  const x1 = isBack ? start.x + BOX.width : start.x
-  const x2 = end.x + BOX.width
-  const bend = isBack ? Math.max(x1, x2) + GAP.x * 0.7 : (x1 + x2) / 2
-  const [firstKey, ...others] = keys
-  const label = `${short(firstKey!, 16)}${others.length > 0 ? ` +${others.length}` : ''}`
-  const shift = isBack ? 12 : 0
+/** The line of an edge, and where its text is. */
+function lineOf({ from, to }: Edge, sizes: Sizes): { path: string; x: number; y: number } {
+  const start = cornerOf(from, sizes)
+  const end = cornerOf(to, sizes)
+  const half = BOX_HEIGHT / 2
+  if (from.column > to.column) {
+    const [x1, y1, x2, y2] = [start.x, start.y + half, end.x + sizes.width, end.y + half]
+    const middle = (x1 + x2) / 2
+    return {
+      path: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`,
+      x: middle,
+      y: (y1 + y2) / 2 - 6,
+    }
+  }
+  if (from.column === to.column) {
+    const [x, y1, y2] = [start.x + sizes.width, start.y + half, end.y + half]
+    const bend = x + sizes.gap / 2
+    return { path: `M${x} ${y1} C${bend} ${y1} ${bend} ${y2} ${x} ${y2}`, x: bend, y: (y1 + y2) / 2 }
+  }
+  // Only a cycle has a line to the right; it goes over the boxes.
+  const [x1, x2] = [start.x + sizes.width / 2, end.x + sizes.width / 2]
+  const top = Math.min(start.y, end.y) - 34
+  return { path: `M${x1} ${start.y} C${x1} ${top} ${x2} ${top} ${x2} ${end.y}`, x: (x1 + x2) / 2, y: top + 8 }
+}
+
+function Label({ edge, sizes }: { readonly edge: Edge; readonly sizes: Sizes }): JSX.Element {
+  const [first, ...others] = edge.keys
+  const { x, y } = lineOf(edge, sizes)
+  const length = Math.floor(sizes.gap / 8)
   return (
-    <g class={isStuck ? 'edge stuck' : 'edge'}>
-      <path d={`M${x1} ${y1 - shift} C${bend} ${y1 - shift} ${bend} ${y2 - shift} ${x2} ${y2 - shift}`} marker-end="url(#arrow)" />
-      <text x={isBack ? bend - GAP.x * 0.3 : bend} y={(y1 + y2) / 2 - shift - 6} text-anchor="middle">
-        <title>{keys.join(', ')}</title>
-        {label}
-      </text>
-    </g>
+    <text class={edge.isStuck ? 'edge-label stuck' : 'edge-label'} x={x} y={y} text-anchor="middle">
+      <title>{edge.keys.join(', ')}</title>
+      {short(first!, length)}
+      {others.length > 0 && ` +${others.length}`}
+    </text>
   )
 }
 
-function Box({ node }: { readonly node: Node }): JSX.Element {
-  const { x, y } = cornerOf(node)
+function Box({ node, sizes }: { readonly node: Node; readonly sizes: Sizes }): JSX.Element {
+  const { x, y } = cornerOf(node, sizes)
+  const { width, characters } = sizes
   const [first] = node.sessions
   const isGroup = node.sessions.length > 1
-  const title = isGroup ? count(node.sessions.length, 'session') : short(nameOf(first!), 22)
-  const detail = isGroup ? short(node.sessions.map(nameOf).join(', '), 28) : short(placeOf(first!), 28)
+  const title = isGroup ? count(node.sessions.length, 'session') : nameOf(first!)
+  const detail = isGroup ? node.sessions.map(nameOf).join(', ') : placeOf(first!)
   const box = (
     <>
       <title>{titleOf(node.sessions)}</title>
-      <rect x={x} y={y} width={BOX.width} height={BOX.height} rx={10} />
-      <text class="name" x={x + 14} y={y + 22}>
-        {title}
+      <rect x={x} y={y} width={width} height={BOX_HEIGHT} rx={10} />
+      <text class="name" x={x + 12} y={y + 22}>
+        {short(title, characters)}
       </text>
-      <text class="place" x={x + 14} y={y + 39}>
-        {detail}
+      <text class="place" x={x + 12} y={y + 39}>
+        {short(detail, characters + 2)}
       </text>
     </>
   )
@@ -139,8 +187,8 @@ function titleOf(sessions: readonly Who[]): string {
     .join(', ')
 }
 
-function cornerOf({ column, line }: Node): { x: number; y: number } {
-  return { x: MARGIN + column * (BOX.width + GAP.x), y: MARGIN + line * (BOX.height + GAP.y) }
+function cornerOf({ column, line }: Node, { width, gap, margin }: Sizes): { x: number; y: number } {
+  return { x: margin + column * (width + gap), y: TOP + line * (BOX_HEIGHT + GAP_Y) }
 }
 
 function short(text: string, length: number): string {
