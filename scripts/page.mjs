@@ -23,7 +23,9 @@ export async function pageFiles() {
   const [script] = output
   return {
     'page.html': read('page.html'),
-    'page.css': read('page.css').replaceAll(/^\s+/gm, '').replaceAll(/: |;\n(?=\})/g, found => found.trim()),
+    'page.css': read('page.css')
+      .replaceAll(/^\s+/gm, '')
+      .replaceAll(/: |;\n(?=\})/g, found => found.trim()),
     'page.js': script.code,
   }
 }

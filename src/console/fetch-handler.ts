@@ -2,7 +2,11 @@ import { lengthened, type Asked, type Routes } from './routes.js'
 import { eventBytes, MAX_BACKLOG } from './viewers.js'
 
 /** Answers a request of a server that uses the types of the Fetch standard. Never throws. */
-export async function answerFetch(routes: Routes, open: Set<() => void>, request: Request): Promise<Response> {
+export async function answerFetch(
+  routes: Routes,
+  open: Set<() => void>,
+  request: Request,
+): Promise<Response> {
   const { status, headers, content } = await routes.answer(askedBy(request))
   if (typeof content === 'string')
     return new Response(request.method === 'HEAD' || content === '' ? null : content, { status, headers })

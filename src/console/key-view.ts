@@ -87,7 +87,11 @@ class Requests {
 
   /** Finds the request of a party, and removes it. */
   take({ session, claim, age, token }: Party, at: number): PartyView | undefined {
-    return this.#take(session, { claim, since: at - age, token: token === undefined ? undefined : String(token) })
+    return this.#take(session, {
+      claim,
+      since: at - age,
+      token: token === undefined ? undefined : String(token),
+    })
   }
 
   /** Finds the same request, which may hold the lock by now, and removes it. */
@@ -119,12 +123,7 @@ function requestView({ session, host, pid, label, claim, age }: Party, at: numbe
   return { session, host, pid, label, claim, since: Math.round(at - age) }
 }
 
-function holderView(
-  before: PartyView | undefined,
-  party: Party,
-  at: number,
-  isFirst: boolean,
-): PartyView {
+function holderView(before: PartyView | undefined, party: Party, at: number, isFirst: boolean): PartyView {
   const token = String(party.token)
   const until = Math.round(at + party.expiresIn)
   if (

@@ -10,23 +10,21 @@ export function limiterViews(
   reports: readonly LimiterReport[],
   at: number,
 ): readonly LimiterView[] {
-  const next = reports.map(
-    ({ name, key, limits, pausedFor, waiting }): LimiterView => ({
-      name,
-      key,
-      limits: limits.map(({ limit, per, window, timeZone, used, remaining, resetIn }) => ({
-        limit,
-        per,
-        window,
-        timeZone,
-        used,
-        remaining,
-        readyAt: used > 0 ? Math.round(at + resetIn) : undefined,
-      })),
-      pausedUntil: pausedFor > 0 ? Math.round(at + pausedFor) : undefined,
-      waiting,
-    }),
-  )
+  const next = reports.map(({ name, key, limits, pausedFor, waiting }): LimiterView => ({
+    name,
+    key,
+    limits: limits.map(({ limit, per, window, timeZone, used, remaining, resetIn }) => ({
+      limit,
+      per,
+      window,
+      timeZone,
+      used,
+      remaining,
+      readyAt: used > 0 ? Math.round(at + resetIn) : undefined,
+    })),
+    pausedUntil: pausedFor > 0 ? Math.round(at + pausedFor) : undefined,
+    waiting,
+  }))
   const isSame = next.length === before.length && next.every((view, index) => same(view, before[index]!))
   return isSame ? before : next
 }

@@ -74,7 +74,6 @@ const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Ma
   ['page.css', ['page.css', 'text/css']],
 ])
 
-
 /** Answers the requests of the page. Only the last segment of a path counts, so it can be served under any path. */
 export class Routes {
   readonly #box: Box
@@ -168,7 +167,8 @@ export class Routes {
     this.#watcher.revokedByHand(session)
     const requests = await this.#box.revoke(session)
     this.#log(`revoked session ${quoted(session)}: ${requests} ${requests === 1 ? 'request' : 'requests'}`)
-    if (requests === 0) throw new Refusal(404, `session ${session} holds nothing and waits for nothing any more`)
+    if (requests === 0)
+      throw new Refusal(404, `session ${session} holds nothing and waits for nothing any more`)
     return { requests }
   }
 
@@ -224,7 +224,8 @@ async function orderOf(asked: Asked): Promise<Readonly<Record<string, unknown>>>
 
 function assertNotCrossSite(asked: Asked): void {
   const site = asked.header('sec-fetch-site')
-  const isOther = site === undefined ? asked.header('origin') !== undefined && !isOwnOrigin(asked) : site !== 'same-origin'
+  const isOther =
+    site === undefined ? asked.header('origin') !== undefined && !isOwnOrigin(asked) : site !== 'same-origin'
   if (isOther) throw new Refusal(403, 'the request must come from the page of this console')
 }
 

@@ -91,14 +91,16 @@ function App({ connection, follow }: Properties): JSX.Element {
               <li key={view}>
                 <a href={`#/${view}`} aria-current={sectionOf(route) === view ? 'page' : undefined}>
                   {name}
-                  {number !== undefined && number > 0 && <span class="number">{number.toLocaleString('en')}</span>}
+                  {number !== undefined && number > 0 && (
+                    <span class="number">{number.toLocaleString('en')}</span>
+                  )}
                 </a>
               </li>
             ))}
           </ul>
         </nav>
       </header>
-      <main>
+      <main id="main">
         <p class="note" role="status">
           {note}
         </p>
@@ -179,12 +181,9 @@ function Old({ freshness: { since, reason }, now }: OldProperties): JSX.Element 
     <div class="old" role="alert">
       <p>
         <strong>
-          {since === undefined
-            ? 'Nothing is known yet.'
-            : `This is the state of ${timeOf(since)}.`}
+          {since === undefined ? 'Nothing is known yet.' : `This is the state of ${timeOf(since)}.`}
         </strong>{' '}
-        Trying again every second.{' '}
-        {/* It changes each second, which a screen reader should not repeat. */}
+        Trying again every second. {/* It changes each second, which a screen reader should not repeat. */}
         {since !== undefined && <span aria-hidden="true">{span(now - since)} old.</span>}
       </p>
       <p>{reason}</p>

@@ -72,7 +72,8 @@ export class Connection {
       throw new RequestError('The server of this page does not answer.')
     })
     const answer = (await response.json().catch(() => ({}))) as { error?: string }
-    if (!response.ok) throw new RequestError(answer.error ?? `The server answered with status ${response.status}.`)
+    if (!response.ok)
+      throw new RequestError(answer.error ?? `The server answered with status ${response.status}.`)
     return answer
   }
 
@@ -98,7 +99,8 @@ export class Connection {
         await this.#follow()
         this.#lost = 'The server closed the connection.'
       } catch (error) {
-        this.#lost = error instanceof RequestError ? error.message : 'The server of this page does not answer.'
+        this.#lost =
+          error instanceof RequestError ? error.message : 'The server of this page does not answer.'
       }
       this.#onChange()
       await new Promise<void>(resolve => {
@@ -123,7 +125,9 @@ export class Connection {
       }
       const type = response.headers.get('content-type') ?? ''
       if (!response.ok || !type.startsWith('text/event-stream') || !response.body)
-        throw new RequestError(`The server answered with status ${response.status}; you may have to sign in again.`)
+        throw new RequestError(
+          `The server answered with status ${response.status}; you may have to sign in again.`,
+        )
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
       let parts: string[] = []
       for (let next = await reader.read(); !next.done; next = await reader.read()) {

@@ -75,8 +75,8 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
         <section aria-labelledby="timeline">
           <h2 id="timeline">Timeline</h2>
           <p class="hint">
-            Since {timeOf(model.since)}, when this console began to look. It looks once a second, so what ends sooner
-            may be missing.
+            Since {timeOf(model.since)}, when this console began to look. It looks once a second, so what ends
+            sooner may be missing.
           </p>
           {events.length === 0 ? (
             <Empty>Nothing has happened since.</Empty>

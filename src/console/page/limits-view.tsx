@@ -83,7 +83,8 @@ function Waiting({ limiter, now, nameOfSession }: WaitingProperties): JSX.Elemen
       )}
       {waiting.length > 0 && (
         <p>
-          {count(waiting.length, 'session')} waited in the last seconds: {waiting.slice(0, 10).map(nameOfSession).join(', ')}
+          {count(waiting.length, 'session')} waited in the last seconds:{' '}
+          {waiting.slice(0, 10).map(nameOfSession).join(', ')}
         </p>
       )}
     </>

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { PartyView } from '../messages.js'
 import { useShared } from './context.js'
-import type { LockRow } from './model.js'
+import { lastingCycles, type LockRow } from './model.js'
 import { Empty, Heading } from './parts.js'
 import { hashOf } from './route.js'
 import { count, modeOf, nameOf, placeOf, span } from './text.js'
@@ -29,7 +29,7 @@ export function LocksView({ search }: { readonly search: string }): JSX.Element 
         {count(model.keys.size, 'key')} in use, {count(overview.holders, 'holder')},{' '}
         {count(overview.waiters, 'waiter')}
       </p>
-      {overview.cycles.length > 0 && (
+      {lastingCycles(overview, now).length > 0 && (
         <p class="failure">
           <strong>Possible deadlock.</strong> <a href="#/waits">See who waits for whom</a>
         </p>
@@ -94,12 +94,11 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
   const [holder, ...others] = holders
   const claim = (holder ?? waiters[0])!.claim
   return (
-    <a
-      class={`lock ${inTheWayOf > 0 ? 'blocking' : ''}`}
-      href={hashOf({ view: 'key', key })}
-      aria-label={labelOf(row, now)}
-    >
-      <span class="number blocks">{inTheWayOf > 0 ? inTheWayOf.toLocaleString('en') : '–'}</span>
+    <a class={`lock ${inTheWayOf > 0 ? 'blocking' : ''}`} href={hashOf({ view: 'key', key })}>
+      <span class="number blocks">
+        <span class="unseen">blocks </span>
+        {inTheWayOf > 0 ? inTheWayOf.toLocaleString('en') : '–'}
+      </span>
       <span class="what">
         <span class="key">{key}</span>
         <span class="mode">{modeOf(claim)}</span>
@@ -133,14 +132,6 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
       </span>
     </a>
   )
-}
-
-function labelOf({ view: { key, holders, waiters }, inTheWayOf }: LockRow, now: number): string {
-  const [holder] = holders
-  const held = holder
-    ? `held by ${holders.map(nameOf).slice(0, 3).join(', ')} for ${heldFor(holder, now)}`
-    : 'free'
-  return `${key}, ${held}, ${waiters.length} waiting, blocks ${inTheWayOf}`
 }
 
 /** How long a holder has the lock; the time since it asked for it, if that was before the console looked. */

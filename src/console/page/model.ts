@@ -63,13 +63,20 @@ export interface SessionRow {
   readonly awaits: readonly (readonly [key: string, party: PartyView])[]
 }
 
+/** Sessions that wait for each other. */
+export interface Cycle {
+  readonly sessions: readonly string[]
+  /** When the last of these waits began. */
+  readonly since: number
+}
+
 /** What follows from the keys in use. */
 export interface Overview {
   /** Those that are in the way of most first. */
   readonly rows: readonly LockRow[]
+  /** Without those of a waiter for the one ahead of it that a holder blocks too. */
   readonly waits: readonly Wait<PartyView>[]
-  /** Sessions that wait for each other. */
-  readonly cycles: readonly (readonly string[])[]
+  readonly cycles: readonly Cycle[]
   /** By session. */
   readonly sessions: ReadonlyMap<string, SessionRow>
   readonly holders: number
@@ -88,15 +95,46 @@ export function overviewOf(keys: ReadonlyMap<string, KeyView>): Overview {
         b.view.waiters.length - a.view.waiters.length ||
         (a.view.key < b.view.key ? -1 : 1),
     )
-  const waits = waitsOf(views)
+  const waits = decidingWaits(waitsOf(views))
   return {
     rows,
     waits,
-    cycles: cyclesOf(waits),
+    cycles: cyclesOf(waits).map(cycle => ({ sessions: cycle, since: beginningOf(cycle, waits) })),
     sessions,
     holders: views.reduce((sum, { holders }) => sum + holders.length, 0),
     waiters: views.reduce((sum, { waiters }) => sum + waiters.length, 0),
   }
+}
+
+/**
+ * A cycle is shown if it has lasted for this long, in milliseconds: a session may have several tasks, which wait for
+ * each other's sessions for moments without a deadlock.
+ */
+const LASTING = 3000
+
+/** Returns the cycles that may be deadlocks, by session. */
+export function lastingCycles({ cycles }: Overview, now: number): (readonly string[])[] {
+  return cycles.filter(({ since }) => now - since >= LASTING).map(({ sessions }) => sessions)
+}
+
+/**
+ * Leaves out that a waiter is behind another, if a holder blocks it as well: tasks of two sessions that queue for two
+ * keys in different orders are not in a deadlock.
+ */
+function decidingWaits(waits: readonly Wait<PartyView>[]): Wait<PartyView>[] {
+  const blocked = new Set(waits.filter(({ holds }) => holds).map(({ waiter }) => waiter))
+  return waits.filter(({ holds, waiter }) => holds || !blocked.has(waiter))
+}
+
+function beginningOf(cycle: readonly string[], waits: readonly Wait<PartyView>[]): number {
+  const times = cycle.map((session, index) => {
+    const next = cycle[(index + 1) % cycle.length]
+    const links = waits.filter(
+      ({ waiter, blocker }) => waiter.session === session && blocker.session === next,
+    )
+    return Math.min(...links.map(({ waiter }) => waiter.since))
+  })
+  return Math.max(...times)
 }
 
 function blockedBehind(
@@ -120,10 +158,7 @@ function blockedBehind(
 }
 
 function sessionsOf(views: readonly KeyView[]): ReadonlyMap<string, SessionRow> {
-  const rows = new Map<
-    string,
-    { who: Who; holds: [string, PartyView][]; awaits: [string, PartyView][] }
-  >()
+  const rows = new Map<string, { who: Who; holds: [string, PartyView][]; awaits: [string, PartyView][] }>()
   const rowOf = (party: PartyView) => {
     const known = rows.get(party.session)
     if (known) return known

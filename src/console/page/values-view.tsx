@@ -12,8 +12,7 @@ interface Properties {
 }
 
 type Answer =
-  | { readonly found: true; readonly version: number; readonly value: unknown }
-  | { readonly found: false }
+  { readonly found: true; readonly version: number; readonly value: unknown } | { readonly found: false }
 
 interface Result {
   readonly at: number
@@ -57,11 +56,25 @@ export function ValuesView({ store, name }: Properties): JSX.Element {
       >
         <label class="field">
           <span>Store</span>
-          <input name="store" required maxLength={1024} defaultValue={store} autocomplete="off" spellcheck={false} />
+          <input
+            name="store"
+            required
+            maxLength={1024}
+            defaultValue={store}
+            autocomplete="off"
+            spellcheck={false}
+          />
         </label>
         <label class="field">
           <span>Key</span>
-          <input name="key" required maxLength={1024} defaultValue={name} autocomplete="off" spellcheck={false} />
+          <input
+            name="key"
+            required
+            maxLength={1024}
+            defaultValue={name}
+            autocomplete="off"
+            spellcheck={false}
+          />
         </label>
         <button type="submit">Look up</button>
       </form>

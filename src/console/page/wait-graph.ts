@@ -46,16 +46,21 @@ export function waitGraphOf(
   waits: readonly Wait<PartyView>[],
   cycles: readonly (readonly string[])[],
 ): WaitGraph {
-  const stuck = new Set(cycles.flatMap(cycle => cycle.map((from, at) => pair(from, cycle[(at + 1) % cycle.length]!))))
+  const stuck = new Set(
+    cycles.flatMap(cycle => cycle.map((from, at) => pair(from, cycle[(at + 1) % cycle.length]!))),
+  )
   const stuckSessions = new Set(cycles.flat())
   const who = new Map<string, Who>()
-  const links = linksOf(waits, stuck, who)
+  const links = linksOf(waits, who)
   const groups = grouped(links, who)
   const columns = columnsOf(groups)
   const all = [...groups.members.keys()].sort((a, b) => columns.get(a)! - columns.get(b)!)
   // Those in a cycle and those that others wait for come first.
   const shown = all
-    .sort((a, b) => Number(stuckSessions.has(b)) - Number(stuckSessions.has(a)) || columns.get(a)! - columns.get(b)!)
+    .sort(
+      (a, b) =>
+        Number(stuckSessions.has(b)) - Number(stuckSessions.has(a)) || columns.get(a)! - columns.get(b)!,
+    )
     .slice(0, MAX_NODES)
   const nodes = placed(shown, groups, columns, stuckSessions)
   const edges = groups.links.flatMap(({ from, to, keys }): Edge[] => {
@@ -72,14 +77,12 @@ export function waitGraphOf(
   }
 }
 
-/** Leaves out that a waiter is behind another, unless that is all that it waits for, or part of a cycle. */
-function linksOf(waits: readonly Wait<PartyView>[], stuck: ReadonlySet<string>, who: Map<string, Who>): Link[] {
-  const blockedByHolder = new Set(waits.filter(({ holds }) => holds).map(({ key, waiter }) => `${key}\0${waiter.session}`))
+/** Joins the waits between the same two sessions. */
+function linksOf(waits: readonly Wait<PartyView>[], who: Map<string, Who>): Link[] {
   const links = new Map<string, Link>()
-  for (const { key, waiter, blocker, holds } of waits) {
+  for (const { key, waiter, blocker } of waits) {
     if (waiter.session === blocker.session) continue
     const id = pair(waiter.session, blocker.session)
-    if (!holds && blockedByHolder.has(`${key}\0${waiter.session}`) && !stuck.has(id)) continue
     who.set(waiter.session, waiter)
     who.set(blocker.session, blocker)
     const known = links.get(id)
@@ -111,7 +114,12 @@ function grouped(links: readonly Link[], who: ReadonlyMap<string, Who>): Groups 
       members.set(session, [one])
       continue
     }
-    const signature = JSON.stringify(out.get(session)!.map(({ to, keys }) => [to, [...keys].sort()]).sort())
+    const signature = JSON.stringify(
+      out
+        .get(session)!
+        .map(({ to, keys }) => [to, [...keys].sort()])
+        .sort(),
+    )
     const first = firstOf.get(signature) ?? session
     firstOf.set(signature, first)
     members.set(first, [...(members.get(first) ?? []), one])
@@ -123,17 +131,19 @@ function columnsOf({ members, links }: Groups): ReadonlyMap<string, number> {
   const blockersOf = new Map<string, string[]>()
   for (const { from, to } of links) blockersOf.set(from, [...(blockersOf.get(from) ?? []), to])
   const columns = new Map<string, number>()
-  const visit = (id: string, path: ReadonlySet<string>): number => {
+  const path = new Set<string>()
+  const visit = (id: string): number => {
     const known = columns.get(id)
     if (known !== undefined) return known
-    const inside = new Set(path).add(id)
+    path.add(id)
     // A cycle has no first column, so the session at which it is entered takes that place.
     const before = (blockersOf.get(id) ?? []).filter(blocker => !path.has(blocker))
-    const column = before.length === 0 ? 0 : 1 + Math.max(...before.map(blocker => visit(blocker, inside)))
+    const column = before.length === 0 ? 0 : 1 + Math.max(...before.map(visit))
+    path.delete(id)
     columns.set(id, column)
     return column
   }
-  for (const id of members.keys()) visit(id, new Set())
+  for (const id of members.keys()) visit(id)
   return columns
 }
 
@@ -152,7 +162,10 @@ function placed(
       .filter(id => columns.get(id) === column)
       .map(id => {
         const lines = (blockersOf.get(id) ?? []).flatMap(blocker => nodes.get(blocker)?.line ?? [])
-        return { id, wish: lines.length === 0 ? 0 : lines.reduce((sum, line) => sum + line, 0) / lines.length }
+        return {
+          id,
+          wish: lines.length === 0 ? 0 : lines.reduce((sum, line) => sum + line, 0) / lines.length,
+        }
       })
       .sort((a, b) => a.wish - b.wish)
     let line = 0

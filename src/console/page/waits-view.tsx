@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import type { Who } from '../messages.js'
 import { useShared } from './context.js'
+import { lastingCycles } from './model.js'
 import { Empty, Heading, KeyLink, SessionLink } from './parts.js'
 import { hashOf } from './route.js'
 import { count, nameOf, placeOf, span } from './text.js'
@@ -26,8 +27,9 @@ const TOP = 48
 /** Who waits for whom, as a drawing and as sentences. */
 export function WaitsView(): JSX.Element {
   const { overview, now } = useShared()
-  const { waits, cycles, sessions, waiters } = overview
-  const graph = useMemo(() => waitGraphOf(waits, cycles), [waits, cycles])
+  const { waits, sessions, waiters } = overview
+  const cycles = lastingCycles(overview, now)
+  const graph = useMemo(() => waitGraphOf(waits, cycles), [waits, cycles.length])
   const nameIn = (session: string): string => nameOf(sessions.get(session)!.who)
   return (
     <>
@@ -38,8 +40,8 @@ export function WaitsView(): JSX.Element {
       </p>
       {cycles.map(cycle => (
         <p class="failure" key={cycle.join(' ')}>
-          <strong>Possible deadlock:</strong> {[...cycle, cycle[0]!].map(nameIn).join(' → ')}. If it stays, release
-          one of their locks.
+          <strong>Possible deadlock:</strong> {[...cycle, cycle[0]!].map(nameIn).join(' → ')}. If it stays,
+          release one of their locks.
         </p>
       ))}
       {waits.length === 0 ? (
@@ -52,13 +54,16 @@ export function WaitsView(): JSX.Element {
             <VirtualList
               items={waits}
               label="Waits"
-              keyOf={({ key, waiter, blocker }, index) => `${key} ${waiter.session} ${blocker.session} ${index}`}
+              keyOf={({ key, waiter, blocker }, index) =>
+                `${key} ${waiter.session} ${blocker.session} ${index}`
+              }
               heights={[60, 132]}
               row={({ key, waiter, blocker, holds }) => (
                 <div class="wait">
                   <SessionLink who={waiter} />
                   <span class="for">
-                    waits {span(now - waiter.since)} for <KeyLink name={key} />, {holds ? 'held by' : 'behind'}
+                    waits {span(now - waiter.since)} for <KeyLink name={key} />,{' '}
+                    {holds ? 'held by' : 'behind'}
                   </span>
                   <SessionLink who={blocker} />
                 </div>
@@ -174,7 +179,11 @@ function Box({ node, sizes }: { readonly node: Node; readonly sizes: Sizes }): J
   const kind = node.isStuck ? 'node stuck' : node.column === 0 ? 'node root' : 'node'
   if (isGroup || first!.session === '') return <g class={kind}>{box}</g>
   return (
-    <a class={kind} href={hashOf({ view: 'session', session: first!.session })} aria-label={titleOf([first!])}>
+    <a
+      class={kind}
+      href={hashOf({ view: 'session', session: first!.session })}
+      aria-label={`${nameOf(first!)} ${placeOf(first!)}`}
+    >
       {box}
     </a>
   )

@@ -1,0 +1,198 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import type { Message } from '../../../src/console/messages.js'
+import { Watcher, type Watched } from '../../../src/console/watcher.js'
+import { UnavailableError, type LimiterReport, type LockReport, type Party } from '../../../src/index.js'
+
+function party(session: string, age: number, token?: bigint): Party {
+  const claim = { key: 'k', mode: 'exclusive' } as const
+  return { session, host: 'vm', pid: 7, label: undefined, claim, token, age, expiresIn: 30_000 }
+}
+
+/** A watcher of an engine in the hands of the test. */
+class World {
+  readonly clock = new VirtualClock(1_000_000)
+  reports: LockReport[] = []
+  limiters: LimiterReport[] = []
+  failure: Error | undefined
+  /** How often the engine was asked for its locks. */
+  looks = 0
+  readonly watcher = new Watcher(this.#box(), { readOnly: false, hasDoctor: true }, this.clock)
+
+  /** Adds a viewer, and returns what it receives. */
+  join(): { messages: Message[]; leave: () => void } {
+    const messages: Message[] = []
+    return { messages, leave: this.watcher.join(message => messages.push(message)) }
+  }
+
+  async advance(duration: number): Promise<void> {
+    this.clock.advance(duration)
+    // A look is some promises deep.
+    await new Promise(resolve => setImmediate(resolve))
+  }
+
+  hold(session: string, waiter?: string): void {
+    const waiters = waiter === undefined ? [] : [party(waiter, 0)]
+    this.reports = [{ key: 'k', holders: [party(session, 0, 1024n)], waiters }]
+  }
+
+  #box(): Watched {
+    const world = this as World
+    return {
+      engine: 'memory:',
+      async *inspect() {
+        world.looks++
+        if (world.failure) throw world.failure
+        yield* world.reports
+      },
+      async *limiters() {
+        yield* world.limiters
+      },
+    } as Watched
+  }
+}
+
+test('the engine is asked once a second, however many look, and not at all when nobody does', async () => {
+  const world = new World()
+  await world.advance(5000)
+  expect(world.looks).toBe(0)
+  const viewers = Array.from({ length: 5 }, () => world.join())
+  await world.advance(0)
+  expect(world.looks).toBe(1)
+  for (let second = 0; second < 3; second++) await world.advance(1000)
+  expect(world.looks).toBe(4)
+  for (const { messages, leave } of viewers) {
+    expect(messages.map(({ type }) => type)).toEqual(['state', 'change', 'change', 'change'])
+    leave()
+  }
+  await world.advance(5000)
+  expect(world.looks).toBe(4)
+})
+
+test('viewers that come and go do not make it ask more often', async () => {
+  const world = new World()
+  for (let turn = 0; turn < 19; turn++) {
+    const { leave } = world.join()
+    await world.advance(50)
+    leave()
+  }
+  expect(world.looks).toBe(1)
+  const { messages } = world.join()
+  // What is known is fresh.
+  expect(messages).toMatchObject([{ type: 'state', engine: 'memory:', hasDoctor: true }])
+})
+
+test('only what has changed is sent, and the timeline with it', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  await world.advance(0)
+  world.hold('a', 'b')
+  await world.advance(1000)
+  world.reports = [{ key: 'k', holders: [party('b', 1000, 2048n)], waiters: [] }]
+  await world.advance(1000)
+  world.reports = []
+  await world.advance(1000)
+  expect(messages).toMatchObject([
+    { type: 'state', keys: [], events: [] },
+    { type: 'change', keys: [{ key: 'k' }], gone: [], events: [{ number: 1, kind: 'granted' }] },
+    {
+      type: 'change',
+      keys: [{ holders: [{ session: 'b' }] }],
+      events: [{ kind: 'handed over', from: { session: 'a' }, who: { session: 'b' }, waited: 1000 }],
+    },
+    { type: 'change', keys: [], gone: ['k'], events: [{ number: 3, kind: 'released', held: 1000 }] },
+  ])
+  expect(world.join().messages).toMatchObject([{ type: 'state', events: [{ number: 1 }, {}, {}] }])
+})
+
+test('a grant that an operator ended is marked in the timeline', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  world.hold('a')
+  await world.advance(0)
+  world.watcher.releasedByHand('1024')
+  world.reports = []
+  await world.advance(1000)
+  expect(messages[1]).toMatchObject({ events: [{ kind: 'released by hand', who: { session: 'a' } }] })
+})
+
+test('a failure is reported each second, without passwords, and the state stays', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  world.hold('a')
+  await world.advance(0)
+  world.failure = new UnavailableError('redis://me:hush@host is down', { cause: new Error('refused') })
+  for (let second = 0; second < 15; second++) await world.advance(1000)
+  expect(messages).toHaveLength(16)
+  expect(messages[15]).toMatchObject({ type: 'fault', text: 'redis://***@host is down: refused' })
+  const late = world.join()
+  expect(late.messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }])
+  world.failure = undefined
+  await world.advance(1000)
+  // The holder is another request by now.
+  expect(late.messages[1]).toMatchObject({ type: 'change' })
+})
+
+test('after a time without viewers the timeline begins again', async () => {
+  const world = new World()
+  const first = world.join()
+  await world.advance(0)
+  world.hold('a')
+  await world.advance(1000)
+  first.leave()
+  world.reports = []
+  await world.advance(60_000)
+  const { messages } = world.join()
+  expect(messages).toEqual([])
+  await world.advance(0)
+  expect(messages).toMatchObject([{ type: 'state', since: 1_061_000, keys: [], events: [] }])
+})
+
+test('the timeline is bounded', async () => {
+  const world = new World()
+  world.join()
+  await world.advance(0)
+  for (let turn = 0; turn < 30; turn++) {
+    world.reports = Array.from({ length: 100 }, (_, index) => ({
+      key: `${turn} ${index}`,
+      holders: [party('a', 0, BigInt(turn))],
+      waiters: [],
+    }))
+    await world.advance(1000)
+  }
+  const [state] = world.join().messages
+  expect(state).toMatchObject({ type: 'state' })
+  expect(state?.type === 'state' && state.events).toHaveLength(2000)
+})
+
+test('limiters are sent when one has changed', async () => {
+  const world = new World()
+  const limit = {
+    limit: 5,
+    per: 1000,
+    window: 'sliding',
+    inForce: true,
+    timeZone: '',
+    used: 1,
+    remaining: 4,
+  } as const
+  const limiter = (used: number, resetIn: number): LimiterReport => ({
+    name: 'api',
+    key: undefined,
+    pausedFor: 0,
+    limits: [{ ...limit, used, remaining: 5 - used, resetIn }],
+    waiting: [],
+  })
+  world.limiters = [limiter(1, 5000)]
+  const { messages } = world.join()
+  await world.advance(0)
+  world.limiters = [limiter(1, 4000)]
+  await world.advance(1000)
+  world.limiters = [limiter(2, 3000)]
+  await world.advance(1000)
+  expect(messages[0]).toMatchObject({
+    limiters: [{ name: 'api', limits: [{ used: 1, readyAt: 1_005_000 }] }],
+  })
+  expect(messages[1]).not.toHaveProperty('limiters')
+  expect(messages[2]).toMatchObject({ limiters: [{ limits: [{ used: 2 }] }] })
+})
