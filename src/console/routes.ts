@@ -67,6 +67,13 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 } as const
 
+/** Nothing between the server and the page must hold events back. */
+const EVENT_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+} as const
+
 /** The files of the page and their types. They contain nothing about the engine. */
 const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Map([
   ['', ['page.html', 'text/html']],
@@ -116,11 +123,7 @@ export class Routes {
       case 'events':
         allow(method, 'GET')
         assertNotCrossSite(asked)
-        return reply(
-          200,
-          { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
-          { join: viewer => this.#watcher.join(viewer) },
-        )
+        return reply(200, EVENT_HEADERS, { join: viewer => this.#watcher.join(viewer) })
       case 'value':
         allow(method, 'GET')
         assertNotCrossSite(asked)

@@ -166,7 +166,7 @@ function Box({ node, sizes }: { readonly node: Node; readonly sizes: Sizes }): J
   const detail = isGroup ? node.sessions.map(nameOf).join(', ') : placeOf(first!)
   const box = (
     <>
-      <title>{titleOf(node.sessions)}</title>
+      {isGroup && <title>{titleOf(node.sessions)}</title>}
       <rect x={x} y={y} width={width} height={BOX_HEIGHT} rx={10} />
       <text class="name" x={x + 12} y={y + 22}>
         {short(title, characters)}
@@ -179,11 +179,7 @@ function Box({ node, sizes }: { readonly node: Node; readonly sizes: Sizes }): J
   const kind = node.isStuck ? 'node stuck' : node.column === 0 ? 'node root' : 'node'
   if (isGroup || first!.session === '') return <g class={kind}>{box}</g>
   return (
-    <a
-      class={kind}
-      href={hashOf({ view: 'session', session: first!.session })}
-      aria-label={`${nameOf(first!)} ${placeOf(first!)}`}
-    >
+    <a class={kind} href={hashOf({ view: 'session', session: first!.session })}>
       {box}
     </a>
   )
