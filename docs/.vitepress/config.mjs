@@ -33,6 +33,7 @@ const sidebar = [
     'Lock files': '/docs/lockfile',
     Queues: '/docs/queues',
     'The signalbox command': '/docs/cli',
+    'The console': '/docs/console',
     'Errors and diagnostics': '/docs/diagnostics',
     'Testing code that uses locks': '/docs/testing',
     NestJS: '/packages/nestjs/README',

@@ -5,14 +5,16 @@ import { networkInterfaces } from 'node:os'
 import express from 'express'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import type * as library from '../../src/index.js'
+import type * as consoleLibrary from '../../src/console/index.js'
 import type { StateMessage } from '../../src/console/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { ask, startConsole, type Question, type RunningConsole } from './console-place.js'
 
 /** The built modules: only they have the page. */
 const dist = (path: string): string => new URL(`../../dist/src/${path}`, import.meta.url).href
-const { open } = (await import(dist('index.js'))) as typeof import('../../src/index.js')
-const { consoleOf } = (await import(dist('console/index.js'))) as typeof import('../../src/console/index.js')
+const { open } = (await import(dist('index.js'))) as typeof library
+const { consoleOf } = (await import(dist('console/index.js'))) as typeof consoleLibrary
 
 /** A question as the page asks it. */
 function fromPage({ port, secret }: RunningConsole, order?: object): Question {

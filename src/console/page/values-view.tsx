@@ -44,37 +44,19 @@ export function ValuesView({ store, name }: Properties): JSX.Element {
         class="lookup"
         onSubmit={event => {
           event.preventDefault()
-          const fields = new FormData(event.currentTarget)
-          const hash = hashOf({
-            view: 'values',
-            store: String(fields.get('store')),
-            key: String(fields.get('key')),
-          })
+          const [storeField, keyField] = event.currentTarget.querySelectorAll('input')
+          const hash = hashOf({ view: 'values', store: storeField!.value, key: keyField!.value })
           if (hash === location.hash) void look()
           else location.hash = hash
         }}
       >
         <label class="field">
           <span>Store</span>
-          <input
-            name="store"
-            required
-            maxLength={1024}
-            defaultValue={store}
-            autocomplete="off"
-            spellcheck={false}
-          />
+          <input required maxLength={1024} defaultValue={store} autocomplete="off" spellcheck={false} />
         </label>
         <label class="field">
           <span>Key</span>
-          <input
-            name="key"
-            required
-            maxLength={1024}
-            defaultValue={name}
-            autocomplete="off"
-            spellcheck={false}
-          />
+          <input required maxLength={1024} defaultValue={name} autocomplete="off" spellcheck={false} />
         </label>
         <button type="submit">Look up</button>
       </form>
