@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Box, BoxLimiterOptions, KeyedBoxLimiter } from 'signalbox'
+import type { Box, BoxLimiter, BoxLimiterOptions, KeyedBoxLimiter } from 'signalbox'
 
 /** Options of {@link SignalboxThrottlerStorage}: how requests are treated while the engine is unreachable. */
 export type ThrottlerStorageOptions = Pick<BoxLimiterOptions, 'onUnavailable' | 'shares'>
@@ -14,6 +14,8 @@ export interface ThrottlerRecord {
 
 /** The greatest limit of a limiter. A greater one, such as Infinity, limits nothing. */
 const MAX_LIMIT = 1e9
+/** Number of limiters that are kept. An application may compute the limit of each request. */
+const MAX_LIMITERS = 1000
 
 /**
  * A storage for `@nestjs/throttler`. In any interval of length `ttl`, at most `limit` requests pass in all processes
@@ -23,6 +25,8 @@ const MAX_LIMIT = 1e9
 export class SignalboxThrottlerStorage {
   readonly #box: Box
   readonly #options: ThrottlerStorageOptions
+  /** By name, because checking the options takes longer than a decision. */
+  readonly #limiters = new Map<string, BoxLimiter>()
   /** The blocks that are being set, by limiter and key. */
   readonly #blocking = new Map<string, Promise<void>>()
 
@@ -52,7 +56,7 @@ export class SignalboxThrottlerStorage {
     const name = `throttler:${throttlerName}:${most}/${ttl}`
     // A hash, because an application may make keys of any text of a request.
     const hash = createHash('sha256').update(key).digest('base64url')
-    const limiter = this.#box.limiter(name, { limit: most, per: ttl, ...this.#options }).key(hash)
+    const limiter = this.#limiter(name, most, ttl).key(hash)
     const { permit, explanation } = await limiter.decide()
     const { remaining = 0, resetIn = ttl } = explanation?.limits[0] ?? {}
     if (permit) return passed(most - remaining, resetIn)
@@ -60,6 +64,16 @@ export class SignalboxThrottlerStorage {
     if (explanation?.waitsFor !== 'limit' || !(blockDuration > 0)) return blocked(most, resetIn, readyIn)
     await this.#block(`${name} ${hash}`, limiter, blockDuration)
     return blocked(most, resetIn, Math.max(readyIn, blockDuration))
+  }
+
+  #limiter(name: string, limit: number, per: number): BoxLimiter {
+    let limiter = this.#limiters.get(name)
+    if (!limiter) {
+      limiter = this.#box.limiter(name, { limit, per, ...this.#options })
+      if (this.#limiters.size >= MAX_LIMITERS) this.#limiters.clear()
+      this.#limiters.set(name, limiter)
+    }
+    return limiter
   }
 
   /** Blocks a key. Of many requests that are refused at the same moment, the first one does it for all. */

@@ -78,3 +78,12 @@ test('a closed box rejects, and an invalid window is refused', async () => {
   await box.close()
   await expect(storage.increment('anna', MINUTE, 5, 0, 'default')).rejects.toMatchObject({ code: 'CLOSED' })
 })
+
+test('more limits than are kept still count', async () => {
+  const limits = Array.from({ length: 1100 }, (_, index) => index + 1)
+  for (const limit of limits) await storage.increment('anna', MINUTE, limit, 0, 'default')
+  for (const limit of [1, 2, 1100]) {
+    const { totalHits } = await storage.increment('anna', MINUTE, limit, 0, 'default')
+    expect([limit, totalHits]).toEqual([limit, 2])
+  }
+})
