@@ -2,19 +2,23 @@ import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, symlinkSync
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { codeOf } from './file-system.js'
-import { thisPlace, thisProcess } from './this-process.js'
+import { isDead, thisPlace, thisProcess } from './this-process.js'
 
 // Notes that the processes of a user leave for each other, in a folder for temporary files: which process holds a lock,
 // and which processes wait. A note is a symbolic link to the name of the process, because the system makes a link with
 // its text in one step. Any note may be missing, and no function throws: a lock without notes is one of proper-lockfile.
 
 const OTHERS = 0o077
+/** After how long the note of a dead holder is removed, in milliseconds: its lock is stale by then. */
+const OLD = 24 * 3600 * 1000
 
 /** Leaves a note with the name of this process. @returns false when one is there, or none can be. */
 export function leaveNote(name: string): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
-      symlinkSync(thisProcess(), pathOf(name))
+      const path = pathOf(name)
+      sweep()
+      symlinkSync(thisProcess(), path)
       return true
     } catch (error) {
       // The folder of a queue is removed when nobody is in it.
@@ -58,6 +62,22 @@ export function removeIfEmpty(folder: string): void {
     rmdirSync(pathOf(folder))
   } catch {
     // Another process has left a note there, or has removed it.
+  }
+}
+
+/** The folder that this process has swept. */
+let swept: string | undefined
+
+/** Removes old notes of dead holders, once. They stay where proper-lockfile took the lock over. */
+function sweep(): void {
+  const folder = root()
+  if (swept === folder) return
+  swept = folder
+  for (const name of notesIn('.') ?? []) {
+    const found = lstatSync(join(folder, name), { throwIfNoEntry: false })
+    if (!found?.isSymbolicLink() || found.mtimeMs > Date.now() - OLD) continue
+    const holder = readNote(name)
+    if (holder !== undefined && isDead(holder)) removeNote(name)
   }
 }
 

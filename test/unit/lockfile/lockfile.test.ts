@@ -7,13 +7,14 @@ import fs, {
   rmSync,
   symlinkSync,
 } from 'node:fs'
-import { chmodSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, lutimesSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pause } from '../../../packages/conformance/src/time.js'
 import lockfile, * as functions from '../../../src/lockfile/index.js'
 import { check, checkSync, lock, lockSync, unlock, unlockSync } from '../../../src/lockfile/index.js'
+import { thisProcess } from '../../../src/lockfile/this-process.js'
 
 let folder: string
 let file: string
@@ -157,6 +158,27 @@ describe.each([
     expect(readdirSync(join(folder, notes))).toHaveLength(1)
     await noted()
   })
+})
+
+test.runIf(process.platform === 'linux')('old notes of dead holders are removed, and no others', async () => {
+  const once = async (): Promise<void> => (await lock(file))()
+  await once()
+  const [name = ''] = readdirSync(folder).filter(entry => entry.startsWith('signalbox-lockfile-'))
+  // Another folder for notes, which no lock has used.
+  const notes = join(folder, 'other', name)
+  mkdirSync(notes, { recursive: true })
+  chmodSync(notes, 0o700)
+  for (const [note, holder] of [
+    ['new-dead', `${process.pid} 1`],
+    ['old-dead', `${process.pid} 1`],
+    ['old-living', thisProcess()],
+  ] as const) {
+    symlinkSync(holder, join(notes, note))
+    if (note.startsWith('old')) lutimesSync(join(notes, note), 0, 0)
+  }
+  vi.stubEnv('TMPDIR', join(folder, 'other'))
+  await once()
+  expect(readdirSync(notes).sort()).toEqual(['new-dead', 'old-living'])
 })
 
 test('the Sync form takes no retries', () => {
