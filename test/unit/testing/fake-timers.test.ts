@@ -50,7 +50,8 @@ for (const [name, run] of Object.entries(runAll)) {
     await box.mutex('key').acquire()
     vi.advanceTimersByTime(15_000)
     vi.clearAllTimers()
-    await box.mutex('other').acquire()
+    await using other = await box.another()
+    await other.mutex('other').acquire()
     await run()
   })
 }
