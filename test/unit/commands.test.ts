@@ -51,8 +51,8 @@ test('the packages of each set are where all of the checkout finds them, in one 
   const wanted = (folder: string, range: string): string =>
     range.startsWith('file:') ? join(folder, range.slice('file:'.length)) : range
   const named = sets.flatMap(set => {
-    const { dependencies } = parsed(`scripts/packages/${set}/package.json`) as Manifest
-    return Object.entries(dependencies).map(
+    const manifest = parsed(`scripts/packages/${set}/package.json`) as Manifest
+    return Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }).map(
       ([name, range]) => [name, wanted(`scripts/packages/${set}`, range)] as const,
     )
   })
