@@ -21,7 +21,7 @@ export interface RetryOptions {
   maxRetryTime?: number | undefined
 }
 
-/** Options of {@link unlock} and {@link unlockSync}. */
+/** Options of `unlock` and `unlockSync`. */
 export interface UnlockOptions {
   /** Whether to resolve symbolic links of the path, which must then exist. Default: true. */
   realpath?: boolean | undefined
@@ -36,13 +36,13 @@ export interface UnlockOptions {
   lockfilePath?: string | undefined
 }
 
-/** Options of {@link check} and {@link checkSync}. */
+/** Options of `check` and `checkSync`. */
 export interface CheckOptions extends UnlockOptions {
   /** After how long without an update a lock is stale, in milliseconds. Minimum: 2000. Default: 10000. */
   stale?: number | undefined
 }
 
-/** Options of {@link lock} and {@link lockSync}. */
+/** Options of `lock` and `lockSync`. */
 export interface LockOptions extends CheckOptions {
   /** How often the lock is updated, in milliseconds, from 1000 to half of `stale`. Default: half of `stale`. */
   update?: number | undefined
