@@ -145,6 +145,21 @@ export default defineConfig(
       '@typescript-eslint/prefer-readonly': 'off',
     },
   },
+  {
+    // CommonJS for Jest, without types.
+    files: ['examples/testing/jest/*.js'],
+    ...tseslint.configs.disableTypeChecked,
+    languageOptions: {
+      ...tseslint.configs.disableTypeChecked.languageOptions,
+      sourceType: 'commonjs',
+      globals: { ...globals.node, ...globals.jest },
+    },
+    rules: {
+      ...tseslint.configs.disableTypeChecked.rules,
+      '@typescript-eslint/explicit-module-boundary-types': 'off',
+      '@typescript-eslint/no-require-imports': 'off',
+    },
+  },
   { files: ['apps/trains/board/page/*.js'], languageOptions: { globals: globals.browser } },
   prettier,
 )
