@@ -89,7 +89,7 @@ test('a waiter appears and goes, and the address of a view leads back to it', as
   await shows(page, '.timeline', 'report')
   // Another window does not have it.
   const other = await pageAt(key)
-  await shows(other, 'h1', 'This console needs its secret')
+  await shows(other, 'h1', 'You are not signed in')
 })
 
 test('with the keyboard alone, somebody finds who is in the way, and frees the lock', async () => {
@@ -206,7 +206,7 @@ test('an engine that is dead is reported, and so is a console that is; both are 
   await shows(page, '.old', 'The server')
   const second = await startConsole(place, '--port', String(first.port))
   // It has another secret.
-  await shows(page, 'h1', 'This console needs its secret')
+  await shows(page, 'h1', 'You are not signed in')
   await page.evaluate(`location.hash = '#secret=${second.secret}'`)
   await shows(page, '.status', 'Live')
 })

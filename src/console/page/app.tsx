@@ -194,8 +194,11 @@ function Old({ freshness: { since, reason }, now }: OldProperties): JSX.Element 
 function Locked(): JSX.Element {
   return (
     <>
-      <h1 tabIndex={-1}>This console needs its secret</h1>
-      <p class="empty">Open the address that the command printed, with the part after the #.</p>
+      <h1 tabIndex={-1}>You are not signed in</h1>
+      <p class="empty">
+        Open the address that <code>signalbox console</code> printed, with the part after the #. If another
+        application serves this page, sign in there and reload.
+      </p>
     </>
   )
 }
