@@ -148,9 +148,8 @@ export default defineConfig(
   {
     // CommonJS for Jest, without types.
     files: ['examples/testing/jest/*.js'],
-    ...tseslint.configs.disableTypeChecked,
     languageOptions: {
-      ...tseslint.configs.disableTypeChecked.languageOptions,
+      parserOptions: { project: false },
       sourceType: 'commonjs',
       globals: { ...globals.node, ...globals.jest },
     },
