@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -150,6 +150,7 @@ describe.each(settings)('jobs of $name', ({ name, start, sooner }) => {
     onTestFinished(async () => {
       for (const worker of workers.splice(0)) worker.kill('SIGKILL')
       partner.close()
+      rmSync(compiled, { recursive: true })
       await server.kill()
     })
   }
