@@ -212,7 +212,8 @@ test('an engine that is dead is reported, and so is a console that is; both are 
 })
 
 test('a deadlock is marked, and no view has a finding about accessibility, light, dark and on a phone', async () => {
-  await using place = new CommandPlace()
+  await using redis = await RedisPlace.start()
+  await using place = new CommandPlace(redis.server.url)
   const boxes = await Promise.all(['billing', 'report', 'import', 'mailer'].map(label => place.box(label)))
   const [billing, report, importer, mailer] = boxes as [
     (typeof boxes)[0],
@@ -265,6 +266,7 @@ test('a deadlock is marked, and no view has a finding about accessibility, light
       await page.evaluate(`location.hash = '#/waits'`)
       await shows(page, '.wait', 'ledger')
       await page.evaluate('document.activeElement.blur()')
+      await page.setViewportSize({ width: 1280, height: 640 })
       await page.screenshot({ path: picture })
     }
   }
