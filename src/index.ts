@@ -66,6 +66,12 @@ export type {
   TransactionEvent,
   WriteEvent,
 } from './diagnostics.js'
-export type { ReadValue, TransactionKeys, TransactionOptions, TransactionOutcome } from './store/member.js'
+export type {
+  ReadValue,
+  TransactionKeys,
+  TransactionOptions,
+  TransactionOutcome,
+  TransactionPart,
+} from './store/member.js'
 export type { Store, StoreEntry, StoreOptions } from './store/store.js'
 export type { Transaction } from './store/transaction.js'

@@ -46,7 +46,11 @@ export class RunStore {
     change: (transaction: MessagesTransaction) => Promise<Result>,
     { id, ...options }: Omit<TransactionOptions, 'retention'>,
   ): Promise<TransactionResult<Result>> {
-    const own = { ...options, id: id.map(one => this.#ownId(one)), retention: ID_RETENTION }
+    const own = {
+      ...options,
+      id: id.map(({ id: one, key }) => ({ id: this.#ownId(one), key })),
+      retention: ID_RETENTION,
+    }
     return this.#retry(() =>
       this.#store.transaction(
         read => {

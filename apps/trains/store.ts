@@ -1,8 +1,14 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
+/** A message that is applied once: its ID, and the key with which the ID is recorded. */
+export interface MessageId {
+  readonly id: string
+  readonly key: string
+}
+
 /** The IDs of a transaction's messages, and durations in milliseconds. */
 export interface TransactionOptions {
-  readonly id: readonly string[]
+  readonly id: readonly MessageId[]
   readonly wait: number
   readonly lease: number
   /** How long the IDs are remembered. */
@@ -25,8 +31,7 @@ export interface TrainStore {
   put(key: string, value: unknown): Promise<unknown>
   delete(key: string): Promise<unknown>
   /**
-   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none. The IDs are
-   * recorded with the first key.
+   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none.
    */
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,

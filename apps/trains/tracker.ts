@@ -23,7 +23,7 @@ export type StoreUse = 'together' | 'alone' | 'unlocked'
 
 /** The concurrency of a process, and the options of its store. */
 export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: StoreOptions }>> = {
-  together: { limits: { run: 16, atOnce: 128 }, store: { group: { maxSize: 64, maxTime: 20 } } },
+  together: { limits: { run: 64, atOnce: 16 }, store: { group: { maxSize: 8, maxTime: 20 } } },
   alone: { limits: { run: 1, atOnce: 4 }, store: {} },
   unlocked: { limits: { run: 1, atOnce: 128 }, store: {} },
 }

@@ -7,7 +7,7 @@ import type { AcquireRequest } from '../core/lock-options.js'
 import { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
 import type { Member } from './member.js'
-import { Overlay, OverlayTransaction } from './transaction.js'
+import { fullKey, Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
 
@@ -17,7 +17,7 @@ interface Named {
   readonly keys: readonly string[]
   /** The store key of each key. */
   readonly full: ReadonlyMap<string, string>
-  /** Its IDs, recorded with the first key. */
+  /** The IDs of its parts. */
   readonly ids: readonly RecordedId[]
   /** The versions that the naming function has read, by store key. */
   readonly basis: ReadonlyMap<string, number>
@@ -159,8 +159,8 @@ export class Batch {
       const basis = new Map<string, number>()
       const keys = (member.keys = await member.name(key => this.#readNow(key, basis)))
       const full = this.#fullKeys(keys)
-      const first = full.get(keys[0]!)!
-      return { member, keys, full, ids: member.ids.map(id => ({ key: first, id })), basis }
+      const ids = member.parts.map(({ id, key = keys[0]! }) => ({ id, key: fullKey(full, key) }))
+      return { member, keys, full, ids, basis }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -254,7 +254,7 @@ export class Batch {
       }
       // mutant: abort-after-begin
       member.stopWaiting?.()
-      const committed = new Set(member.ids.filter((_, index) => seen[index]))
+      const committed = new Set(ids.filter((_, index) => seen[index]).map(({ id }) => id))
       const outcome = await this.#runOne(one, overlay, locked, grant, committed)
       if (outcome === 'changed') again.push(member)
       else if (outcome) {
@@ -281,8 +281,9 @@ export class Batch {
         const isLocked = [...full.values()].every(key => locked.has(key))
         // Keys that follow from values that were not read under the locks may be wrong.
         const isKnown = basis.every(key => overlay.has(key))
-        if (!isLocked || !isKnown || keys[0] !== one.keys[0])
-          return this.#mayRetry(member, keys) ? 'changed' : undefined
+        const stores = new Set(full.values())
+        const hasIds = keys[0] === one.keys[0] && one.ids.every(({ key }) => stores.has(key))
+        if (!isLocked || !isKnown || !hasIds) return this.#mayRetry(member, keys) ? 'changed' : undefined
       }
       const transaction = new OverlayTransaction(overlay, grant, full, committed)
       member.began = true
@@ -380,7 +381,7 @@ export class Batch {
   #refused(member: Member, outcome: CommitOutcome, queue: LocalQueue, overlay: Overlay): void {
     const engine = this.#session.engine.name
     // With several parts, another process may have committed only some of them.
-    if (outcome.state === 'repeated' && member.ids.length === 1) return member.resolve({ applied: false })
+    if (outcome.state === 'repeated' && member.parts.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = queue.set.title
       return member.reject(

@@ -21,6 +21,13 @@ export type TransactionOutcome<T> =
   /** The same `id` was committed before. Nothing was written. */
   | { readonly applied: false }
 
+/** A part of a transaction that happens once. */
+export interface TransactionPart {
+  readonly id: string
+  /** The key of the transaction with which the ID is recorded. */
+  readonly key: string
+}
+
 /** Options of a transaction. */
 export interface TransactionOptions extends Omit<
   LockOptions,
@@ -28,11 +35,11 @@ export interface TransactionOptions extends Omit<
 > {
   /**
    * Makes the transaction idempotent: the ID is recorded with the first named key, and a later transaction with the
-   * same first key and ID does nothing, even if the key was deleted in the meantime. Several IDs stand for several
-   * parts that are committed together: `Transaction.committed` reports which of them were committed before, and the
-   * transaction does nothing if all were.
+   * same first key and ID does nothing, even if the key was deleted in the meantime. Several parts that are committed
+   * together have an ID each, with a key of their own: `Transaction.committed` reports which of them were committed
+   * before, alone or with other parts, and the transaction does nothing if all were.
    */
-  id?: string | readonly string[] | undefined
+  id?: string | readonly TransactionPart[] | undefined
   /** Minimum time for which the ID is kept: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
@@ -55,8 +62,8 @@ export interface Member {
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
   readonly request: AcquireRequest
-  /** The IDs of its parts. */
-  readonly ids: readonly string[]
+  /** Its parts. One without a key has the first key. */
+  readonly parts: readonly (Partial<TransactionPart> & Pick<TransactionPart, 'id'>)[]
   readonly retention: number
   readonly maxAttempts: number
   /** The caller's own transaction that its writes become part of. */
@@ -122,7 +129,7 @@ export function memberOf(
     keys: typeof keys === 'function' ? undefined : keys,
     task,
     request: checkedOptions(lock),
-    ids: id === undefined ? [] : idsOf(id),
+    parts: id === undefined ? [] : partsOf(id),
     retention:
       retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
     maxAttempts: attempts,
@@ -146,16 +153,27 @@ function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly st
   return () => Promise.resolve(named)
 }
 
-function idsOf(id: NonNullable<TransactionOptions['id']>): readonly string[] {
-  if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw invalidIds(id)
-  const ids: readonly string[] = typeof id === 'string' ? [id] : id
-  for (const one of ids) checkKey('id', one)
-  if (new Set(ids).size < ids.length) throw invalidIds(id)
-  return ids
+function partsOf(id: NonNullable<TransactionOptions['id']>): Member['parts'] {
+  if (typeof id === 'string') {
+    checkKey('id', id)
+    return [{ id }]
+  }
+  if (!Array.isArray(id) || id.length === 0) throw invalidParts(id)
+  const parts = (id as readonly unknown[]).map(part => {
+    if (typeof part !== 'object' || part === null) throw invalidParts(id)
+    const { id: own, key } = part as TransactionPart
+    checkKey('id', own)
+    checkKey('key', key)
+    return { id: own, key }
+  })
+  if (new Set(parts.map(part => part.id)).size < parts.length) throw invalidParts(id)
+  return parts
 }
 
-function invalidIds(id: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(`id must be a string, or a list of different ids, not ${shown(id)}`)
+function invalidParts(id: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `id must be a string, or a list of parts with different ids and their keys, not ${shown(id)}`,
+  )
 }
 
 function checkedKeys(keys: readonly string[]): readonly string[] {

@@ -89,17 +89,17 @@ export class OverlayTransaction implements Transaction {
   }
 
   get<T = unknown>(key: string): T | undefined {
-    const full = this.#full(key)
+    const full = fullKey(this.#keys, key)
     const text = this.writes.has(full) ? this.writes.get(full) : this.#overlay.value(full)
     return decode(full, text) as T | undefined
   }
 
   put(key: string, value: unknown): void {
-    this.writes.set(this.#full(key), encode(key, value))
+    this.writes.set(fullKey(this.#keys, key), encode(key, value))
   }
 
   delete(key: string): void {
-    this.writes.set(this.#full(key), undefined)
+    this.writes.set(fullKey(this.#keys, key), undefined)
   }
 
   committed(id: string): boolean {
@@ -117,13 +117,14 @@ export class OverlayTransaction implements Transaction {
   assertHeld(): void {
     this.#grant.assertHeld()
   }
+}
 
-  #full(key: string): string {
-    const full = this.#keys.get(key)
-    if (full !== undefined) return full
-    throw new InvalidArgumentError(
-      `${key} is not a key of the transaction; its keys are ${[...this.#keys.keys()].join(', ')}`,
-      { key },
-    )
-  }
+/** Returns the store key of a key of a transaction. @param keys the store key of each. @throws InvalidArgumentError */
+export function fullKey(keys: ReadonlyMap<string, string>, key: string): string {
+  const full = keys.get(key)
+  if (full !== undefined) return full
+  throw new InvalidArgumentError(
+    `${key} is not a key of the transaction; its keys are ${[...keys.keys()].join(', ')}`,
+    { key },
+  )
 }

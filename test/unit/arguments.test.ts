@@ -188,8 +188,21 @@ const state: Case[] = [
     '"renew"',
   ],
   ['a number for an id', box => box.store('s').transaction(['k'], nothing, { id: 5 }), 'id', '5'],
-  ['the same id twice', box => box.store('s').transaction(['k'], nothing, { id: ['a', 'a'] }), 'id', 'a'],
-  ['an object among ids', box => box.store('s').transaction(['k'], nothing, { id: [{}] }), 'id', 'an object'],
+  [
+    'the same id twice',
+    box =>
+      box.store('s').transaction(['k'], nothing, {
+        id: [
+          { id: 'a', key: 'k' },
+          { id: 'a', key: 'k' },
+        ],
+      }),
+    'id',
+    'an array',
+  ],
+  ['a text among parts', box => box.store('s').transaction(['k'], nothing, { id: ['a'] }), 'id', 'an array'],
+  ['a part without an id', box => box.store('s').transaction(['k'], nothing, { id: [{ key: 'k' }] }), 'id'],
+  ['a part without a key', box => box.store('s').transaction(['k'], nothing, { id: [{ id: 'a' }] }), 'key'],
   ['an empty id', box => box.store('s').transaction(['k'], nothing, { id: '' }), 'id', '""'],
   ['no attempts', box => box.store('s').transaction(['k'], nothing, { attempts: 0 }), 'attempts', '0'],
   [

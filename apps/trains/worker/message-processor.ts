@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.js'
+import { trainKey } from '../domain/train.js'
 import type { Log } from '../log/log.js'
 import type { Message } from '../messages/message.js'
 import type { Outcome, Read, Transaction } from '../messages/message-type.js'
 import type { MessageRegistry } from '../messages/registry.js'
 import { reasonOf } from '../reason.js'
 import type { RunStore } from '../run-store.js'
+import type { MessageId } from '../store.js'
 import { failureKind, RunAbortedError } from './failure.js'
 
 /** Limits of the tries and attempts of a message. Durations are in milliseconds. */
@@ -79,8 +81,8 @@ export class MessageProcessor {
   }
 
   /**
-   * Applies consecutive messages of a train in one transaction; if that fails, one by one. A train's messages must not
-   * be processed concurrently.
+   * Applies messages, those of a train one after another, in one transaction; if that fails, those of each train in one,
+   * and then one by one. A train's messages must not be processed concurrently.
    * @throws what the store throws if it is closed meanwhile, and RunAbortedError. The rest is then neither applied nor
    * dead-lettered.
    */
@@ -88,10 +90,24 @@ export class MessageProcessor {
     if (run.length > 1) {
       const { settlements } = await this.#attempt(run, 1, 1)
       if (settlements) return settlements
+      const trains = [...new Set(run.map(({ train }) => train))]
+      if (trains.length > 1) return this.#processApart(run, trains)
     }
     const settlements: Settlement[] = []
     for (const message of run) settlements.push(await this.#processOne(message))
     return settlements
+  }
+
+  async #processApart(run: readonly Message[], trains: readonly string[]): Promise<readonly Settlement[]> {
+    const settled = new Map<Message, Settlement>()
+    await Promise.all(
+      trains.map(async name => {
+        const own = run.filter(({ train }) => train === name)
+        const settlements = await this.process(own)
+        for (const [index, message] of own.entries()) settled.set(message, settlements[index]!)
+      }),
+    )
+    return run.map(message => settled.get(message)!)
   }
 
   async #processOne(message: Message): Promise<Settlement> {
@@ -157,7 +173,7 @@ export class MessageProcessor {
         }
         return outcomes
       },
-      { id: run.map(({ id }) => id), wait, lease },
+      { id: run.map(idOf), wait, lease },
     )
     const lockWait = lockedAt - begun
     return run.map((message, index) => {
@@ -187,7 +203,7 @@ export class MessageProcessor {
     for (let waited = 0; ; waited += LOCK_PAUSE) {
       try {
         // Without a wait, because a transaction that waits may share a commit, and so wait for the locks of others.
-        await this.#store.transaction(train, doNothing, { id: [message.id], wait: 0, lease })
+        await this.#store.transaction(train, doNothing, { id: [idOf(message)], wait: 0, lease })
         return true
       } catch (error) {
         if (error === NOT_COMMITTED) return false
@@ -209,8 +225,8 @@ export class MessageProcessor {
   }
 
   /**
-   * The keys of each message, as named before the run. Together they suffice for the run: its messages are of one
-   * train, so what a later message finds changed is what an earlier one wrote, under keys that the earlier one named.
+   * The keys of each message, as named before the run. Together they suffice for the run: what a message finds changed
+   * is what an earlier one of its train wrote, under keys that the earlier one named.
    */
   #keysOf(run: readonly Message[], read: Read): Promise<readonly (readonly string[])[]> {
     return Promise.all(run.map(async message => this.#registry.typeOf(message).keys(message, read)))
@@ -234,4 +250,9 @@ export class MessageProcessor {
       delete: key => transaction.delete(named(key)),
     })
   }
+}
+
+/** The ID of a message, recorded with its train. */
+function idOf({ id, train }: Message): MessageId {
+  return { id, key: trainKey(train) }
 }

@@ -1,14 +1,15 @@
 /** Limits of the concurrency. */
 export interface QueueLimits {
-  /** Maximum number of items of one train in a run. */
+  /** Maximum number of items in a run. */
   readonly run: number
   /** Maximum number of concurrent runs. */
   readonly atOnce: number
 }
 
 /**
- * Keeps the order of each train's items: the next run of a train begins when its last one has ended. Runs of different
- * trains are concurrent. Trains without items take no memory.
+ * Keeps the order of each train's items. A run has items of one or several trains, those of a train one after another,
+ * and the next run of a train begins when its last one has ended. Other runs are concurrent. Trains without items take
+ * no memory.
  */
 export class TrainQueues<Item> {
   readonly #work: (run: readonly Item[]) => Promise<void>
@@ -53,19 +54,25 @@ export class TrainQueues<Item> {
   }
 
   #fill(): void {
-    for (const train of this.#ready) {
-      if (this.#running >= this.#limits.atOnce) return
-      this.#ready.delete(train)
-      void this.#run(train, this.#queues.get(train)!)
-    }
+    while (this.#ready.size > 0 && this.#running < this.#limits.atOnce) void this.#run()
   }
 
-  async #run(train: string, queue: Item[]): Promise<void> {
+  async #run(): Promise<void> {
+    const trains: string[] = []
+    const run: Item[] = []
+    for (const train of this.#ready) {
+      if (run.length >= this.#limits.run) break
+      this.#ready.delete(train)
+      trains.push(train)
+      run.push(...this.#queues.get(train)!.splice(0, this.#limits.run - run.length))
+    }
     this.#running++
-    await this.#work(queue.splice(0, this.#limits.run))
+    await this.#work(run)
     this.#running--
-    if (queue.length > 0) this.#ready.add(train)
-    else this.#queues.delete(train)
+    for (const train of trains) {
+      if (this.#queues.get(train)!.length > 0) this.#ready.add(train)
+      else this.#queues.delete(train)
+    }
     this.#fill()
     if (this.#queues.size > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()

@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import type { Box, StoreOptions } from 'signalbox'
+import type { Box, StoreOptions, Transaction, TransactionPart } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 
@@ -71,7 +71,7 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
           transaction.put('sum', (transaction.get<number>('sum') ?? 0) + fresh.length)
           return fresh
         },
-        { id: ids },
+        { id: ids.map(id => ({ id, key: 'sum' })) },
       )
       return outcome.applied ? outcome.result : undefined
     }
@@ -81,6 +81,25 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     assert.equal((await one.store('s').get('sum'))!.value, 3)
   })
 
+  test('a part belongs to its key, whichever other keys the transaction has', async boxes => {
+    const [one, other] = await boxes.pair()
+    const run = async (box: Box, parts: readonly TransactionPart[]) => {
+      const keys = parts.map(({ key }) => key)
+      const task = (transaction: Transaction) => parts.filter(({ id }) => !transaction.committed(id)).length
+      const outcome = await box.store('s', options).transaction(keys, task, { id: parts })
+      return outcome.applied ? outcome.result : undefined
+    }
+    const [a, b, c] = [partOf('a'), partOf('b'), partOf('c')]
+    assert.equal(await run(one, [a, b]), 2)
+    assert.equal(await run(other, [b]), undefined)
+    assert.equal(await run(other, [c, b]), 1)
+    assert.equal(await run(one, [c, a]), undefined)
+    assert.equal(await run(one, [{ key: 'a', id: b.id }]), 1)
+    const store = one.store('s', options)
+    const astray = store.transaction(['a'], () => undefined, { id: [b] })
+    await assert.rejects(astray, { code: 'INVALID_ARGUMENT', key: 'b' })
+  })
+
   test('a transaction that failed does not use up its ID', async boxes => {
     const box = await boxes.open()
     const store = box.store('s', options)
@@ -88,4 +107,8 @@ export function transactionIds(fixture: EngineFixture, options: StoreOptions): v
     await assert.rejects(failing, /failed/)
     assert.has(await store.transaction(['a'], () => 1, { id: 'x' }), { applied: true })
   })
+}
+
+function partOf(key: string): TransactionPart {
+  return { key, id: `of ${key}` }
 }

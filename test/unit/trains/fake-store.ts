@@ -5,6 +5,7 @@ import type { Read, Transaction } from '../../../apps/trains/messages/message-ty
 import { Outages } from '../../../apps/trains/outages.js'
 import { RunStore } from '../../../apps/trains/run-store.js'
 import type {
+  MessageId,
   MessagesTransaction,
   TrainStore,
   TransactionOptions,
@@ -90,26 +91,26 @@ export class FakeStore implements TrainStore {
   async transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
-    { id: ids }: TransactionOptions,
+    { id: parts }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     if (this.#state.isDown) throw new UnavailableError('the server is down')
     const named = await keys(async key => (await this.get(key))?.value)
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
-    const recorded = (id: string) => `${named[0]!} ${id}`
-    const committed = (id: string) => this.#state.ids.has(recorded(id))
-    if (ids.every(committed)) return { applied: false }
+    const recorded = ({ key, id }: MessageId) => `${key} ${id}`
+    const isCommitted = (part: MessageId) => this.#state.ids.has(recorded(part))
+    if (parts.every(isCommitted)) return { applied: false }
     const transaction = new FakeTransaction(this.#state, named)
     const result = await change({
       get: key => transaction.get(key),
       put: (key, value) => transaction.put(key, value),
       delete: key => transaction.delete(key),
-      committed,
+      committed: id => isCommitted(parts.find(part => part.id === id)!),
     })
     transaction.commit()
-    for (const id of ids.filter(one => !committed(one))) {
-      this.#state.ids.add(recorded(id))
-      this.#state.commits.push(id)
+    for (const part of parts.filter(one => !isCommitted(one))) {
+      this.#state.ids.add(recorded(part))
+      this.#state.commits.push(part.id)
     }
     return { applied: true, result }
   }

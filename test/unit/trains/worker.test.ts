@@ -98,7 +98,7 @@ describe('a message is tried', () => {
     const { store, tried } = failing()
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'created', lockWait: 0 })
-    expect(tried).toEqual([{ id: ['m1'], wait: 10, lease: 120_000 }])
+    expect(tried).toEqual([{ id: [{ id: 'm1', key: 'TRA_T' }], wait: 10, lease: 120_000 }])
     expect(lines).toMatchObject([
       { level: 'debug', event: 'locks acquired', message: 'm1', attempt: 1, lockTry: 1 },
       { level: 'debug', event: 'locks released', message: 'm1' },
@@ -245,7 +245,7 @@ describe('consecutive messages of a train', () => {
   test('are one transaction, in which each sees the changes of those before it', async () => {
     const { store, tried } = failing()
     expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
-    expect(tried).toEqual([{ id: run.map(({ id }) => id), wait: 10, lease: 120_000 }])
+    expect(tried).toEqual([{ id: run.map(({ id }) => ({ id, key: 'TRA_T' })), wait: 10, lease: 120_000 }])
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 1, departed: 1 })
     expect(await value(store, 'LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
     expect(await value(store, 'TRA_T')).toMatchObject({ location: 'C' })
@@ -263,6 +263,30 @@ describe('consecutive messages of a train', () => {
     expect(await value(store, 'LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
   })
 
+  test('of several trains are one transaction, and each is applied once in any other', async () => {
+    const { store, tried } = failing()
+    const other = messages('U', 'A', 'B')
+    expect(events(await processor(store).process([run[0]!, ...other]))).toEqual([
+      'created',
+      'created',
+      'moved',
+    ])
+    expect(tried.map(({ id }) => id.map(({ key }) => key))).toEqual([['TRA_T', 'TRA_U', 'TRA_U']])
+    expect(events(await processor(store).process(other))).toEqual(['already applied', 'already applied'])
+    expect(events(await processor(store).process(run))).toEqual(['already applied', 'moved', 'moved'])
+    expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
+  })
+
+  test('of several trains are applied by train if one fails', async () => {
+    const { store, tried } = failing()
+    const other = messages('U', 'A', 'C')
+    const mixed = [other[0]!, ...run, other[1]!]
+    const settlements = await processor(store, [creation, failsAtB]).process(mixed)
+    expect(events(settlements)).toEqual(['created', 'created', 'dead-lettered', 'moved', 'moved'])
+    expect(tried.map(({ id }) => id.length)).toEqual([5, 2, 3, 1, 1, 1])
+    expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
+  })
+
   test('are applied one by one if they get no locks', async () => {
     const { store, tried } = failing(new TimedOutError('too slow'))
     expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
@@ -274,7 +298,8 @@ describe('consecutive messages of a train', () => {
     const settlements = await processor(store, [creation, failsAtB]).process(run)
     expect(events(settlements)).toEqual(['created', 'dead-lettered', 'moved'])
     expect(settlements[1]).toMatchObject({ failure: 'not at B' })
-    expect(tried.map(({ id }) => id)).toEqual([run.map(({ id }) => id), ...run.map(({ id }) => [id])])
+    const ids = run.map(({ id }) => id)
+    expect(tried.map(({ id }) => id.map(one => one.id))).toEqual([ids, ...ids.map(id => [id])])
     expect(await store.get('LOC_B')).toBeUndefined()
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 1, departed: 1 })
   })
@@ -331,6 +356,13 @@ describe('queues of trains', () => {
     add('a1', 'a2', 'a3', 'a4', 'a5', 'b1')
     await queues.idle()
     expect(runs).toEqual(['a1 a2', 'b1', 'a3 a4', 'a5'])
+  })
+
+  test('process the items of several trains in one run', async () => {
+    const { queues, add, runs } = queuesOf({ run: 4 })
+    add('a1', 'b1', 'b2', 'c1', 'c2', 'd1')
+    await queues.idle()
+    expect(runs).toEqual(['a1 b1 b2 c1', 'd1', 'c2'])
   })
 
   test('keep the order of each train and let different trains run at the same time', async () => {
@@ -420,7 +452,7 @@ describe('a worker', () => {
 })
 
 describe('stores', () => {
-  const options = { id: ['1'], wait: 0, lease: 1000, retention: 1000 }
+  const options = { id: [{ id: '1', key: 'a' }], wait: 0, lease: 1000, retention: 1000 }
 
   test('a run sees neither values nor IDs of earlier ones', async () => {
     const state = new SharedState()
