@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { builtProgram } from '../support/built-program.js'
+import { linkPackages } from '../support/installed-packages.js'
 import { runProgram } from '../support/run-program.js'
 
 /** Opens a box on each URL that it is given and prints `opened`, or the error. */
@@ -24,6 +25,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-library-'))
   cpSync(builtProgram('src'), join(folder, 'src'), { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  linkPackages(folder, [])
   writeFileSync(join(folder, 'program.js'), PROGRAM)
 })
 

@@ -1,10 +1,20 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runProgram } from './run-program.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Installs the dependencies of the library and these packages for the programs of a folder. */
+export function linkPackages(folder: string, packages: readonly string[]): void {
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly dependencies: Readonly<Record<string, string>>
+  }
+  mkdirSync(join(folder, 'node_modules'))
+  for (const name of [...Object.keys(dependencies), ...packages])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+}
 
 /** Runs a program where only these packages and the built library are installed; returns its output. */
 export async function runWithPackages(
@@ -17,9 +27,7 @@ export async function runWithPackages(
     cpSync(join(root, 'dist/src'), join(folder, 'signalbox'), { recursive: true })
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     writeFileSync(join(folder, 'program.js'), program)
-    mkdirSync(join(folder, 'node_modules'))
-    for (const name of packages)
-      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+    linkPackages(folder, packages)
     const { stdout } = await runProgram(process.execPath, ['program.js', ...args], {
       cwd: folder,
       timeLimit: 30_000,
