@@ -136,10 +136,9 @@ export class Operator {
     return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ScriptReport[]
   }
 
-  /** The groups in which there are queues. Outside a Cluster, they need not be looked for. */
+  /** The groups in which there are queues. A replica shows what is held without one, but can't run their script. */
   async #groups(): Promise<Group[]> {
-    const { link, names } = this.#parts
-    if (!link.cluster) return [names.group('')]
+    const { names } = this.#parts
     const found = await this.#scan(names.requestsPattern, 'hash')
     return found.map(name => names.groupOfRequests(name))
   }
