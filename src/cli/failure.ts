@@ -1,7 +1,7 @@
 import { SignalboxError, type ErrorCode } from '../errors.js'
 import { EXIT } from './exit-status.js'
 import { printable } from './printable.js'
-import { withoutSecrets } from '../secrets.js'
+import { failureText } from '../failure-text.js'
 
 /** A failure whose message is all that the user needs. */
 export class CommandError extends Error {
@@ -40,10 +40,5 @@ export function statusOf(error: unknown): number {
 
 /** Renders an error as one line, with those of its causes that add something. */
 export function errorLine(error: unknown): string {
-  const messages: string[] = []
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const { message } = at
-    if (!messages.some(known => known.includes(message))) messages.push(message)
-  }
-  return `signalbox: ${printable(withoutSecrets(messages.join(': ')))}\n`
+  return `signalbox: ${printable(failureText(error))}\n`
 }

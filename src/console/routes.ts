@@ -6,7 +6,7 @@ import {
   type Box,
   type Diagnosis,
 } from '../index.js'
-import { failureText } from './failure-text.js'
+import { failureText } from '../failure-text.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
 import { Watcher, type Viewer } from './watcher.js'

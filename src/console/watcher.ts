@@ -1,6 +1,6 @@
 import { wallOf, type Clock, type Timer } from '../clock.js'
 import type { Box, LimiterReport, LockReport } from '../index.js'
-import { failureText } from './failure-text.js'
+import { failureText } from '../failure-text.js'
 import { happenedTo, keyView, type Happened } from './key-view.js'
 import { limiterViews } from './limiter-view.js'
 import type {
@@ -15,7 +15,7 @@ import type {
 
 /** The engine is asked at most once in this time, in milliseconds. */
 const LOOK_INTERVAL = 1000
-/** If nobody looked for longer than this, the timeline begins again, in milliseconds. */
+/** Time without a viewer after which the timeline begins again, in milliseconds. */
 const MAX_GAP = 10_000
 /** Maximum number of events of the timeline. */
 const MAX_EVENTS = 2000

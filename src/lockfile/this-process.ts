@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { linuxMachine } from '../linux-machine.js'
 
 let found: { readonly name: string; readonly place: string } | undefined
 
@@ -20,20 +21,9 @@ export function thisPlace(): string {
 function self(): { readonly name: string; readonly place: string } {
   if (found) return found
   const isLinux = process.platform === 'linux'
-  const place = isLinux
-    ? [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'), namespace('pid'), namespace('time')]
-    : [hostname()]
-  const hash = createHash('sha256').update(place.join(' ')).digest('hex').slice(0, 16)
+  const place = isLinux ? Object.values(linuxMachine()).join(' ') : hostname()
+  const hash = createHash('sha256').update(place).digest('hex').slice(0, 16)
   return (found = { name: `${process.pid} ${isLinux ? String(startOf('self')) : '0'}`, place: hash })
-}
-
-/** Kernels before 5.6 have no namespaces of time. */
-function namespace(kind: string): string {
-  try {
-    return readlinkSync(`/proc/self/ns/${kind}`)
-  } catch {
-    return kind
-  }
 }
 
 /** Whether a process of this place is known to have ended, by the name that it has for itself. */

@@ -1,15 +1,8 @@
 import { execFile } from 'node:child_process'
-import { readFile, readlink, realpath, statfs } from 'node:fs/promises'
+import { readFile, realpath, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { UnavailableError } from '../../errors.js'
-
-/** Where a process runs, as far as it decides whether its process ids and clocks mean anything to another. */
-export interface Machine {
-  /** Another one after every start of the machine. Containers of one machine may be given different ones, too. */
-  readonly bootId: string
-  /** The same for processes that see each other under the same process ids and read the same clocks. */
-  readonly namespaces: string
-}
+import { linuxMachine, type Machine } from '../../linux-machine.js'
 
 const run = promisify(execFile)
 
@@ -19,11 +12,7 @@ const run = promisify(execFile)
  */
 export async function thisMachine(): Promise<Machine> {
   try {
-    if (process.platform === 'linux') {
-      const bootId = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
-      const [pids, clocks] = await Promise.all([readlink('/proc/self/ns/pid'), timeNamespace()])
-      return { bootId: bootId.trim(), namespaces: `${pids} ${clocks}` }
-    }
+    if (process.platform === 'linux') return linuxMachine()
     if (process.platform === 'darwin') {
       const { stdout } = await run('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])
       return { bootId: stdout.trim(), namespaces: 'macos' }
@@ -34,16 +23,6 @@ export async function thisMachine(): Promise<Machine> {
     })
   }
   throw new UnavailableError(`The file engine works on Linux and macOS, not on ${process.platform}`)
-}
-
-/** Kernels before 5.6, and those built without time namespaces, have one clock for all. */
-async function timeNamespace(): Promise<string> {
-  try {
-    return await readlink('/proc/self/ns/time')
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return 'time'
-    throw error
-  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../secrets.js'
+import { withoutSecrets } from './secrets.js'
 
 /** Renders an error as one line without passwords, with those of its causes that add something. */
 export function failureText(error: unknown): string {
