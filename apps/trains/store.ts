@@ -1,14 +1,9 @@
+import type { TransactionPart } from 'signalbox'
 import type { Read, Transaction } from './messages/message-type.js'
-
-/** A message that is applied once: its ID, and the key with which the ID is recorded. */
-export interface MessageId {
-  readonly id: string
-  readonly key: string
-}
 
 /** The IDs of a transaction's messages, and durations in milliseconds. */
 export interface TransactionOptions {
-  readonly id: readonly MessageId[]
+  readonly id: readonly TransactionPart[]
   readonly wait: number
   readonly lease: number
   /** How long the IDs are remembered. */

@@ -62,8 +62,8 @@ export interface Member {
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
   readonly request: AcquireRequest
-  /** Its parts. One without a key has the first key. */
-  readonly parts: readonly (Partial<TransactionPart> & Pick<TransactionPart, 'id'>)[]
+  /** Its parts. The ID of one without a key is recorded with the first key. */
+  readonly parts: readonly { readonly id: string; readonly key?: string }[]
   readonly retention: number
   readonly maxAttempts: number
   /** The caller's own transaction that its writes become part of. */

@@ -1,3 +1,4 @@
+import type { TransactionPart } from 'signalbox'
 import type { Clock } from '../clock.js'
 import { trainKey } from '../domain/train.js'
 import type { Log } from '../log/log.js'
@@ -6,7 +7,6 @@ import type { Outcome, Read, Transaction } from '../messages/message-type.js'
 import type { MessageRegistry } from '../messages/registry.js'
 import { reasonOf } from '../reason.js'
 import type { RunStore } from '../run-store.js'
-import type { MessageId } from '../store.js'
 import { failureKind, RunAbortedError } from './failure.js'
 
 /** Limits of the tries and attempts of a message. Durations are in milliseconds. */
@@ -195,7 +195,8 @@ export class MessageProcessor {
    */
   async #isCommitted(message: Message): Promise<boolean> {
     const { lease } = this.#limits
-    const train = async (read: Read) => (await this.#keysOf([message], read))[0]!.slice(0, 1)
+    const id = [idOf(message)]
+    const key = () => Promise.resolve([trainKey(message.train)])
     const doNothing = (): never => {
       throw NOT_COMMITTED
     }
@@ -203,7 +204,7 @@ export class MessageProcessor {
     for (let waited = 0; ; waited += LOCK_PAUSE) {
       try {
         // Without a wait, because a transaction that waits may share a commit, and so wait for the locks of others.
-        await this.#store.transaction(train, doNothing, { id: [idOf(message)], wait: 0, lease })
+        await this.#store.transaction(key, doNothing, { id, wait: 0, lease })
         return true
       } catch (error) {
         if (error === NOT_COMMITTED) return false
@@ -253,6 +254,6 @@ export class MessageProcessor {
 }
 
 /** The ID of a message, recorded with its train. */
-function idOf({ id, train }: Message): MessageId {
+function idOf({ id, train }: Message): TransactionPart {
   return { id, key: trainKey(train) }
 }

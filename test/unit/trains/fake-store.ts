@@ -1,11 +1,10 @@
-import { UnavailableError } from 'signalbox'
+import { UnavailableError, type TransactionPart } from 'signalbox'
 import { systemClock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import type { Read, Transaction } from '../../../apps/trains/messages/message-type.js'
 import { Outages } from '../../../apps/trains/outages.js'
 import { RunStore } from '../../../apps/trains/run-store.js'
 import type {
-  MessageId,
   MessagesTransaction,
   TrainStore,
   TransactionOptions,
@@ -97,8 +96,8 @@ export class FakeStore implements TrainStore {
     const named = await keys(async key => (await this.get(key))?.value)
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
-    const recorded = ({ key, id }: MessageId) => `${key} ${id}`
-    const isCommitted = (part: MessageId) => this.#state.ids.has(recorded(part))
+    const recorded = ({ key, id }: TransactionPart) => `${key} ${id}`
+    const isCommitted = (part: TransactionPart) => this.#state.ids.has(recorded(part))
     if (parts.every(isCommitted)) return { applied: false }
     const transaction = new FakeTransaction(this.#state, named)
     const result = await change({
