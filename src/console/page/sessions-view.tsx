@@ -78,43 +78,56 @@ function Details({ shared, row }: { readonly shared: Shared; readonly row: Sessi
           Revoke this session …
         </button>
       )}
-      {holds.length > 0 && (
-        <section aria-labelledby="holds">
-          <h2 id="holds">Holds</h2>
-          <VirtualList
-            items={holds}
-            label="Keys that it holds"
-            keyOf={([key, { token }]) => `${key} ${token!}`}
-            heights={[48, 64]}
-            row={([key, { claim, until }]) => (
-              <div class="entry">
-                <KeyLink name={key} />
-                <Mode claim={claim} />
-                <span class="number">lease left {span(until! - now)}</span>
-              </div>
-            )}
-          />
-        </section>
-      )}
-      {awaits.length > 0 && (
-        <section aria-labelledby="awaits">
-          <h2 id="awaits">Awaits</h2>
-          <VirtualList
-            items={awaits}
-            label="Keys that it awaits"
-            keyOf={([key, { since }], index) => `${key} ${since} ${index}`}
-            heights={[48, 64]}
-            row={([key, { claim, since }]) => (
-              <div class="entry">
-                <KeyLink name={key} />
-                <Mode claim={claim} />
-                <span class="number">for {span(now - since)}</span>
-              </div>
-            )}
-          />
-        </section>
-      )}
+      <Keys
+        verb="holds"
+        title="Holds"
+        parties={holds}
+        keyOf={([key, { token }]) => `${key} ${token!}`}
+        note={({ until }) => `lease left ${span(until! - now)}`}
+      />
+      <Keys
+        verb="awaits"
+        title="Awaits"
+        parties={awaits}
+        keyOf={([key, { since }], index) => `${key} ${since} ${index}`}
+        note={({ since }) => `for ${span(now - since)}`}
+      />
     </>
+  )
+}
+
+/** The keys that a session holds or awaits, with a note each; nothing if there are none. */
+function Keys({
+  verb,
+  title,
+  parties,
+  keyOf,
+  note,
+}: {
+  readonly verb: string
+  readonly title: string
+  readonly parties: SessionRow['holds']
+  readonly keyOf: (entry: SessionRow['holds'][number], index: number) => string
+  readonly note: (party: SessionRow['holds'][number][1]) => string
+}): JSX.Element | null {
+  if (parties.length === 0) return null
+  return (
+    <section aria-labelledby={verb}>
+      <h2 id={verb}>{title}</h2>
+      <VirtualList
+        items={parties}
+        label={`Keys that it ${verb}`}
+        keyOf={keyOf}
+        heights={[48, 64]}
+        row={([key, party]) => (
+          <div class="entry">
+            <KeyLink name={key} />
+            <Mode claim={party.claim} />
+            <span class="number">{note(party)}</span>
+          </div>
+        )}
+      />
+    </section>
   )
 }
 

@@ -1,6 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { releaseAfter } from './connect.js'
-import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
+import {
+  judge,
+  type KeyedRequestLimiter,
+  type RequestLimiter,
+  type RequestOptions,
+  type Verdict,
+} from './request-limit.js'
 import { isAdded } from './rate-limit-fields.js'
 
 /**
@@ -30,9 +36,7 @@ export type HonoMiddleware<Context> = (
   next: () => Promise<void>,
 ) => Promise<Response | undefined>
 
-interface Permit {
-  release(): unknown
-}
+type Permit = NonNullable<Verdict['permit']>
 
 /**
  * Returns middleware that limits the requests of a Hono app: `app.use(limitHono(limiter))`. Otherwise it does the same
@@ -81,7 +85,7 @@ async function passedOn(outgoing: ServerResponse, next: () => Promise<void>): Pr
   return outgoing.headersSent
 }
 
-/** Does the same, and releases the permit when the body of the response has been read or nobody can read it. */
+/** Does the same, and releases the permit when the body of the response has been read or can't be read any more. */
 async function passedOnWatched(
   context: HonoContextLike,
   next: () => Promise<void>,
@@ -105,7 +109,7 @@ async function passedOnWatched(
   return false
 }
 
-/** Permits of bodies that nobody will read, because other middleware has replaced the response. */
+/** The permits of bodies that will not be read, because other middleware has replaced the response. */
 const dropped = new FinalizationRegistry<Permit>(permit => void permit.release())
 
 /** Returns the same body, whose end releases the permit. */
