@@ -83,7 +83,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   return command
 }
 
-/** A errorLine of commander's without what begins it and with its suggestion on the same line. */
+/** Returns a message of commander without its prefix, and with its suggestion on the same line. */
 function sentence(text: string): string {
   return text
     .replace(/^error: /, '')

@@ -10,7 +10,7 @@ export interface ConsoleOptions {
   /** Whether to reject releases and revocations; default false. */
   readOnly?: boolean | undefined
   /**
-   * Examines the engine when somebody asks for it on the page, for example `() => diagnose(url)`. Without it, the page
+   * Examines the engine when a viewer asks for it, for example `() => diagnose(url)`. Without it, the page
    * has no view for that.
    */
   diagnose?: (() => Promise<Diagnosis>) | undefined

@@ -14,7 +14,7 @@ export type ByHand = (holder: PartyView) => 'released by hand' | 'revoked by han
  * Returns what the page shows of a key. What has not changed is the same object as before, so that only changes are
  * sent: ages grow with each look, so times since 1970 take their place.
  * @param at when the engine was asked, milliseconds since 1970.
- * @param isFirst whether this is the first look, so that nobody knows since when the holders hold the key.
+ * @param isFirst whether this is the first look, which does not show since when the holders hold the key.
  */
 export function keyView(
   before: KeyView | undefined,

@@ -21,7 +21,7 @@ export function leaveNote(name: string): boolean {
       symlinkSync(thisProcess(), path)
       return true
     } catch (error) {
-      // The folder of a queue is removed when nobody is in it.
+      // The folder of a queue is removed when it is empty.
       if (codeOf(error) !== 'ENOENT' || !prepare(name)) return false
     }
   }

@@ -59,7 +59,7 @@ export interface LockOptions extends CheckOptions {
   onCompromised?: ((error: Error) => unknown) | undefined
 }
 
-/** Minimum of `stale`, in milliseconds: nobody takes over a lock that was updated since. */
+/** Minimum of `stale`, in milliseconds: a lock that was updated since is not taken over. */
 export const MIN_STALE = 2000
 /** Minimum of `update`, in milliseconds. */
 const MIN_UPDATE = 1000

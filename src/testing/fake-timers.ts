@@ -77,7 +77,7 @@ export class FakeTimers {
 
   /**
    * Runs `task` after at least `delay` milliseconds.
-   * @param isBackground whether nobody waits for it. Such a timer is not set while a call runs timers until none is
+   * @param isBackground whether no caller waits for it. Such a timer is not set while a call runs timers until none is
    * left and no others are left.
    */
   after(delay: number, task: () => void, isBackground: boolean): Timer {

@@ -25,7 +25,7 @@ export interface TestBox extends Box {
   another(options?: BoxOptions): Promise<TestBox>
   /**
    * Takes a key away from all its holders, in this box and others: their grants are lost.
-   * @throws InvalidArgumentError when nobody holds the key
+   * @throws InvalidArgumentError when no box holds the key
    */
   lose(key: string): void
   /**

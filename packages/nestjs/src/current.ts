@@ -24,7 +24,10 @@ export function CurrentGrant(): ParameterDecorator {
   return parameter('grant')
 }
 
-/** Passes the slot, a `Slot` or `NamedSlot` of Signalbox, to a method with `@OncePerFleet`, in place of the argument of its caller. */
+/**
+ * Passes the slot, a `Slot` or `NamedSlot` of Signalbox, to a method with `@OncePerFleet`, in place of the argument of its
+ * caller.
+ */
 export function CurrentSlot(): ParameterDecorator {
   return parameter('slot')
 }

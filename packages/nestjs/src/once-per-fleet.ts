@@ -36,7 +36,10 @@ export function OncePerFleet(
 /** The class of each job that has no name of its own. */
 const classes = new WeakMap<Box, Map<string, object>>()
 
-/** @throws InvalidArgumentError if another class has the same name, because then one job would keep the other from running. */
+/**
+ * @throws InvalidArgumentError if another class has the same name, because then one job would keep the other from
+ * running.
+ */
 function defaultName(box: Box, { constructor }: object, method: string | symbol): string {
   const name = `${constructor.name}.${String(method)}`
   const known = classes.get(box) ?? new Map<string, object>()

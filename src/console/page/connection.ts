@@ -82,7 +82,7 @@ export class Connection {
     return fetch(path, { ...init, cache: 'no-store', headers: { ...(headers as object), ...secret } })
   }
 
-  /** Takes the secret out of the address, so that nobody sends it to a colleague. */
+  /** Takes the secret out of the address, because users send addresses to colleagues. */
   #takeSecret(): void {
     const secret = /^#secret=([\w-]+)$/.exec(location.hash)?.[1]
     if (secret === undefined) return

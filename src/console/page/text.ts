@@ -28,7 +28,7 @@ export function span(milliseconds: number): string {
   return shortDuration(whole < 1000 ? whole : Math.floor(whole / 1000) * 1000).replace(/\.0s$/, 's')
 }
 
-/** A duration that somebody chose, such as `1m`. */
+/** A duration from a configuration, such as `1m`. */
 export function period(milliseconds: number): string {
   return shortDuration(milliseconds).replace(/\.0s$| 0[smh]$/, zero => (zero === '.0s' ? 's' : ''))
 }

@@ -4,13 +4,13 @@ import type { PartyView, Who } from '../messages.js'
 /** Maximum number of boxes that are drawn. */
 const MAX_NODES = 150
 
-/** A session, or several that wait for the same sessions on the same keys and are in nobody's way. */
+/** A session, or several that wait for the same sessions on the same keys and block no others. */
 export interface Node {
   readonly id: string
   readonly sessions: readonly Who[]
   /** Whether it is in a cycle. */
   readonly isStuck: boolean
-  /** The column, from those that wait for nobody. */
+  /** The column, from those that do not wait. */
   readonly column: number
   /** The place in the column. */
   readonly line: number
@@ -98,7 +98,7 @@ interface Groups {
   readonly links: readonly Link[]
 }
 
-/** Puts sessions into one box that nobody waits for, and that wait for the same. */
+/** Puts sessions that block no others, and wait for the same, into one box. */
 function grouped(links: readonly Link[], who: ReadonlyMap<string, Who>): Groups {
   const blockers = new Set(links.map(({ to }) => to))
   const out = new Map<string, Link[]>()
