@@ -17,6 +17,12 @@ export interface InstrumentOptions {
    * There should be few different ones, because each is a time series of its own. Default: none. Must not throw.
    */
   lockName?: ((keys: readonly string[]) => string | undefined) | undefined
+  /**
+   * The address of a console, see `signalbox/console`, such as `https://ops.example.com/locks/`. Spans of waits for
+   * locks then have the attribute `signalbox.console.url`, the address of the timeline of their first key. Default: no
+   * such attribute.
+   */
+  consoleUrl?: string | undefined
 }
 
 const SCOPE = 'signalbox'
@@ -33,7 +39,8 @@ const SCOPE = 'signalbox'
  * `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all with `signalbox.engine`. Spans:
  * `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span within which it was asked
  * for, and `signalbox.lock.hold` from a grant to its release or loss, below the span within which it was released, with
- * the error of a loss or of a release that failed; all with keys, engine and session.
+ * the error of a loss or of a release that failed; all with keys, engine and session. With `consoleUrl`, waits have
+ * `signalbox.console.url`.
  *
  * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the
  * histogram and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with
@@ -43,16 +50,17 @@ const SCOPE = 'signalbox'
  * @throws InvalidArgumentError when an option is unfit
  */
 export function instrument(options: InstrumentOptions = {}): Disposable {
-  checkOptions(options, ['meterProvider', 'tracerProvider', 'lockName'])
-  const { meterProvider = metrics, tracerProvider = trace, lockName = () => undefined } = options
+  checkOptions(options, ['meterProvider', 'tracerProvider', 'lockName', 'consoleUrl'])
+  const { meterProvider = metrics, tracerProvider = trace, lockName = () => undefined, consoleUrl } = options
   if (typeof lockName !== 'function')
     throw new InvalidArgumentError(`lockName must be a function, not ${shown(lockName)}`)
   if (!has(meterProvider, 'getMeter'))
     throw new InvalidArgumentError(`meterProvider must be a MeterProvider, not ${shown(meterProvider)}`)
   if (!has(tracerProvider, 'getTracer'))
     throw new InvalidArgumentError(`tracerProvider must be a TracerProvider, not ${shown(tracerProvider)}`)
+  if (consoleUrl !== undefined) checkConsoleUrl(consoleUrl)
   const measured = new Metrics(meterProvider.getMeter(SCOPE), lockName)
-  const traced = new Spans(tracerProvider.getTracer(SCOPE))
+  const traced = new Spans(tracerProvider.getTracer(SCOPE), consoleUrl)
   const stops = [...listen(measured), ...listen(traced)]
   return {
     [Symbol.dispose]() {
@@ -60,6 +68,17 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
       measured.end()
     },
   }
+}
+
+/** The message does not contain the value, because it may contain a secret. */
+function checkConsoleUrl(value: unknown): void {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw new InvalidArgumentError('consoleUrl must be an address that begins with http:// or https://')
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw new InvalidArgumentError(
+      'consoleUrl must have no user, no password and nothing from the first ? or # on: traces must not contain secrets',
+    )
 }
 
 function has(provider: unknown, method: string): boolean {

@@ -32,11 +32,13 @@ const SHOWN: ReadonlySet<string> = new Set([
 /** Records events of locks, limits and stores as spans. */
 export class Spans {
   readonly #tracer: Tracer
+  readonly #consoleUrl: string | undefined
   /** The context in which a lock was requested: it may be granted within the release of another task. */
   readonly #askedWithin = new WeakMap<LockEvent, Context>()
 
-  constructor(tracer: Tracer) {
+  constructor(tracer: Tracer, consoleUrl: string | undefined) {
     this.#tracer = tracer
+    this.#consoleUrl = consoleUrl
   }
 
   boxState(): void {
@@ -96,17 +98,27 @@ export class Spans {
 
   #waited(event: GrantedEvent | (LockRefusedEvent & { outcome: string }), failure?: string): void {
     const within = (event.request && this.#askedWithin.get(event.request)) ?? context.active()
-    this.#span('signalbox.lock.wait', event.waited, event, within, failure)
+    this.#span('signalbox.lock.wait', event.waited, event, within, failure, this.#timelineOf(event))
+  }
+
+  /** The address of the timeline of the first key, as the page of the console has it. */
+  #timelineOf({ keys: [key] }: LockEvent): Attributes {
+    if (this.#consoleUrl === undefined) return {}
+    return { 'signalbox.console.url': `${this.#consoleUrl}#/key/${encodeURIComponent(key!)}` }
   }
 
   /** A span that ends now. @param duration milliseconds */
-  #span(name: string, duration: number, event: BoxEvent, within: Context, failure?: string): void {
+  #span(
+    name: string,
+    duration: number,
+    event: BoxEvent,
+    within: Context,
+    failure?: string,
+    more?: Attributes,
+  ): void {
     const now = Date.now()
-    const span = this.#tracer.startSpan(
-      name,
-      { startTime: now - duration, attributes: attributesOf(event) },
-      within,
-    )
+    const attributes = { ...attributesOf(event), ...more }
+    const span = this.#tracer.startSpan(name, { startTime: now - duration, attributes }, within)
     if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure })
     span.end(now)
   }

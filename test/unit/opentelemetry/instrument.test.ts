@@ -20,6 +20,7 @@ import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-in
 import { channels } from '../../../src/diagnostics.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { ConflictError, LostError, open, UnavailableError, type Box } from '../../../src/index.js'
+import { routeOf } from '../../../src/console/page/route.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
@@ -239,6 +240,35 @@ test('spans are children of the span in which the lock was requested or released
   })
   const hold = spans.filter(({ name }) => name === 'signalbox.lock.hold')[0]!
   expect(hold.duration[0] * 1e9 + hold.duration[1]).toBeGreaterThan(0)
+})
+
+test('with the address of a console, the span of a wait links to the timeline of its key', async () => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  using _instrumented = instrument({ tracerProvider, consoleUrl: 'https://ops.example/locks/' })
+  await using box = await open('memory:')
+  const key = 'order:4711/ü #%?<b>'
+  const grant = await box.mutex(key, 'z').acquire()
+  await expect(box.mutex(key).acquire({ wait: 1 })).rejects.toThrow()
+  await grant.release()
+  const [granted, timedOut, held] = exporter.getFinishedSpans()
+  const address = 'https://ops.example/locks/#/key/order%3A4711%2F%C3%BC%20%23%25%3F%3Cb%3E'
+  expect(granted!.attributes['signalbox.console.url']).toBe(address)
+  expect(timedOut!.attributes['signalbox.console.url']).toBe(address)
+  expect(routeOf(new URL(address).hash)).toEqual({ view: 'key', key })
+  expect(held!.name).toBe('signalbox.lock.hold')
+  expect(held!.attributes).not.toHaveProperty('signalbox.console.url')
+})
+
+test('an address of a console with a secret is rejected, and not repeated', () => {
+  for (const address of ['http://127.0.0.1:1/#secret=hush', 'https://a:hush@b/', 'https://b/?token=hush'])
+    expect(() => instrument({ consoleUrl: address })).toThrow(
+      /^consoleUrl must have no user, no password and nothing from the first \? or # on: (?!.*hush)/,
+    )
+  for (const address of ['hush', '', 'javascript:hush', 42])
+    expect(() => instrument({ consoleUrl: address as string })).toThrow(
+      /^consoleUrl must be an address that begins with http:\/\/ or https:\/\/$/,
+    )
 })
 
 test('gauges show the boxes, waiters, holders and leaders of now, those from before left out', async () => {
