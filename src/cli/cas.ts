@@ -4,7 +4,7 @@ import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { readValue } from './read-value.js'
-import { printableJson } from './printable.js'
+import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
 interface CasOptions {

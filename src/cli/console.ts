@@ -8,7 +8,6 @@ import { ConsoleServer } from './console-server.js'
 import { examine } from './doctor.js'
 import { engineOption, placeOf, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
-import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 interface ConsoleOptions {
@@ -34,7 +33,7 @@ export function addConsole(program: Command, { stdout, stderr }: Terminal): void
             readOnly,
             // The full examination writes a value and removes it again.
             diagnose: () => (readOnly ? diagnose(url) : examine(url)),
-            log: line => void stderr.write(`signalbox: ${printable(line)}\n`),
+            log: line => void stderr.write(`signalbox: ${line}\n`),
           })
           using interrupt = new Interrupt()
           const server = await ConsoleServer.open(console, port, randomBytes(24).toString('base64url'))

@@ -5,8 +5,8 @@ import { refused, trial } from './trial.js'
 import { engineOption, placeOf } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
-import { printable, printableJson } from './printable.js'
-import { PROMISES } from './promises.js'
+import { printable, printableJson } from '../printable.js'
+import { PROMISES } from '../promises.js'
 import type { Terminal } from './terminal.js'
 
 /** Findings with which no box is opened: that would create the schema, or fail at a node of a cluster. */

@@ -1,6 +1,6 @@
 import { SignalboxError, type ErrorCode } from '../errors.js'
 import { EXIT } from './exit-status.js'
-import { printable } from './printable.js'
+import { printable } from '../printable.js'
 import { failureText } from '../failure-text.js'
 
 /** A failure whose message is all that the user needs. */

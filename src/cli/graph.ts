@@ -4,7 +4,7 @@ import { cyclesOf, waitsOf, type Wait } from '../blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { reportsOf } from './ls.js'
-import { printable, printableJson } from './printable.js'
+import { printable, printableJson } from '../printable.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
 

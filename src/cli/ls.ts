@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
-import { printableJson } from './printable.js'
+import { printableJson } from '../printable.js'
 import { engineOption, withBox } from './engine.js'
 import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { shortDuration } from '../duration.js'

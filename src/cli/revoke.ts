@@ -3,7 +3,7 @@ import { keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { printable, printableJson } from './printable.js'
+import { printable, printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
 interface RevokeOptions {

@@ -3,7 +3,7 @@ import { systemClock } from '../clock.js'
 import { duration, keyOf } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
-import { printableJson } from './printable.js'
+import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
 interface WaitOptions {

@@ -4,7 +4,7 @@ import type { Box, Party } from '../index.js'
 import { pause } from '../pause.js'
 import { waitsOf, type Wait } from '../blocking.js'
 import { reportsOf } from './ls.js'
-import { printable } from './printable.js'
+import { printable } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
 /** Shorter waits are not reported, in milliseconds. */

@@ -1,9 +1,6 @@
 import type { LockReport, Party } from '../index.js'
 import type { KeyEvent, KeyView, PartyView, Who } from './messages.js'
 
-/** Two looks at one request may differ by this in when it was made, because replies are delayed, in milliseconds. */
-const SLACK = 750
-
 /** An event without its number. */
 export type Happened = Omit<KeyEvent, 'number'>
 
@@ -15,19 +12,21 @@ export type ByHand = (holder: PartyView) => 'released by hand' | 'revoked by han
  * sent: ages grow with each look, so times since 1970 take their place.
  * @param at when the engine was asked, milliseconds since 1970.
  * @param isFirst whether this is the first look, which does not show since when the holders hold the key.
+ * @param slack two looks at one request may differ by this in when it was made, in milliseconds.
  */
 export function keyView(
   before: KeyView | undefined,
   { key, holders, waiters }: LockReport,
   at: number,
   isFirst: boolean,
+  slack: number,
 ): KeyView {
-  const held = new Requests(before?.holders)
-  const waited = new Requests(before?.waiters)
+  const held = new Requests(slack, before?.holders)
+  const waited = new Requests(slack, before?.waiters)
   const next = {
     key,
-    holders: holders.map(party => holderView(held.take(party, at), party, at, isFirst)),
-    waiters: waiters.map(party => waited.take(party, at) ?? requestView(party, at)),
+    holders: holders.map(party => holderView(held.take(party, at), party, at, isFirst, slack)),
+    waiters: waiters.map(party => waiterView(waited.take(party, at), party, at, slack)),
   }
   return before && sameList(before.holders, next.holders) && sameList(before.waiters, next.waiters)
     ? before
@@ -40,10 +39,11 @@ export function happenedTo(
   after: KeyView | undefined,
   at: number,
   byHand: ByHand,
+  slack: number,
 ): Happened[] {
   const key = (after ?? before)!.key
-  const held = new Requests(before?.holders)
-  const waited = new Requests(before?.waiters)
+  const held = new Requests(slack, before?.holders)
+  const waited = new Requests(slack, before?.waiters)
   const began = (after?.holders ?? []).filter(holder => !held.takeSame(holder))
   for (const waiter of after?.waiters ?? []) waited.takeSame(waiter)
   const started = began.map(holder => ({ holder, waiter: waited.takeSame(holder) }))
@@ -76,8 +76,10 @@ export function happenedTo(
 /** The requests of a look, by session, to be found again in the next. */
 class Requests {
   readonly #bySession = new Map<string, PartyView[]>()
+  readonly #slack: number
 
-  constructor(parties: readonly PartyView[] = []) {
+  constructor(slack: number, parties: readonly PartyView[] = []) {
+    this.#slack = slack
     for (const party of parties) {
       const others = this.#bySession.get(party.session)
       if (others) others.push(party)
@@ -109,7 +111,7 @@ class Requests {
     { claim, since, token }: { claim: PartyView['claim']; since: number; token: string | undefined },
   ): PartyView | undefined {
     const parties = this.#bySession.get(session) ?? []
-    const isNear = (party: PartyView): boolean => Math.abs(party.since - since) <= SLACK
+    const isNear = (party: PartyView): boolean => Math.abs(party.since - since) <= this.#slack
     let index = token === undefined ? -1 : parties.findIndex(party => party.token === token)
     if (index < 0) index = parties.findIndex(party => isNear(party) && sameClaim(party.claim, claim))
     // A downgrade changes the claim.
@@ -123,12 +125,24 @@ function requestView({ session, host, pid, label, claim, age }: Party, at: numbe
   return { session, host, pid, label, claim, since: Math.round(at - age) }
 }
 
-function holderView(before: PartyView | undefined, party: Party, at: number, isFirst: boolean): PartyView {
+function waiterView(before: PartyView | undefined, party: Party, at: number, slack: number): PartyView {
+  const next = requestView(party, at)
+  // A clock that runs faster than the other one moves the time a little with each look.
+  return before && Math.abs(before.since - next.since) <= slack / 2 ? before : next
+}
+
+function holderView(
+  before: PartyView | undefined,
+  party: Party,
+  at: number,
+  isFirst: boolean,
+  slack: number,
+): PartyView {
   const token = String(party.token)
   const until = Math.round(at + party.expiresIn)
   if (
     before?.token === token &&
-    Math.abs(before.until! - until) <= SLACK &&
+    Math.abs(before.until! - until) <= slack &&
     sameClaim(before.claim, party.claim)
   )
     return before

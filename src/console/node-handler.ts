@@ -14,6 +14,8 @@ export async function answerNode(
 ): Promise<void> {
   response.on('error', () => undefined)
   const { status, headers, content } = await routes.answer(askedBy(request))
+  // Another handler of the application may have replied meanwhile, for example after a timeout.
+  if (response.headersSent) return
   response.writeHead(status, headers)
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
@@ -50,9 +52,14 @@ async function bodyOf(request: NodeRequest): Promise<string> {
   if (request.body !== undefined && request.readableEnded) return JSON.stringify(request.body)
   const parts: Buffer[] = []
   let length = 0
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length = lengthened(length, part.length)
-    parts.push(part)
+  try {
+    // A request that is destroyed can't be answered.
+    for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length = lengthened(length, part.length)
+      parts.push(part)
+    }
+  } finally {
+    request.resume()
   }
   return Buffer.concat(parts).toString()
 }

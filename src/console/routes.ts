@@ -7,6 +7,7 @@ import {
   type Diagnosis,
 } from '../index.js'
 import { failureText } from '../failure-text.js'
+import { printableJson } from '../printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
 import { Watcher, type Viewer } from './watcher.js'
@@ -158,18 +159,24 @@ export class Routes {
     const key = text(order['key'])
     const token = text(order['token'])
     if (!/^\d{1,19}$/.test(token)) throw new Refusal(400, 'token must be the digits of a token')
-    this.#watcher.releasedByHand(token)
+    const forget = this.#watcher.releasedByHand(key, token)
     const released = await this.#box.forceRelease(key, BigInt(token))
-    this.#log(`${released ? 'released' : 'found nothing to release:'} key ${quoted(key)}, token ${token}`)
+    if (!released) forget()
+    this.#log(
+      `${released ? 'released' : 'found nothing to release:'} key ${printableJson(key)}, token ${token}`,
+    )
     if (!released) throw new Refusal(404, `${key} has no holder with token ${token} any more`)
     return { released }
   }
 
   async #revoke(order: Readonly<Record<string, unknown>>): Promise<object> {
     const session = text(order['session'])
-    this.#watcher.revokedByHand(session)
+    const forget = this.#watcher.revokedByHand(session)
     const requests = await this.#box.revoke(session)
-    this.#log(`revoked session ${quoted(session)}: ${requests} ${requests === 1 ? 'request' : 'requests'}`)
+    if (requests === 0) forget()
+    this.#log(
+      `revoked session ${printableJson(session)}: ${requests} ${requests === 1 ? 'request' : 'requests'}`,
+    )
     if (requests === 0)
       throw new Refusal(404, `session ${session} holds nothing and waits for nothing any more`)
     return { requests }
@@ -240,11 +247,6 @@ function isOwnOrigin(asked: Asked): boolean {
 function text(value: unknown): string {
   if (typeof value !== 'string') throw new Refusal(400, 'a text is missing')
   return value
-}
-
-/** Quotes a text of others, so that it can't begin another line of the log. */
-function quoted(text: string): string {
-  return JSON.stringify(text)
 }
 
 function statusOf(error: unknown): number {

@@ -5,6 +5,7 @@ import { happenedTo, keyView, type Happened } from './key-view.js'
 import { limiterViews } from './limiter-view.js'
 import type {
   ChangeMessage,
+  FaultMessage,
   KeyEvent,
   KeyView,
   LimiterView,
@@ -19,6 +20,8 @@ const LOOK_INTERVAL = 1000
 const MAX_GAP = 10_000
 /** Maximum number of events of the timeline. */
 const MAX_EVENTS = 2000
+/** Two looks at one time may differ by this, because replies are delayed and clocks are corrected, in milliseconds. */
+const SLACK = 750
 /** How long an ended grant may still be seen after an operator ended it, in milliseconds. */
 const BY_HAND_TTL = 30_000
 
@@ -44,6 +47,10 @@ export class Watcher {
   #keys: ReadonlyMap<string, KeyView> = new Map()
   #limiters: readonly LimiterView[] = []
   #events: KeyEvent[] = []
+  /** What a new viewer receives; undefined until it is first asked for after a look. */
+  #state: StateMessage | undefined
+  /** Why the last look failed, if it did. */
+  #fault: FaultMessage | undefined
   #lastNumber = 0
   /** When the timeline began, and when the engine last answered; undefined before the first answer. */
   #times: { since: number; at: number } | undefined
@@ -52,7 +59,9 @@ export class Watcher {
   #lookedAt = 0
   #timer: Timer | undefined
   #isLooking = false
-  /** What operators have ended: tokens and sessions, and when. */
+  /** How long the last look took, and by how much the wall clock was ahead of the other one, in milliseconds. */
+  #lastLook = { duration: 0, offset: 0 }
+  /** What operators have ended: grants and sessions, and when. */
   readonly #byHand = new Map<string, number>()
 
   constructor(box: Watched, abilities: Abilities, clock: Clock) {
@@ -63,10 +72,13 @@ export class Watcher {
     this.#nextLook = clock.now()
   }
 
-  /** Adds a viewer, which at once receives what is known, if that is fresh. Returns what removes it. */
+  /** Adds a viewer, which at once receives what is known, if looks continue from that. Returns what removes it. */
   join(viewer: Viewer): () => void {
     this.#viewers.add(viewer)
-    if (this.#isFresh()) viewer(this.#state())
+    if (this.#isLooking || this.#isFresh()) {
+      if (this.#times) viewer(this.#stateAt(this.#times))
+      if (this.#fault) viewer(this.#fault)
+    }
     this.#schedule()
     return () => {
       this.#viewers.delete(viewer)
@@ -76,18 +88,24 @@ export class Watcher {
     }
   }
 
-  /** Remembers that an operator released the grant with this token, so that the timeline says so. */
-  releasedByHand(token: string): void {
-    this.#byHand.set(`token ${token}`, this.#clock.now())
+  /** Remembers that an operator releases a grant, so that the timeline says so. Returns what forgets it. */
+  releasedByHand(key: string, token: string): () => void {
+    const holder = this.#keys.get(key)?.holders.find(party => party.token === token)
+    return holder ? this.#remember(grantOf(holder)) : () => undefined
   }
 
-  /** Remembers that an operator revoked this session, so that the timeline says so. */
-  revokedByHand(session: string): void {
-    this.#byHand.set(`session ${session}`, this.#clock.now())
+  /** Remembers that an operator revokes a session, so that the timeline says so. Returns what forgets it. */
+  revokedByHand(session: string): () => void {
+    return this.#remember(session)
+  }
+
+  #remember(ended: string): () => void {
+    this.#byHand.set(ended, this.#clock.now())
+    return () => void this.#byHand.delete(ended)
   }
 
   #isFresh(): boolean {
-    return this.#times !== undefined && this.#clock.now() - this.#lookedAt <= MAX_GAP
+    return this.#clock.now() - this.#lookedAt <= MAX_GAP
   }
 
   #schedule(): void {
@@ -100,7 +118,7 @@ export class Watcher {
     this.#timer = undefined
     this.#isLooking = true
     const begun = this.#clock.now()
-    if (!this.#isFresh()) this.#times = undefined
+    if (!this.#isFresh()) this.#forget()
     this.#lookedAt = begun
     this.#nextLook = begun + LOOK_INTERVAL
     try {
@@ -108,11 +126,11 @@ export class Watcher {
         collected<LockReport>(this.#box.inspect()),
         collected<LimiterReport>(this.#box.limiters()),
       ])
-      // In the middle between the question and the reply.
-      const at = this.#wall() - (this.#clock.now() - begun) / 2
-      this.#send(this.#take(reports, limiters, at))
+      this.#fault = undefined
+      this.#send(this.#take(reports, limiters, begun))
     } catch (error) {
-      this.#send({ type: 'fault', at: this.#wall(), text: failureText(error) })
+      this.#fault = { type: 'fault', at: this.#wall(), text: failureText(error) }
+      this.#send(this.#fault)
     } finally {
       this.#lookedAt = this.#clock.now()
       this.#isLooking = false
@@ -120,28 +138,46 @@ export class Watcher {
     }
   }
 
-  /** Takes a look's replies, and returns the message about them. */
-  #take(reports: readonly LockReport[], limiters: readonly LimiterReport[], at: number): Message {
+  /** Begins the timeline again. */
+  #forget(): void {
+    this.#times = undefined
+    this.#fault = undefined
+  }
+
+  /** Takes the replies of a look that began at this time, and returns the message about them. */
+  #take(reports: readonly LockReport[], limiters: readonly LimiterReport[], begun: number): Message {
+    const duration = this.#clock.now() - begun
+    const offset = this.#wall() - this.#clock.now()
+    const last = this.#lastLook
+    this.#lastLook = { duration, offset }
+    // The times from before a jump of the clock can't be compared with those after it.
+    if (Math.abs(offset - last.offset) > SLACK) this.#forget()
+    // The engine replied to one of the questions at any time during each of the two looks.
+    const slack = SLACK + (last.duration + duration) / 2
+    // In the middle between the question and the reply.
+    const at = this.#wall() - duration / 2
     const times = this.#times
     const isFirst = times === undefined
     const before = isFirst ? new Map<string, KeyView>() : this.#keys
     const keys = new Map(
-      reports.map(report => [report.key, keyView(before.get(report.key), report, at, isFirst)]),
+      reports.map(report => [report.key, keyView(before.get(report.key), report, at, isFirst, slack)]),
     )
     this.#keys = keys
     const limitersBefore = this.#limiters
     this.#limiters = limiterViews(limitersBefore, limiters, at)
+    this.#times = { since: times?.since ?? at, at }
+    this.#state = undefined
     if (isFirst) {
-      this.#times = { since: at, at }
       this.#events = []
-      return this.#state()
+      return this.#stateAt(this.#times)
     }
-    this.#times = { since: times.since, at }
     const changed = [...keys.values()].filter(view => before.get(view.key) !== view)
     const gone = [...before.keys()].filter(key => !keys.has(key))
+    const happened = (view: KeyView | undefined, after: KeyView | undefined): Happened[] =>
+      happenedTo(view, after, at, this.#endedByHand, slack)
     const events = this.#record([
-      ...changed.flatMap(view => happenedTo(before.get(view.key), view, at, this.#endedByHand)),
-      ...gone.flatMap(key => happenedTo(before.get(key), undefined, at, this.#endedByHand)),
+      ...changed.flatMap(view => happened(before.get(view.key), view)),
+      ...gone.flatMap(key => happened(before.get(key), undefined)),
     ])
     const message: ChangeMessage = { type: 'change', at, keys: changed, gone, events }
     return this.#limiters === limitersBefore ? message : { ...message, limiters: this.#limiters }
@@ -155,24 +191,23 @@ export class Watcher {
     return events
   }
 
-  readonly #endedByHand = ({
-    session,
-    token,
-  }: PartyView): 'released by hand' | 'revoked by hand' | undefined => {
-    if (this.#byHand.has(`token ${String(token)}`)) return 'released by hand'
-    return this.#byHand.has(`session ${session}`) ? 'revoked by hand' : undefined
+  readonly #endedByHand = (holder: PartyView): 'released by hand' | 'revoked by hand' | undefined => {
+    if (this.#byHand.has(grantOf(holder))) return 'released by hand'
+    return this.#byHand.has(holder.session) ? 'revoked by hand' : undefined
   }
 
-  #state(): StateMessage {
-    return {
+  /** Many viewers may join at once, so the message, which may be large, is the same for all until the next look. */
+  #stateAt(times: { since: number; at: number }): StateMessage {
+    this.#state ??= {
       type: 'state',
-      ...this.#times!,
+      ...times,
       engine: this.#box.engine,
       ...this.#abilities,
       keys: [...this.#keys.values()],
       limiters: this.#limiters,
       events: this.#events,
     }
+    return this.#state
   }
 
   #send(message: Message): void {
@@ -184,4 +219,9 @@ async function collected<T>(all: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = []
   for await (const each of all) list.push(each)
   return list
+}
+
+/** A grant, apart from all others: tokens of different keys may be equal. */
+function grantOf({ session, token }: PartyView): string {
+  return `${session} ${token!}`
 }

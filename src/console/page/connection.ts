@@ -28,8 +28,10 @@ export class Connection {
   /** Why nothing arrives. */
   #lost: string | undefined
   #fault: string | undefined
-  /** When the engine last answered, by the clock of the server, and when that message came, by this clock. */
-  #last: { readonly at: number; readonly arrived: number } | undefined
+  /** When the engine last answered, by the clock of the server. */
+  #answeredAt: number | undefined
+  /** How far the clock of the server is ahead of this one, in milliseconds. */
+  #ahead = 0
   #heardAt = 0
   #wakeUp: (() => void) | undefined
 
@@ -43,16 +45,16 @@ export class Connection {
 
   /** The time by the clock of the server. */
   now(): number {
-    return this.#last ? this.#last.at + (Date.now() - this.#last.arrived) : Date.now()
+    return Date.now() + this.#ahead
   }
 
   freshness(): Freshness {
     if (this.#isLocked) return { state: 'locked' }
-    const since = this.#last?.at
+    const since = this.#answeredAt
     if (this.#lost !== undefined) return { state: 'old', since, reason: this.#lost }
     if (this.#fault !== undefined) return { state: 'old', since, reason: this.#fault }
-    if (!this.#last) return { state: 'connecting' }
-    const isOld = Date.now() - this.#last.arrived > OLD_AFTER
+    if (since === undefined) return { state: 'connecting' }
+    const isOld = this.now() - since > OLD_AFTER
     return isOld ? { state: 'old', since, reason: 'The engine has not answered yet.' } : { state: 'live' }
   }
 
@@ -149,7 +151,8 @@ export class Connection {
     this.#lost = undefined
     this.model = modelAfter(this.model, message)
     this.#fault = message.type === 'fault' ? message.text : undefined
-    if (message.type !== 'fault') this.#last = { at: message.at, arrived: Date.now() }
+    if (message.type !== 'fault') this.#answeredAt = message.at
+    this.#ahead = message.at - Date.now()
     this.#onChange()
   }
 }

@@ -1,5 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import type { PromiseId } from '../../guarantees.js'
+import { PROMISES } from '../../promises.js'
 import { RequestError } from './connection.js'
 import { useShared } from './context.js'
 import { Empty, Heading } from './parts.js'
@@ -7,7 +9,7 @@ import { count } from './text.js'
 
 interface Finding {
   readonly id: string
-  readonly promises: readonly string[]
+  readonly promises: readonly PromiseId[]
   readonly how: string
   readonly fix: string
 }
@@ -61,7 +63,7 @@ function Report({ diagnosis: { facts, findings } }: { readonly diagnosis: Diagno
               <li class="card warned" key={id}>
                 <h3>{id}</h3>
                 <p>{how}</p>
-                {promises.length > 0 && <p class="hint">Weakens {promises.join(', ')}</p>}
+                {promises.length > 0 && <p class="hint">Weakens: {promises.map(wordsOf).join('; ')}</p>}
                 <p>
                   <strong>Fix:</strong> {fix}
                 </p>
@@ -82,4 +84,9 @@ function Report({ diagnosis: { facts, findings } }: { readonly diagnosis: Diagno
       )}
     </>
   )
+}
+
+/** A promise in words, with the number under which the page on guarantees describes it. */
+function wordsOf(promise: PromiseId): string {
+  return `${PROMISES[promise]} (${promise})`
 }

@@ -5,6 +5,7 @@ import type { Claim, LockReport, Party } from '../../../src/index.js'
 
 const exclusive: Claim = { key: 'k', mode: 'exclusive' }
 const nobody = (): undefined => undefined
+const SLACK = 750
 
 /** A party that asked for the lock at this time, seen at `now`. */
 function party(session: string, since: number, now: number, token?: bigint, expiresIn = 30_000): Party {
@@ -31,8 +32,8 @@ function seen(...looks: readonly ((now: number) => LockReport)[]): string[] {
     const now = index * 1000
     const found = look(now)
     const isInUse = found.holders.length + found.waiters.length > 0
-    const after = isInUse ? keyView(before, found, now, index === 0) : undefined
-    const events = index === 0 || (!before && !after) ? [] : happenedTo(before, after, now, nobody)
+    const after = isInUse ? keyView(before, found, now, index === 0, SLACK) : undefined
+    const events = index === 0 || (!before && !after) ? [] : happenedTo(before, after, now, nobody, SLACK)
     before = after
     return events.map(words)
   })
@@ -51,20 +52,26 @@ function words({ kind, who, from, waited, held }: Happened): string {
 }
 
 test('a look at the same requests returns the same object, although ages differ and replies are late', () => {
-  const first = keyView(undefined, report([party('a', 0, 1000, 1024n)], [party('b', 500, 1000)]), 1000, true)
+  const first = keyView(
+    undefined,
+    report([party('a', 0, 1000, 1024n)], [party('b', 500, 1000)]),
+    1000,
+    true,
+    SLACK,
+  )
   const later = report([party('a', 0, 2000, 1024n, 29_000)], [party('b', 500, 2000)])
-  expect(keyView(first, later, 2200, false)).toBe(first)
+  expect(keyView(first, later, 2200, false, SLACK)).toBe(first)
   const renewed = report([party('a', 0, 3000, 1024n, 30_000)], [party('b', 500, 3000)])
-  const next = keyView(first, renewed, 3000, false)
+  const next = keyView(first, renewed, 3000, false, SLACK)
   expect(next).not.toBe(first)
   expect(next.waiters[0]).toBe(first.waiters[0])
   expect(next.holders[0]).toMatchObject({ since: 0, token: '1024', until: 33_000 })
 })
 
 test('since when a holder has the lock is known only if it was seen to get it', () => {
-  const first = keyView(undefined, report([party('a', 0, 1000, 1n)]), 1000, true)
+  const first = keyView(undefined, report([party('a', 0, 1000, 1n)]), 1000, true, SLACK)
   expect(first.holders[0]).not.toHaveProperty('heldSince')
-  const next = keyView(first, report([party('b', 500, 2000, 2n)]), 2000, false)
+  const next = keyView(first, report([party('b', 500, 2000, 2n)]), 2000, false, SLACK)
   expect(next.holders[0]).toMatchObject({ since: 500, heldSince: 2000 })
 })
 
@@ -92,19 +99,19 @@ test('a lease that ended is expired, and a waiter that is gone has left', () => 
 })
 
 test('a grant that an operator ended is named so, and what follows is not a hand-over', () => {
-  const before = keyView(undefined, report([party('a', 0, 0, 1n)], [party('b', 0, 0)]), 0, true)
-  const after = keyView(before, report([party('b', 0, 1000, 2n)]), 1000, false)
-  const events = happenedTo(before, after, 1000, () => 'released by hand')
+  const before = keyView(undefined, report([party('a', 0, 0, 1n)], [party('b', 0, 0)]), 0, true, SLACK)
+  const after = keyView(before, report([party('b', 0, 1000, 2n)]), 1000, false, SLACK)
+  const events = happenedTo(before, after, 1000, () => 'released by hand', SLACK)
   expect(events.map(words)).toEqual(['released by hand a', 'granted b waited 1'])
 })
 
 test('a downgrade is not a release', () => {
   const shared: Claim = { key: 'k', mode: 'shared' }
   const writer = party('a', 0, 0, 1n)
-  const before = keyView(undefined, report([writer]), 0, true)
-  const after = keyView(before, report([{ ...writer, claim: shared, age: 1000 }]), 1000, false)
+  const before = keyView(undefined, report([writer]), 0, true, SLACK)
+  const after = keyView(before, report([{ ...writer, claim: shared, age: 1000 }]), 1000, false, SLACK)
   expect(after).not.toBe(before)
-  expect(happenedTo(before, after, 1000, nobody)).toEqual([])
+  expect(happenedTo(before, after, 1000, nobody, SLACK)).toEqual([])
 })
 
 test('requests of one session with different claims are distinguished', () => {
@@ -114,6 +121,6 @@ test('requests of one session with different claims are distinguished', () => {
       [party('a', 0, now, 1n, 30_000 - now)],
       [{ ...party('b', 0, now), claim: shared }, party('b', 10, now)],
     )
-  const first = keyView(undefined, look(0), 0, true)
-  expect(keyView(first, look(1000), 1000, false)).toBe(first)
+  const first = keyView(undefined, look(0), 0, true, SLACK)
+  expect(keyView(first, look(1000), 1000, false, SLACK)).toBe(first)
 })

@@ -4,17 +4,28 @@ import type { Message } from '../../../src/console/messages.js'
 import { Watcher, type Watched } from '../../../src/console/watcher.js'
 import { UnavailableError, type LimiterReport, type LockReport, type Party } from '../../../src/index.js'
 
-function party(session: string, age: number, token?: bigint): Party {
-  const claim = { key: 'k', mode: 'exclusive' } as const
+function party(session: string, age: number, token?: bigint, key = 'k'): Party {
+  const claim = { key, mode: 'exclusive' } as const
   return { session, host: 'vm', pid: 7, label: undefined, claim, token, age, expiresIn: 30_000 }
+}
+
+/** A clock whose wall clock can be set. */
+class SetClock extends VirtualClock {
+  ahead = 0
+
+  wall(): number {
+    return this.now() + this.ahead
+  }
 }
 
 /** A watcher of an engine in the hands of the test. */
 class World {
-  readonly clock = new VirtualClock(1_000_000)
+  readonly clock = new SetClock(1_000_000)
   reports: LockReport[] = []
   limiters: LimiterReport[] = []
   failure: Error | undefined
+  /** What a reply waits for. */
+  delay: Promise<void> | undefined
   /** How often the engine was asked for its locks. */
   looks = 0
   readonly watcher = new Watcher(this.#box(), { readOnly: false, hasDoctor: true }, this.clock)
@@ -42,8 +53,10 @@ class World {
       engine: 'memory:',
       async *inspect() {
         world.looks++
+        const { reports } = world
+        await world.delay
         if (world.failure) throw world.failure
-        yield* world.reports
+        yield* reports
       },
       async *limiters() {
         yield* world.limiters
@@ -110,7 +123,7 @@ test('a grant that an operator ended is marked in the timeline', async () => {
   const { messages } = world.join()
   world.hold('a')
   await world.advance(0)
-  world.watcher.releasedByHand('1024')
+  world.watcher.releasedByHand('k', '1024')
   world.reports = []
   await world.advance(1000)
   expect(messages[1]).toMatchObject({ events: [{ kind: 'released by hand', who: { session: 'a' } }] })
@@ -126,11 +139,11 @@ test('a failure is reported each second, without passwords, and the state stays'
   expect(messages).toHaveLength(16)
   expect(messages[15]).toMatchObject({ type: 'fault', text: 'redis://***@host is down: refused' })
   const late = world.join()
-  expect(late.messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }])
+  expect(late.messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }, { type: 'fault' }])
   world.failure = undefined
   await world.advance(1000)
   // The holder is another request by now.
-  expect(late.messages[1]).toMatchObject({ type: 'change' })
+  expect(late.messages[2]).toMatchObject({ type: 'change' })
 })
 
 test('after a time without viewers the timeline begins again', async () => {
@@ -195,4 +208,123 @@ test('limiters are sent when one has changed', async () => {
   })
   expect(messages[1]).not.toHaveProperty('limiters')
   expect(messages[2]).toMatchObject({ limiters: [{ limits: [{ used: 2 }] }] })
+})
+
+test('a viewer that joins while the engine is slow to reply receives the state before the change', async () => {
+  const world = new World()
+  world.hold('a')
+  world.join()
+  await world.advance(0)
+  let reply = (): void => undefined
+  world.delay = new Promise(resolve => (reply = resolve))
+  await world.advance(1000)
+  await world.advance(11_000)
+  const { messages } = world.join()
+  reply()
+  await world.advance(0)
+  expect(messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }, { type: 'change' }])
+})
+
+test('a viewer that joins while the engine is down is notified of it at once', async () => {
+  const world = new World()
+  world.hold('a')
+  world.join()
+  await world.advance(0)
+  world.failure = new UnavailableError('down')
+  for (let second = 0; second < 60; second++) await world.advance(1000)
+  const { messages } = world.join()
+  expect(messages).toMatchObject([
+    { type: 'state', at: 1_000_000 },
+    { type: 'fault', at: 1_060_000, text: 'down' },
+  ])
+  const other = new World()
+  other.failure = new UnavailableError('down')
+  other.join()
+  await other.advance(0)
+  expect(other.join().messages).toMatchObject([{ type: 'fault', text: 'down' }])
+})
+
+test('viewers that join between two looks receive one message, which is rendered once', async () => {
+  const world = new World()
+  world.join()
+  await world.advance(0)
+  const [one, other] = [world.join(), world.join()]
+  expect(one.messages[0]).toBe(other.messages[0])
+  world.hold('a')
+  await world.advance(1000)
+  expect(world.join().messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }])
+})
+
+test('a slow reply does not make a waiter leave', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  world.hold('a')
+  await world.advance(0)
+  world.reports = [{ ...world.reports[0]!, waiters: [party('b', 0)] }]
+  await world.advance(1000)
+  let reply = (): void => undefined
+  world.delay = new Promise(resolve => (reply = resolve))
+  // The engine saw the waiter at the beginning of the look, the reply came four seconds later.
+  world.reports = [{ ...world.reports[0]!, waiters: [party('b', 1000)] }]
+  await world.advance(1000)
+  await world.advance(4000)
+  reply()
+  await world.advance(0)
+  world.delay = undefined
+  world.reports = [{ ...world.reports[0]!, waiters: [party('b', 6000)] }]
+  await world.advance(1000)
+  expect(messages.map(({ type }) => type)).toEqual(['state', 'change', 'change', 'change'])
+  expect(messages.flatMap(message => ('events' in message ? message.events : []))).toEqual([])
+})
+
+test('clocks of different speeds do not make a waiter leave', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  for (let second = 0; second < 50; second++) {
+    world.reports = [{ key: 'k', holders: [party('a', 0, 1024n)], waiters: [party('b', second * 1050)] }]
+    await world.advance(second === 0 ? 0 : 1000)
+  }
+  expect(messages).toHaveLength(50)
+  expect(messages.flatMap(message => ('events' in message ? message.events : []))).toEqual([])
+})
+
+test('if the wall clock jumps, the timeline begins again', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  world.hold('a', 'b')
+  await world.advance(0)
+  world.clock.ahead = 3_600_000
+  world.reports = [{ key: 'k', holders: [party('a', 1000, 1024n)], waiters: [party('b', 1000)] }]
+  await world.advance(1000)
+  world.reports = [{ key: 'k', holders: [party('a', 2000, 1024n)], waiters: [party('b', 2000)] }]
+  await world.advance(1000)
+  expect(messages).toMatchObject([
+    { type: 'state', since: 1_000_000 },
+    { type: 'state', since: 4_601_000, events: [], keys: [{ waiters: [{ since: 4_600_000 }] }] },
+    { type: 'change', events: [] },
+  ])
+})
+
+test('only the grant that an operator ended is marked, not one of another key with the same token', async () => {
+  const world = new World()
+  const { messages } = world.join()
+  const held = (key: string, session: string): LockReport => ({
+    key,
+    holders: [party(session, 0, 1024n, key)],
+    waiters: [],
+  })
+  world.reports = [held('one', 'a'), held('together', 'a'), held('other', 'b'), held('late', 'c')]
+  await world.advance(0)
+  world.watcher.releasedByHand('one', '1024')
+  // It was found to have ended by itself.
+  world.watcher.releasedByHand('late', '1024')()
+  world.reports = []
+  await world.advance(1000)
+  const [, change] = messages
+  expect(change?.type === 'change' && change.events.map(({ key, kind }) => `${key} ${kind}`)).toEqual([
+    'one released by hand',
+    'together released by hand',
+    'other released',
+    'late released',
+  ])
 })

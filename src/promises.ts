@@ -1,4 +1,4 @@
-import type { PromiseId } from '../guarantees.js'
+import type { PromiseId } from './guarantees.js'
 
 /** The promises in a few words; `docs/guarantees.md` describes them. */
 export const PROMISES: Readonly<Record<PromiseId, string>> = {
