@@ -78,13 +78,16 @@ export default {
       'The command line uses what every user can; it looks whether a folder is there, prints a schema, keeps the record of what was done once, and finds who waits for whom.',
       '^src/cli/',
       '^src/(blocking|slots)\\.ts$',
+      '^src/page-kit/',
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,
     ),
+    wall('page-kit', 'The parts that pages share know no page.', '^src/page-kit/'),
     wall(
       'console',
       'The console uses what every user can, and finds who waits for whom as the command line does.',
       '^src/console/',
+      '^src/page-kit/',
       '^src/blocking\\.ts$',
       '^src/engine/claim\\.ts$',
       ...publicEntries,
@@ -152,14 +155,14 @@ export default {
     {
       name: 'applications',
       comment:
-        'Applications use what every user can, and modules of the command line, which they are added to.',
+        'Applications use what every user can, modules of the command line, which they are added to, and the parts of pages.',
       severity: 'error',
       from: { path: '^apps/' },
       to: {
         path: '^(src|packages|test|bench)/',
         pathNot: [
           ...publicEntries,
-          '^src/cli/',
+          '^src/(cli|page-kit)/',
           '^src/secrets\\.ts$',
           '^packages/conformance/src/index\\.ts$',
         ],

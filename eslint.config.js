@@ -26,7 +26,7 @@ export default defineConfig(
       globals: globals.nodeBuiltin,
       // One program for all files: a run over the whole checkout takes less time than with the service for editors.
       parserOptions: {
-        project: ['tsconfig.json', 'apps/trains/board/page/tsconfig.json', 'src/console/page/tsconfig.json'],
+        project: ['tsconfig.json', 'apps/trains/board/page/tsconfig.json', 'tsconfig.pages.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -102,8 +102,8 @@ export default defineConfig(
     },
   },
   { files: ['src/cli/**/*.ts', 'packages/conformance/src/*.process.ts'], rules: { 'no-console': 'off' } },
-  // It runs in a browser, whose time is the only one.
-  { files: ['src/console/page/*.ts'], rules: { 'no-restricted-globals': 'off' } },
+  // They run in a browser, whose time is the only one.
+  { files: ['src/{console/page,page-kit/browser}/*.ts'], rules: { 'no-restricted-globals': 'off' } },
   // It checks what happens in real time.
   { files: ['packages/conformance/src/*.ts'], rules: { 'no-restricted-globals': 'off' } },
   {

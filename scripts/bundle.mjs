@@ -171,7 +171,7 @@ function plainCommonJs(code) {
 
 /** A module with the files of the console's page in the place of the one that reads them. */
 async function pageModule() {
-  return `const texts = ${JSON.stringify(await pageFiles())}
+  return `const texts = ${JSON.stringify(await pageFiles('src/console/page'))}
 export const pageFile = name => texts[name]`
 }
 

@@ -1,42 +1,51 @@
-/** Builds the page of the console into `dist`, where the modules of a clone find it: `node scripts/page.mjs`. */
+/** Builds the pages into `dist`, where the modules of a clone find them: `node scripts/page.mjs`. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
 import { root } from './command.mjs'
 
-const folder = 'src/console/page'
+/** What all pages share. */
+const kit = 'src/page-kit/browser'
+/** The folder of each page: its entry `page.ts`, and its style sheet. */
+const folders = ['src/console/page']
 
 /**
- * Returns the files of the page by their names.
+ * Returns the files of a page by their names.
+ * @param {string} folder
  * @returns {Promise<Readonly<Record<string, string>>>}
  */
-export async function pageFiles() {
+export async function pageFiles(folder) {
   const bundle = await rolldown({
     cwd: root,
     input: join(root, folder, 'page.ts'),
     platform: 'browser',
-    tsconfig: join(root, folder, 'tsconfig.json'),
+    tsconfig: join(root, 'tsconfig.pages.json'),
     experimental: { attachDebugInfo: 'none' },
   })
   const { output } = await bundle.generate({ format: 'es', minify: true, comments: false })
   const [script] = output
   return {
-    'page.html': read('page.html'),
-    'page.css': read('page.css')
+    'page.html': read(kit, 'page.html'),
+    'page.css': `${read(kit, 'look.css')}${read(folder, 'page.css')}`
       .replaceAll(/^\s+/gm, '')
       .replaceAll(/: |;\n(?=\})/g, found => found.trim()),
     'page.js': script.code,
   }
 }
 
-/** @param {string} name of a file of the page */
-function read(name) {
+/**
+ * @param {string} folder
+ * @param {string} name of a file
+ */
+function read(folder, name) {
   return readFileSync(join(root, folder, name), 'utf8')
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const place = join(root, 'dist', folder)
-  mkdirSync(place, { recursive: true })
-  for (const [name, text] of Object.entries(await pageFiles())) writeFileSync(join(place, name), text)
+  for (const folder of folders) {
+    const place = join(root, 'dist', folder)
+    mkdirSync(place, { recursive: true })
+    for (const [name, text] of Object.entries(await pageFiles(folder))) writeFileSync(join(place, name), text)
+  }
 }

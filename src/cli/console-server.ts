@@ -1,14 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import type { BoxConsole } from '../console/index.js'
+import { failureText } from '../failure-text.js'
+import { LocalServer, type RequestRefusal } from '../page-kit/local-server.js'
+import { PAGE_FILES } from '../page-kit/page-headers.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-
-const HOST = '127.0.0.1'
-
-/** The files of the page, which contain nothing about the engine. */
-const PUBLIC: readonly string[] = ['/', '/page.js', '/page.css']
 
 /**
  * Serves a console on this machine to those who know a secret. The address has it after the `#`, which browsers do not
@@ -16,16 +13,12 @@ const PUBLIC: readonly string[] = ['/', '/page.js', '/page.css']
  * ports of this machine would receive.
  */
 export class ConsoleServer {
-  readonly #server: Server
+  readonly #server: LocalServer
   readonly #secret: string
 
-  private constructor(console: BoxConsole, secret: string) {
+  private constructor(server: LocalServer, secret: string) {
+    this.#server = server
     this.#secret = secret
-    this.#server = createServer((request, response) => {
-      const refusal = this.#refusalOf(request)
-      if (refusal === undefined) console.node(request, response)
-      else refuse(response, ...refusal)
-    })
   }
 
   /**
@@ -34,43 +27,33 @@ export class ConsoleServer {
    * @throws CommandError if the port can't be used.
    */
   static async open(console: BoxConsole, port: number, secret: string): Promise<ConsoleServer> {
-    const serving = new ConsoleServer(console, secret)
-    await new Promise<void>((resolve, reject) => {
-      serving.#server.once('error', error => {
-        reject(new CommandError(`can't serve on ${HOST}:${port}: ${error.message}`, EXIT.failed))
-      })
-      serving.#server.listen(port, HOST, resolve)
+    const opening = LocalServer.open(port, (request, response) => {
+      const refusal = refusalOf(request, secret)
+      if (!refusal) console.node(request, response)
+      return refusal
     })
-    return serving
+    const server = await opening.catch((error: unknown) => {
+      throw new CommandError(failureText(error), EXIT.failed)
+    })
+    return new ConsoleServer(server, secret)
   }
 
   /** The address of the page, with the secret. */
   get url(): string {
-    return `http://${HOST}:${this.#port}/#secret=${this.#secret}`
+    return `${this.#server.url}#secret=${this.#secret}`
   }
 
   /** Ends all connections. */
-  async close(): Promise<void> {
-    const closed = new Promise(resolve => this.#server.close(resolve))
-    this.#server.closeAllConnections()
-    await closed
+  close(): Promise<void> {
+    return this.#server.close()
   }
+}
 
-  get #port(): number {
-    return (this.#server.address() as AddressInfo).port
-  }
-
-  /** Returns why a request is refused, if it is. */
-  #refusalOf({ headers, url = '' }: IncomingMessage): [status: number, text: string] | undefined {
-    const hosts = [`${HOST}:${this.#port}`, `localhost:${this.#port}`]
-    // The name of another site may lead to this address, and its pages must not get at this one.
-    if (!hosts.includes(headers.host?.toLowerCase() ?? '')) return [421, 'this server has another name']
-    if (headers.origin !== undefined && !hosts.some(host => headers.origin === `http://${host}`))
-      return [403, 'the request must come from the page of this console']
-    if (PUBLIC.includes(url.split('?')[0]!)) return undefined
-    const given = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? ''
-    return isEqual(given, this.#secret) ? undefined : [401, 'the secret of this console is missing or wrong']
-  }
+/** Returns why a request is refused, if it is. The files of the page contain nothing about the engine. */
+function refusalOf({ headers, url = '' }: IncomingMessage, secret: string): RequestRefusal | undefined {
+  if (PAGE_FILES.has(url.split('?')[0]!.slice(1))) return undefined
+  const given = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? ''
+  return isEqual(given, secret) ? undefined : [401, 'the secret of this console is missing or wrong']
 }
 
 /** Compares two texts in a time that does not depend on where they differ. */
@@ -80,14 +63,4 @@ function isEqual(one: string, other: string): boolean {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
-}
-
-function refuse(response: ServerResponse, status: number, error: string): void {
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'X-Content-Type-Options': 'nosniff',
-    'Cache-Control': 'no-store',
-    Connection: 'close',
-  })
-  response.end(JSON.stringify({ error }))
 }

@@ -1,5 +1,5 @@
+import { eventBytes, MAX_BACKLOG } from '../page-kit/events.js'
 import { lengthened, type Asked, type Routes } from './routes.js'
-import { eventBytes, MAX_BACKLOG } from './viewers.js'
 
 /** Answers a request of a server that uses the types of the Fetch standard. Never throws. */
 export async function answerFetch(

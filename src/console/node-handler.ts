@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { eventBytes, MAX_BACKLOG } from '../page-kit/events.js'
 import { lengthened, type Asked, type Routes } from './routes.js'
-import { eventBytes, MAX_BACKLOG } from './viewers.js'
 
 /** A request as Node has it, or as a framework on top of Node does, which may have read the body. */
 type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown }

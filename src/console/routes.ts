@@ -7,6 +7,8 @@ import {
   type Diagnosis,
 } from '../index.js'
 import { failureText } from '../failure-text.js'
+import { EVENT_HEADERS } from '../page-kit/events.js'
+import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
 import { printableJson } from '../printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
@@ -47,41 +49,6 @@ export function lengthened(length: number, part: number): number {
   return length + part
 }
 
-/** Text of others must never be executed, and nothing is loaded from other servers. */
-const HEADERS = {
-  'Content-Security-Policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "connect-src 'self'",
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join('; '),
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Cache-Control': 'no-store',
-} as const
-
-/** Nothing between the server and the page must hold events back. */
-const EVENT_HEADERS = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-store, no-transform',
-  'X-Accel-Buffering': 'no',
-} as const
-
-/** The files of the page and their types. They contain nothing about the engine. */
-const FILES: ReadonlyMap<string, readonly [file: string, type: string]> = new Map([
-  ['', ['page.html', 'text/html']],
-  ['page.js', ['page.js', 'text/javascript']],
-  ['page.css', ['page.css', 'text/css']],
-])
-
 /** Answers the requests of the page. Only the last segment of a path counts, so it can be served under any path. */
 export class Routes {
   readonly #box: Box
@@ -114,7 +81,7 @@ export class Routes {
   async #route(asked: Asked): Promise<Reply> {
     const { method, path } = asked
     const name = nameIn(path)
-    const file = FILES.get(name)
+    const file = PAGE_FILES.get(name)
     if (file) {
       allow(method, 'GET', 'HEAD')
       const [source, type] = file
@@ -261,5 +228,5 @@ function json(status: number, content: object): Reply {
 }
 
 function reply(status: number, headers: Reply['headers'], content: Reply['content']): Reply {
-  return { status, headers: { ...HEADERS, ...headers }, content }
+  return { status, headers: { ...PAGE_HEADERS, ...headers }, content }
 }

@@ -1,6 +1,8 @@
 import { render, type JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { Connection, type Freshness } from './connection.js'
+import { Brand, SkipLink } from '../../page-kit/browser/parts.js'
+import { Old, Status } from '../../page-kit/browser/freshness.js'
+import { Connection } from './connection.js'
 import { SharedContext, type Proposal } from './context.js'
 import { Dialog } from './dialog.js'
 import { DoctorView } from './doctor-view.js'
@@ -10,7 +12,6 @@ import { LocksView } from './locks-view.js'
 import { overviewOf, type Model } from './model.js'
 import { routeOf, type Route } from './route.js'
 import { SessionPage, SessionsView } from './sessions-view.js'
-import { span, timeOf } from './text.js'
 import { ValuesView } from './values-view.js'
 import { WaitsView } from './waits-view.js'
 
@@ -68,23 +69,13 @@ function App({ connection, follow }: Properties): JSX.Element {
   }
   return (
     <div class="page">
-      <a
-        class="skip"
-        href="#main"
-        onClick={event => {
-          event.preventDefault()
-          document.querySelector('h1')?.focus()
-        }}
-      >
-        Skip to the content
-      </a>
+      <SkipLink />
       <header>
-        <p class="brand">
-          <span class="lamp" aria-hidden="true" />
-          Signalbox
-        </p>
+        <Brand />
         <p class="engine">{model?.engine}</p>
-        <Status freshness={freshness} now={connection.now()} isReadOnly={model?.readOnly === true} />
+        <Status state={freshness.state}>
+          {model?.readOnly === true && <span class="mode">read-only</span>}
+        </Status>
         <nav aria-label="Views">
           <ul>
             {viewsOf(model).map(({ view, name, number }) => (
@@ -114,7 +105,7 @@ function App({ connection, follow }: Properties): JSX.Element {
             <View route={route} />
           </SharedContext.Provider>
         ) : (
-          freshness.state === 'connecting' && <p class="empty">Asking the engine …</p>
+          freshness.state === 'connecting' && <p class="empty">Loading …</p>
         )}
       </main>
       {proposal && <Dialog proposal={proposal} close={close} />}
@@ -152,43 +143,6 @@ function View({ route }: { readonly route: Route }): JSX.Element {
     case 'doctor':
       return <DoctorView />
   }
-}
-
-interface StatusProperties {
-  readonly freshness: Freshness
-  readonly now: number
-  readonly isReadOnly: boolean
-}
-
-function Status({ freshness, isReadOnly }: StatusProperties): JSX.Element {
-  const texts = { live: 'Live', connecting: 'Connecting', locked: 'Locked', old: 'Out of date' }
-  return (
-    <p class={`status ${freshness.state}`} role="status">
-      <span class="dot" aria-hidden="true" />
-      {texts[freshness.state]}
-      {isReadOnly && <span class="mode">read-only</span>}
-    </p>
-  )
-}
-
-interface OldProperties {
-  readonly freshness: Extract<Freshness, { state: 'old' }>
-  readonly now: number
-}
-
-function Old({ freshness: { since, reason }, now }: OldProperties): JSX.Element {
-  return (
-    <div class="old" role="alert">
-      <p>
-        <strong>
-          {since === undefined ? 'Nothing is known yet.' : `This is the state of ${timeOf(since)}.`}
-        </strong>{' '}
-        Trying again every second. {/* It changes each second, which a screen reader should not repeat. */}
-        {since !== undefined && <span aria-hidden="true">{span(now - since)} old.</span>}
-      </p>
-      <p>{reason}</p>
-    </div>
-  )
 }
 
 function Locked(): JSX.Element {

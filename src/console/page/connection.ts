@@ -1,23 +1,12 @@
+import { followEvents, RequestError } from '../../page-kit/browser/event-stream.js'
+import type { Freshness } from '../../page-kit/browser/freshness.js'
 import type { Message } from '../messages.js'
 import { modelAfter, type Model } from './model.js'
 
 /** The secret is kept for this tab alone, so that a reload does not ask for it. */
 const SECRET = 'signalbox-secret'
-/** Delay before the next attempt to connect, in milliseconds. */
-const RETRY_DELAY = 1000
-/** A connection on which nothing arrives for this long is given up, in milliseconds. */
-const MAX_SILENCE = 20_000
 /** The server sends a message a second. What is shown is old if none has arrived for this long, in milliseconds. */
 const OLD_AFTER = 4000
-
-/** Whether what the page shows is current, and if not, why. */
-export type Freshness =
-  | { readonly state: 'live' | 'connecting' | 'locked' }
-  /** @property since by the clock of the server. */
-  | { readonly state: 'old'; readonly since: number | undefined; readonly reason: string }
-
-/** An error that a request was answered with. */
-export class RequestError extends Error {}
 
 /** The connection to the server: what the page knows, and the orders that it gives. */
 export class Connection {
@@ -32,7 +21,6 @@ export class Connection {
   #answeredAt: number | undefined
   /** How far the clock of the server is ahead of this one, in milliseconds. */
   #ahead = 0
-  #heardAt = 0
   #wakeUp: (() => void) | undefined
 
   constructor(onChange: () => void) {
@@ -40,7 +28,15 @@ export class Connection {
     this.#secret = sessionStorage.getItem(SECRET) ?? undefined
     addEventListener('hashchange', () => this.#takeSecret())
     this.#takeSecret()
-    void this.#run()
+    void followEvents({
+      open: signal => this.#openEvents(signal),
+      ready: () => this.#unlocked(),
+      take: message => this.#take(message as Message),
+      lost: reason => {
+        this.#lost = reason
+        this.#onChange()
+      },
+    })
   }
 
   /** The time by the clock of the server. */
@@ -95,56 +91,16 @@ export class Connection {
     this.#wakeUp?.()
   }
 
-  async #run(): Promise<void> {
-    for (;;) {
-      try {
-        await this.#follow()
-        this.#lost = 'The server closed the connection.'
-      } catch (error) {
-        this.#lost =
-          error instanceof RequestError ? error.message : 'The server of this page does not answer.'
-      }
-      this.#onChange()
-      await new Promise<void>(resolve => {
-        this.#wakeUp = resolve
-        if (!this.#isLocked) setTimeout(resolve, RETRY_DELAY)
-      })
-    }
+  async #openEvents(signal: AbortSignal): Promise<Response> {
+    const response = await this.#fetch('events', { signal })
+    this.#isLocked = response.status === 401
+    if (this.#isLocked) throw new RequestError('The secret of this console is missing or wrong.')
+    return response
   }
 
-  /** Connects, and takes messages until the connection ends. */
-  async #follow(): Promise<void> {
-    const silence = new AbortController()
-    this.#heardAt = Date.now()
-    const watch = setInterval(() => {
-      if (Date.now() - this.#heardAt > MAX_SILENCE) silence.abort()
-    }, RETRY_DELAY)
-    try {
-      const response = await this.#fetch('events', { signal: silence.signal })
-      if (response.status === 401) {
-        this.#isLocked = true
-        throw new RequestError('The secret of this console is missing or wrong.')
-      }
-      const type = response.headers.get('content-type') ?? ''
-      if (!response.ok || !type.startsWith('text/event-stream') || !response.body)
-        throw new RequestError(
-          `The server answered with status ${response.status}; you may have to sign in again.`,
-        )
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-      let parts: string[] = []
-      for (let next = await reader.read(); !next.done; next = await reader.read()) {
-        this.#heardAt = Date.now()
-        const [first, ...others] = next.value.split('\n\n')
-        parts.push(first!)
-        for (const other of others) {
-          this.#take(JSON.parse(parts.join('').slice('data: '.length)) as Message)
-          parts = [other]
-        }
-      }
-    } finally {
-      clearInterval(watch)
-      silence.abort()
-    }
+  /** Resolves when there is a secret that the server has not refused. */
+  async #unlocked(): Promise<void> {
+    if (this.#isLocked) await new Promise<void>(resolve => (this.#wakeUp = resolve))
   }
 
   #take(message: Message): void {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { RequestError } from './connection.js'
+import { RequestError } from '../../page-kit/browser/event-stream.js'
 import type { Proposal } from './context.js'
 
 interface Properties {

@@ -2,10 +2,10 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { PromiseId } from '../../guarantees.js'
 import { PROMISES } from '../../promises.js'
-import { RequestError } from './connection.js'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count } from '../../page-kit/browser/text.js'
+import { RequestError } from '../../page-kit/browser/event-stream.js'
 import { useShared } from './context.js'
-import { Empty, Heading } from './parts.js'
-import { count } from './text.js'
 
 interface Finding {
   readonly id: string
@@ -54,7 +54,7 @@ function Report({ diagnosis: { facts, findings } }: { readonly diagnosis: Diagno
   return (
     <>
       {findings.length === 0 ? (
-        <Empty>No problems found.</Empty>
+        <Empty>No problems found</Empty>
       ) : (
         <section aria-labelledby="findings">
           <h2 id="findings">{count(findings.length, 'finding')}</h2>

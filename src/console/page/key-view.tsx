@@ -1,9 +1,11 @@
 import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count, span, timeOf } from '../../page-kit/browser/text.js'
 import type { KeyEvent, PartyView } from '../messages.js'
 import { useShared, type Shared } from './context.js'
-import { Empty, Heading, Mode, SessionLink } from './parts.js'
-import { count, nameOf, placeOf, span, timeOf } from './text.js'
+import { Mode, SessionLink } from './parts.js'
+import { nameOf, placeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
 /** Maximum number of holders and of events that are shown. */
@@ -38,7 +40,7 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
       <p class="summary">
         {view
           ? `${count(holders.length, 'holder')}, ${count(waiters.length, 'waiter')}`
-          : 'Nobody holds or awaits this key.'}
+          : 'No holders, no waiters'}
       </p>
       {holders.length > 0 && (
         <section aria-labelledby="holders">
@@ -79,7 +81,7 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
             sooner may be missing.
           </p>
           {events.length === 0 ? (
-            <Empty>Nothing has happened since.</Empty>
+            <Empty>No events yet.</Empty>
           ) : (
             <ol class="timeline">
               {(isWhole ? events : events.slice(0, MAX_AT_FIRST)).map(event => (
@@ -158,7 +160,7 @@ function releaseOf(
       ...(together.length > 0
         ? [`Its grant also has ${together.map(([key]) => key).join(', ')}, which it loses too.`]
         : []),
-      next ? `${nameOf(next)} (${placeOf(next)}) is next in the queue.` : 'Nobody waits for it.',
+      next ? `${nameOf(next)} (${placeOf(next)}) is next in the queue.` : 'There are no waiters.',
     ],
     verb: 'Release',
     async act() {

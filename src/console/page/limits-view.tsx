@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count, period, span } from '../../page-kit/browser/text.js'
 import type { LimitView, LimiterView } from '../messages.js'
 import { useShared } from './context.js'
-import { Empty, Heading } from './parts.js'
-import { count, nameOf, period, span } from './text.js'
+import { nameOf } from './text.js'
 
 /** Maximum number of limiters that are shown. */
 const MAX_SHOWN = 500
@@ -19,7 +20,7 @@ export function LimitsView(): JSX.Element {
         {limiters.length > MAX_SHOWN && `; the first ${MAX_SHOWN} are shown`}
       </p>
       {limiters.length === 0 ? (
-        <Empty>No limiter has permits in use, a pause or a waiter.</Empty>
+        <Empty>No limiters in use</Empty>
       ) : (
         <ul class="cards">
           {limiters.slice(0, MAX_SHOWN).map(limiter => (

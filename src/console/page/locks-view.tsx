@@ -1,11 +1,12 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count, span } from '../../page-kit/browser/text.js'
 import type { PartyView } from '../messages.js'
 import { useShared } from './context.js'
 import { lastingCycles, type LockRow } from './model.js'
-import { Empty, Heading } from './parts.js'
 import { hashOf } from './route.js'
-import { count, modeOf, nameOf, placeOf, span } from './text.js'
+import { modeOf, nameOf, placeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
 /** All keys in use; those that are in the way of most first. */
@@ -52,7 +53,7 @@ export function LocksView({ search }: { readonly search: string }): JSX.Element 
         </label>
       </search>
       {rows.length === 0 ? (
-        <Empty>{search === '' ? 'Nobody holds or awaits a lock.' : 'Nothing that is in use matches.'}</Empty>
+        <Empty>{search === '' ? 'No locks in use' : 'No matching locks in use'}</Empty>
       ) : (
         <>
           <div class="lock head" aria-hidden="true">

@@ -1,20 +1,8 @@
-import type { ComponentChildren, JSX } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import type { JSX } from 'preact'
 import type { Claim } from '../../engine/claim.js'
 import type { Who } from '../messages.js'
 import { hashOf } from './route.js'
 import { modeOf, nameOf, placeOf } from './text.js'
-
-/** The heading of a view. It takes the focus when the view opens, so that a screen reader begins there. */
-export function Heading({ children }: { readonly children: ComponentChildren }): JSX.Element {
-  const heading = useRef<HTMLHeadingElement>(null)
-  useLayoutEffect(() => heading.current!.focus({ preventScroll: true }), [])
-  return (
-    <h1 ref={heading} tabIndex={-1}>
-      {children}
-    </h1>
-  )
-}
 
 /** A session, as a link to what it holds and awaits. */
 export function SessionLink({ who }: { readonly who: Who }): JSX.Element {
@@ -45,9 +33,4 @@ export function KeyLink({ name }: { readonly name: string }): JSX.Element {
 /** How a key is claimed. */
 export function Mode({ claim }: { readonly claim: Claim }): JSX.Element {
   return <span class="mode">{modeOf(claim)}</span>
-}
-
-/** A text in place of an empty list. */
-export function Empty({ children }: { readonly children: ComponentChildren }): JSX.Element {
-  return <p class="empty">{children}</p>
 }

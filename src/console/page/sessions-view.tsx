@@ -1,9 +1,11 @@
 import type { JSX } from 'preact'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count, span } from '../../page-kit/browser/text.js'
 import { useShared, type Shared } from './context.js'
 import type { SessionRow } from './model.js'
-import { Empty, Heading, KeyLink, Mode } from './parts.js'
+import { KeyLink, Mode } from './parts.js'
 import { hashOf } from './route.js'
-import { count, nameOf, placeOf, span } from './text.js'
+import { nameOf, placeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
 /** How many keys a question names. */
@@ -23,7 +25,7 @@ export function SessionsView(): JSX.Element {
       <Heading>Sessions</Heading>
       <p class="summary">{count(rows.length, 'session')} that hold or await a lock</p>
       {rows.length === 0 ? (
-        <Empty>Nobody holds or awaits a lock.</Empty>
+        <Empty>No sessions with locks or waiters</Empty>
       ) : (
         <VirtualList
           items={rows}
@@ -56,11 +58,7 @@ export function SessionPage({ session }: { readonly session: string }): JSX.Elem
         <a href="#/sessions">Sessions</a>
       </p>
       <Heading>{row ? nameOf(row.who) : session}</Heading>
-      {row ? (
-        <Details shared={shared} row={row} />
-      ) : (
-        <p class="summary">This session holds nothing and waits for nothing.</p>
-      )}
+      {row ? <Details shared={shared} row={row} /> : <p class="summary">No locks, no waits</p>}
     </>
   )
 }
@@ -137,7 +135,7 @@ function revocationOf({ connection }: Shared, row: SessionRow): Parameters<Share
     title: `Revoke ${nameOf(who)}?`,
     losses: [
       `Only do this if the process is dead: ${placeOf(who)}. If it is alive, it may still work under its locks.`,
-      holds.length > 0 ? `It loses ${named(holds.map(([key]) => key))}.` : 'It holds nothing.',
+      holds.length > 0 ? `It loses ${named(holds.map(([key]) => key))}.` : 'It holds no locks.',
       ...(awaits.length > 0 ? [`It waits no longer for ${named(awaits.map(([key]) => key))}.`] : []),
     ],
     verb: 'Revoke',

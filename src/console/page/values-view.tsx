@@ -1,10 +1,10 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { RequestError } from './connection.js'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { timeOf } from '../../page-kit/browser/text.js'
+import { RequestError } from '../../page-kit/browser/event-stream.js'
 import { useShared } from './context.js'
-import { Empty, Heading } from './parts.js'
 import { hashOf } from './route.js'
-import { timeOf } from './text.js'
 
 interface Properties {
   readonly store: string

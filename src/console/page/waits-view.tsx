@@ -1,24 +1,27 @@
 import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
+import { Empty, Heading } from '../../page-kit/browser/parts.js'
+import { count, span } from '../../page-kit/browser/text.js'
 import type { Who } from '../messages.js'
 import { useShared } from './context.js'
 import { lastingCycles } from './model.js'
-import { Empty, Heading, KeyLink, SessionLink } from './parts.js'
+import { KeyLink, SessionLink } from './parts.js'
 import { hashOf } from './route.js'
-import { count, nameOf, placeOf, span } from './text.js'
+import { nameOf, placeOf } from './text.js'
 import { usePhone, VirtualList } from './virtual-list.js'
 import { waitGraphOf, type Edge, type Node, type WaitGraph } from './wait-graph.js'
 
-/** Sizes of the drawing in pixels, and how many characters fit into a box. */
+/** Sizes of the drawing in pixels, how many characters fit into a box, and how small it may become to fit in the page. */
 interface Sizes {
   readonly width: number
   readonly gap: number
   readonly margin: number
   readonly characters: number
+  readonly minScale: number
 }
 
-const WIDE: Sizes = { width: 190, gap: 130, margin: 26, characters: 22 }
-const SMALL: Sizes = { width: 116, gap: 64, margin: 10, characters: 12 }
+const WIDE: Sizes = { width: 190, gap: 130, margin: 26, characters: 22, minScale: 0.75 }
+const SMALL: Sizes = { width: 116, gap: 64, margin: 10, characters: 12, minScale: 1 }
 const BOX_HEIGHT = 52
 const GAP_Y = 30
 /** Room above the boxes for the arcs of cycles. */
@@ -45,7 +48,7 @@ export function WaitsView(): JSX.Element {
         </p>
       ))}
       {waits.length === 0 ? (
-        <Empty>Nobody waits.</Empty>
+        <Empty>No waiters</Empty>
       ) : (
         <>
           <Drawing graph={graph} />
@@ -83,7 +86,12 @@ function Drawing({ graph: { nodes, edges, columns, lines } }: { readonly graph: 
   return (
     <>
       <div class="drawing" role="group" tabIndex={0} aria-label="Drawing of who waits for whom">
-        <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
+        <svg
+          width={width}
+          height={height}
+          viewBox={`0 0 ${width} ${height}`}
+          style={{ minWidth: `${Math.round(width * sizes.minScale)}px` }}
+        >
           <defs>
             <marker
               id="arrow"
@@ -114,7 +122,9 @@ function Drawing({ graph: { nodes, edges, columns, lines } }: { readonly graph: 
           ))}
         </svg>
       </div>
-      {sizes === SMALL && columns > 2 && <p class="hint">Scroll the drawing sideways to see all of it.</p>}
+      {columns > (sizes === SMALL ? 2 : 4) && (
+        <p class="hint">Scroll the drawing sideways to see all of it.</p>
+      )}
     </>
   )
 }

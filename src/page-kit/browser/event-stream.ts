@@ -1,0 +1,71 @@
+/** Delay before the next attempt to connect, in milliseconds. */
+const RETRY_DELAY = 1000
+/** A connection on which nothing arrives for this long is given up, in milliseconds. */
+const MAX_SILENCE = 20_000
+
+/** An error that a request was answered with. */
+export class RequestError extends Error {}
+
+/** What follows the events of a server. */
+export interface Follower {
+  /**
+   * Asks for the events.
+   * @throws RequestError if the server refuses.
+   */
+  open(signal: AbortSignal): Promise<Response>
+  /** Resolves when it may connect again. */
+  ready?(): Promise<void>
+  /** Receives each message. @param isFirst whether it is the first one of a connection. */
+  take(message: unknown, isFirst: boolean): void
+  /** The connection is lost. @param reason why, as a sentence. */
+  lost(reason: string): void
+}
+
+/** Follows server-sent events, and connects again whenever the connection is lost, until a signal aborts. */
+export async function followEvents(follower: Follower, signal?: AbortSignal): Promise<void> {
+  for (;;) {
+    let reason = 'The server closed the connection.'
+    try {
+      await readEvents(follower, signal)
+    } catch (error) {
+      reason = error instanceof RequestError ? error.message : 'The server of this page does not answer.'
+    }
+    if (signal?.aborted === true) return
+    follower.lost(reason)
+    await new Promise(resolve => setTimeout(resolve, RETRY_DELAY))
+    await follower.ready?.()
+  }
+}
+
+/** Connects, and takes messages until the connection ends. */
+async function readEvents(follower: Follower, signal: AbortSignal | undefined): Promise<void> {
+  const silence = new AbortController()
+  const end = signal ? AbortSignal.any([silence.signal, signal]) : silence.signal
+  const giveUp = (): number => setTimeout(() => silence.abort(), MAX_SILENCE)
+  let timer = giveUp()
+  try {
+    const response = await follower.open(end)
+    const type = response.headers.get('content-type') ?? ''
+    if (!response.ok || !type.startsWith('text/event-stream') || !response.body)
+      throw new RequestError(
+        `The server answered with status ${response.status}; you may have to sign in again.`,
+      )
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    let parts: string[] = []
+    let isFirst = true
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      clearTimeout(timer)
+      timer = giveUp()
+      const [first, ...others] = next.value.split('\n\n')
+      parts.push(first!)
+      for (const other of others) {
+        follower.take(JSON.parse(parts.join('').slice('data: '.length)), isFirst)
+        isFirst = false
+        parts = [other]
+      }
+    }
+  } finally {
+    clearTimeout(timer)
+    silence.abort()
+  }
+}
