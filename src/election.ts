@@ -14,6 +14,7 @@ import { numberOf, type Grant } from './core/grant.js'
 import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
+import { failureText } from './failure-text.js'
 import { checkKey } from './options.js'
 import { pause } from './pause.js'
 import { electionKey } from './reserved-keys.js'
@@ -175,8 +176,10 @@ class MutexElection implements Election {
   }
 
   #warn(why: string, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
-    process.emitWarning(`election '${this.#name}' stands again ${why}: ${message}`, 'SignalboxWarning')
+    process.emitWarning(
+      `election '${this.#name}' stands again ${why}: ${failureText(error)}`,
+      'SignalboxWarning',
+    )
   }
 
   /** Leads for one term. */

@@ -5,6 +5,7 @@ import type { Lock } from './core/lock.js'
 import { checkedOptions, type LockOptions } from './core/lock-options.js'
 import type { Session } from './core/session.js'
 import { AbortedError, ClosedError, InvalidArgumentError, shown, SignalboxError } from './errors.js'
+import { failureText } from './failure-text.js'
 import { checkOptions, flag } from './options.js'
 import { pause } from './pause.js'
 import { MAX_AHEAD, type Runs } from './runs.js'
@@ -256,6 +257,7 @@ class KeptSchedule implements Schedule {
    * @returns false to try again
    */
   async #attempt(due: Slot): Promise<boolean> {
+    let called: Slot | undefined
     let hasRun = false
     try {
       await this.#lock.run(async grant => {
@@ -268,7 +270,7 @@ class KeptSchedule implements Schedule {
         if (!run.isDone) {
           grant.assertHeld()
           if (this.#isOver) return
-          this.#next = slot
+          this.#next = called = slot
           await this.#call(grant, slot)
           hasRun = true
         }
@@ -278,9 +280,10 @@ class KeptSchedule implements Schedule {
       }, this.#lockOptions)
       return true
     } catch (error) {
-      const isEnd =
-        error instanceof AbortedError || (error instanceof SignalboxError && this.#session.refusal())
-      if (!isEnd) this.#report(error, due)
+      // The task may throw an AbortedError, too.
+      const isStopped = !called && error instanceof AbortedError
+      const isEnd = isStopped || (error instanceof SignalboxError && this.#session.refusal())
+      if (!isEnd) this.#report(error, called ?? due)
       return hasRun
     }
   }
@@ -301,10 +304,11 @@ class KeptSchedule implements Schedule {
   }
 
   #report(error: unknown, slot: Slot): void {
-    const warn = (why: string, cause: unknown): void => {
-      const message = cause instanceof Error ? cause.message : String(cause)
-      process.emitWarning(`schedule '${this.name}' ${why} ${slot.name}: ${message}`, 'SignalboxWarning')
-    }
+    const warn = (why: string, cause: unknown): void =>
+      process.emitWarning(
+        `schedule '${this.name}' ${why} ${slot.name}: ${failureText(cause)}`,
+        'SignalboxWarning',
+      )
     const onError = this.#onError
     if (!onError) return warn('failed for', error)
     void (async () => onError(error, slot))().catch((own: unknown) =>

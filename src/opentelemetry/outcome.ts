@@ -1,4 +1,5 @@
 import { SignalboxError, type ErrorCode } from '../errors.js'
+import { failureText } from '../failure-text.js'
 
 /** How something ended, for an attribute: one word or two for each class of errors. */
 export function outcomeOf(error: unknown): string {
@@ -11,5 +12,5 @@ const NO_FAILURES: ReadonlySet<ErrorCode> = new Set(['BUSY', 'ABORTED'])
 /** The text of a failure; undefined for a refusal that is an outcome like any other. */
 export function failureOf(error: unknown): string | undefined {
   if (error instanceof SignalboxError && NO_FAILURES.has(error.code)) return undefined
-  return error instanceof Error ? error.message : String(error)
+  return failureText(error)
 }

@@ -102,14 +102,17 @@ test('with `again: true` each error is a warning of the process', async () => {
     const leading = box.election('clerk').lead(
       () => {
         if (++terms === 1) throw new Error('of the task')
+        // A value that does not convert to a string.
+        if (terms === 2) throw Object.create(null)
         return 'led'
       },
       { again: true },
     )
-    await goOn(clock, 10, 100)
+    await goOn(clock, 30, 100)
     expect(await leading).toBe('led')
     expect(warn.mock.calls).toEqual([
       ["election 'clerk' stands again after: of the task", 'SignalboxWarning'],
+      ["election 'clerk' stands again after: an object", 'SignalboxWarning'],
     ])
   } finally {
     warn.mockRestore()

@@ -3,7 +3,13 @@ import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { ClosedError, InvalidArgumentError, LostError, UnavailableError } from '../../src/errors.js'
+import {
+  AbortedError,
+  ClosedError,
+  InvalidArgumentError,
+  LostError,
+  UnavailableError,
+} from '../../src/errors.js'
 import type { Grant, Schedule, ScheduleOptions, Slot, Times } from '../../src/index.js'
 import { pass, settled } from './limits/passing.js'
 
@@ -294,6 +300,49 @@ test('a process that loses its grant during a run reports it, and runs the slot 
     '2026-03-02T03:00:00.000Z at 2026-03-02T03:00:01.000Z',
   ])
   expect(errors).toEqual([expect.any(LostError)])
+})
+
+test('an error of a run names its slot, also an AbortedError of a request of the task', async () => {
+  const fleet = new Fleet('2026-03-02T14:00:30Z')
+  const { box } = await fleet.process()
+  const operator = await fleet.process()
+  const errors: unknown[] = []
+  const held = await operator.box.mutex('sync').acquire()
+  await operator.box.mutex('other').acquire()
+  const task = async (grant: Grant, slot: Slot): Promise<void> => {
+    fleet.task(grant, slot)
+    if (fleet.runs.length > 1) return
+    await Promise.all([
+      box.mutex('other').acquire({ signal: grant.signal }),
+      operator.box.forceRelease('sync', grant.token),
+    ])
+  }
+  box.schedule('sync', { every: '1m' }, task, {
+    onError: (error, slot) => errors.push([error, slot.at.toISOString()]),
+  })
+  // The schedule waits for its lock until the second slot has begun.
+  await pass(fleet.clock, 2 * MINUTE)
+  await held.release()
+  await pass(fleet.clock, 10 * SECOND)
+  expect(errors).toEqual([[expect.any(AbortedError), '2026-03-02T14:02:00.000Z']])
+})
+
+test.each([
+  ['without a prototype', Object.create(null) as object],
+  ['whose text throws', { toString: () => expect.fail('no text') }],
+])('a task that throws a value %s has had its run', async (_, thrown) => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  const fleet = new Fleet('2026-03-02T02:59:00Z')
+  const { box } = await fleet.process()
+  box.schedule('nightly', NIGHTLY, (grant, slot) => {
+    fleet.task(grant, slot)
+    throw thrown
+  })
+  await pass(fleet.clock, 5 * MINUTE)
+  expect(fleet.runs).toEqual(['2026-03-02T03:00:00.000Z'])
+  expect(warn.mock.calls.map(([text]) => text)).toEqual([
+    "schedule 'nightly' failed for 0 3 * * * from 2026-03-02T03:00:00.000Z: an object",
+  ])
 })
 
 test('an outage at the time of a slot delays its run', async () => {
