@@ -25,25 +25,24 @@ export interface Wait<P extends Claimant> {
 
 /** Returns all pairs of a waiter and what it waits for: the holders that block it, and the waiter directly ahead. */
 export function waitsOf<P extends Claimant>(reports: readonly Queue<P>[]): Wait<P>[] {
-  return reports.flatMap(({ key, holders, waiters }) =>
-    waiters.flatMap((waiter, index): Wait<P>[] => {
+  return reports.flatMap(({ key, holders, waiters }) => {
+    const permits = holders.reduce((sum, holder) => sum + permitsOf(holder), 0)
+    return waiters.flatMap((waiter, index): Wait<P>[] => {
       const before = waiters[index - 1]
       return [
         ...holders
-          .filter(holder => blocks(holder, waiter, holders))
+          .filter(holder => blocks(holder, waiter, permits))
           .map(blocker => ({ key, waiter, blocker, holds: true })),
         ...(before ? [{ key, waiter, blocker: before, holds: false }] : []),
       ]
-    }),
-  )
+    })
+  })
 }
 
-function blocks(holder: Claimant, waiter: Claimant, holders: readonly Claimant[]): boolean {
-  const { claim } = waiter
+/** @param permits the number that all holders have together: one alone may leave enough. */
+function blocks(holder: Claimant, { claim }: Claimant, permits: number): boolean {
   if (claim.mode !== 'permits' || holder.claim.mode !== 'permits') return conflict(holder.claim, claim)
-  // One holder alone may leave enough permits, but all of them together not.
-  const held = holders.reduce((sum, other) => sum + permitsOf(other), 0)
-  return held + claim.permits > claim.max
+  return permits + claim.permits > claim.max
 }
 
 function permitsOf({ claim }: Claimant): number {

@@ -87,8 +87,9 @@ export interface Overview {
 export function overviewOf(keys: ReadonlyMap<string, KeyView>): Overview {
   const views = [...keys.values()]
   const sessions = sessionsOf(views)
+  const behind = new BlockedWaiters(keys, sessions)
   const rows = views
-    .map(view => ({ view, inTheWayOf: blockedBehind(view, keys, sessions) }))
+    .map(view => ({ view, inTheWayOf: behind.count(view) }))
     .sort(
       (a, b) =>
         b.inTheWayOf - a.inTheWayOf ||
@@ -137,24 +138,43 @@ function beginningOf(cycle: readonly string[], waits: readonly Wait<PartyView>[]
   return Math.max(...times)
 }
 
-function blockedBehind(
-  view: KeyView,
-  keys: ReadonlyMap<string, KeyView>,
-  sessions: ReadonlyMap<string, SessionRow>,
-): number {
-  const seen = new Set([view.key])
-  const open = [view]
-  let count = 0
-  for (let at = open.pop(); at; at = open.pop()) {
-    count += at.waiters.length
-    for (const { session } of at.waiters)
-      for (const [key] of sessions.get(session)!.holds) {
-        if (seen.has(key)) continue
-        seen.add(key)
-        open.push(keys.get(key)!)
-      }
+/** Counts those that wait for a key, for the keys that these hold, and so on. */
+class BlockedWaiters {
+  readonly #keys: ReadonlyMap<string, KeyView>
+  readonly #sessions: ReadonlyMap<string, SessionRow>
+  /** What follows from sessions that wait: many keys have the same ones. */
+  readonly #known = new Map<string, { readonly keys: ReadonlySet<string>; readonly waiters: number }>()
+
+  constructor(keys: ReadonlyMap<string, KeyView>, sessions: ReadonlyMap<string, SessionRow>) {
+    this.#keys = keys
+    this.#sessions = sessions
   }
-  return count
+
+  count({ key, waiters }: KeyView): number {
+    const behind = this.#behind(new Set(waiters.map(({ session }) => session)))
+    return behind.waiters + (behind.keys.has(key) ? 0 : waiters.length)
+  }
+
+  /** The keys that some sessions hold, that those which wait for these keys hold, and so on. */
+  #behind(sessions: Set<string>): { readonly keys: ReadonlySet<string>; readonly waiters: number } {
+    const id = [...sessions].sort().join(' ')
+    const known = this.#known.get(id)
+    if (known) return known
+    const keys = new Set<string>()
+    let waiters = 0
+    // Those that are added meanwhile are visited, too.
+    for (const session of sessions)
+      for (const [key] of this.#sessions.get(session)!.holds) {
+        if (keys.has(key)) continue
+        keys.add(key)
+        const view = this.#keys.get(key)!
+        waiters += view.waiters.length
+        for (const waiter of view.waiters) sessions.add(waiter.session)
+      }
+    const found = { keys, waiters }
+    this.#known.set(id, found)
+    return found
+  }
 }
 
 function sessionsOf(views: readonly KeyView[]): ReadonlyMap<string, SessionRow> {

@@ -79,6 +79,15 @@ test('keys are sorted by how many wait for them, also through other keys', () =>
   ])
 })
 
+test('thousands of keys between two sessions are counted in a moment', () => {
+  const views = Array.from({ length: 2000 }, (_, index) =>
+    index % 2 === 0 ? view(`k${index}`, 'a', 'b') : view(`k${index}`, 'b', 'a'),
+  )
+  const { rows } = overviewOf(keysOf(...views, view('first', 'c', 'a', 'd')))
+  expect(rows[0]).toMatchObject({ view: { key: 'first' }, inTheWayOf: 2002 })
+  expect(new Set(rows.slice(1).map(({ inTheWayOf }) => inTheWayOf))).toEqual(new Set([2000]))
+})
+
 test('a deadlock is counted once and marked in the drawing', () => {
   const overview = overviewOf(keysOf(view('one', 'a', 'b', 'c'), view('two', 'b', 'a')))
   expect(overview.rows.map(({ inTheWayOf }) => inTheWayOf)).toEqual([3, 3])
