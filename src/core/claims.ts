@@ -44,11 +44,11 @@ function toSet(claims: readonly Claim[]): ClaimSet {
 
 /**
  * Encodes a claim. The encoding is prefix-free, so that joined claims are unambiguous: a character that is not a digit
- * ends each number, and the length of the key comes before the key.
+ * ends each number, and the length of the key comes before the key. It is short, because each new lock hashes it.
  */
 function text(claim: Claim): string {
   const permits = claim.mode === 'permits' ? `${claim.permits}/${claim.max}/` : ''
-  return `${claim.mode}/${permits}${claim.key.length}:${claim.key}`
+  return `${claim.mode[0]}${permits}${claim.key.length}:${claim.key}`
 }
 
 /** Checks a claim, and copies it, so that the caller can't change it later. */
