@@ -40,6 +40,20 @@ test('what a killed process held is free at once', async () => {
   expect(Math.max(...times)).toBeLessThan(500)
 })
 
+test('a box that is open shows and meets nothing of a process that was killed before', async () => {
+  const here = place()
+  for (let kill = 0; kill < 4; kill++) {
+    const holder = await here.process()
+    await holder.mutex('it', ['a', 'b'], LONG)
+    await holder.kill()
+    const box = await here.box()
+    for await (const report of kill % 2 === 1 ? box.inspect() : []) expect(report).toBeUndefined()
+    const grant = await box.mutex('a').tryAcquire(LONG)
+    expect(grant).toBeDefined()
+    await grant!.release()
+  }
+})
+
 test('a killed waiter does not delay others', async () => {
   const here = place()
   const watcher = await here.box()

@@ -127,7 +127,7 @@ export class FileEngine extends StateEngine {
       mayBeKnown = true
       await super.join(member, listener)
       const sessions = await database.run(() => state.sessions())
-      void deaths.visit(sessions)
+      await deaths.visit(sessions)
       void mailbox.removeOrphans([...sessions.values()])
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
     } catch (error) {
