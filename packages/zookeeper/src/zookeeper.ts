@@ -127,9 +127,9 @@ export class ZooKeeper extends Session {
    */
   async childrenOf(
     paths: readonly string[],
-    options?: OperationOptions,
+    options: Omit<ReadOptions, 'watch'> = {},
   ): Promise<(readonly string[] | undefined)[]> {
-    const answers = await this.submit(calls.childrenOf(paths), options)
+    const answers = await this.#read(calls.childrenOf(paths), options)
     return answers.map(answer => {
       if (!(answer instanceof RefusedError)) return answer
       if (answer instanceof NoNodeError) return undefined

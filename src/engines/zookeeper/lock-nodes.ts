@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import {
   ConnectionLossError,
   deleteOwn,
-  ifExists,
   NodeExistsError,
   NoNodeError,
   NotSentError,
@@ -72,11 +71,12 @@ export class LockNodes {
         }
         if (!(error instanceof ConnectionLossError)) throw error
         // If the nodes were created, they block other requests until they are found or the session ends.
-        if (!(await retryUnsent(() => this.#find(client, own)))) {
+        const found = await retryUnsent(() => this.#find(client, own, parents))
+        if (!found) {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
-        lists = client.childrenOf(parents)
+        lists = Promise.resolve(found)
       }
       return this.#setPositions(client, own, await lists)
     }
@@ -218,26 +218,33 @@ export class LockNodes {
   }
 
   /**
-   * Finds the nodes of a request whose reply was lost. The server that lost it may not have forwarded the request yet,
-   * but then the session has moved, and the leader rejects what an old server forwards for it.
+   * Finds the nodes of a request whose reply was lost, and returns the children of their parents. The server that lost
+   * it may not have forwarded the request yet, but then the session has moved, and the leader rejects what an old server
+   * forwards for it.
    */
-  async #find(client: ZooKeeper, own: OwnRequest): Promise<boolean> {
+  async #find(
+    client: ZooKeeper,
+    own: OwnRequest,
+    parents: readonly string[],
+  ): Promise<Awaited<ChangeResult['lists']> | undefined> {
+    const lists = await client.childrenOf(parents, { linearizable: true })
     let areAll = true
-    for (const node of own.nodes) {
-      const found = await ifExists(client.getChildren(node.parent, { linearizable: true }))
+    for (const [index, node] of own.nodes.entries()) {
       const names = this.#prefixes(own, node.claim).map(prefix =>
-        found?.children.find(child => child.startsWith(prefix)),
+        lists[index]?.find(child => child.startsWith(prefix)),
       )
       node.name = names[0]
       node.twins = names.slice(1).filter(name => name !== undefined)
-      const stat = node.name === undefined ? undefined : await client.exists(node.path)
-      if (stat?.ephemeralOwner === client.sessionId && !names.includes(undefined))
-        own.number = Number(stat.czxid)
-      else areAll = false
+      areAll &&= !names.includes(undefined)
+    }
+    const stat = areAll ? await client.exists(own.nodes[0]!.path) : undefined
+    if (stat?.ephemeralOwner === client.sessionId) {
+      own.number = Number(stat.czxid)
+      return lists
     }
     // All were created in one transaction. If another client has deleted one since, the rest must not block others.
-    if (!areAll) await this.#deleteEach(client, own.paths)
-    return areAll
+    await this.#deleteEach(client, own.paths)
+    return undefined
   }
 }
 
