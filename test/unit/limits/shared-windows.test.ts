@@ -72,7 +72,7 @@ interface Given {
   readonly n: number
 }
 
-afterEach(() => vi.restoreAllMocks())
+afterEach(() => vi.restoreAllMocks().unstubAllGlobals())
 
 describe('threads that share windows of all kinds', () => {
   test('decide and explain like the limiter of one thread, over random arrivals, weights and refunds', () => {
@@ -520,13 +520,21 @@ test('grants of several that are not written are written by others, whichever is
 
 /** Calls `task` before each access to shared memory. */
 function betweenAtomics(task: () => void): void {
-  for (const name of ['load', 'store', 'compareExchange', 'sub'] as const) {
-    const access = Atomics[name] as (...args: unknown[]) => unknown
-    vi.spyOn(Atomics, name as 'load').mockImplementation(((...args: unknown[]) => {
+  const { load, store, compareExchange, sub } = Atomics
+  // No spies, which would keep the arguments of millions of calls.
+  const interrupted =
+    <Arguments extends unknown[], Result>(access: (...args: Arguments) => Result) =>
+    (...args: Arguments): Result => {
       task()
       return access(...args)
-    }) as typeof Atomics.load)
+    }
+  const replaced = {
+    load: interrupted(load),
+    store: interrupted(store),
+    compareExchange: interrupted(compareExchange),
+    sub: interrupted(sub),
   }
+  vi.stubGlobal('Atomics', Object.assign(Object.create(Atomics) as typeof Atomics, replaced))
 }
 
 /** A thread to which things happen whenever it looks at a clock. */
