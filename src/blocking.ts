@@ -50,12 +50,21 @@ function permitsOf({ claim }: Claimant): number {
 }
 
 /**
- * Finds cycles of sessions that wait for each other. A session may have several tasks, so a cycle *may* be a deadlock:
- * a cycle that persists is one.
+ * Leaves out that a waiter is behind another, if a holder blocks it as well: tasks of two sessions that queue for two
+ * keys in different orders are not in a deadlock.
+ */
+export function decidingWaits<P extends Claimant>(waits: readonly Wait<P>[]): Wait<P>[] {
+  const blocked = new Set(waits.filter(({ holds }) => holds).map(({ waiter }) => waiter))
+  return waits.filter(({ holds, waiter }) => holds || !blocked.has(waiter))
+}
+
+/**
+ * Finds cycles of sessions that wait for each other by {@link decidingWaits}. A session may have several tasks, so a
+ * cycle *may* be a deadlock: a cycle that persists is one.
  */
 export function cyclesOf(waits: readonly Wait<Claimant>[]): string[][] {
   const next = new Map<string, Set<string>>()
-  for (const { waiter, blocker } of waits) {
+  for (const { waiter, blocker } of decidingWaits(waits)) {
     if (waiter.session === blocker.session) continue
     const others = next.get(waiter.session)
     if (others) others.add(blocker.session)

@@ -55,6 +55,20 @@ test('cycles are found, each once, and chains are not cycles', () => {
   )
 })
 
+test('sessions whose tasks queue in different orders for keys of a third one are not in a cycle', () => {
+  const queued = [exclusive('1', 'c', 'a', 'b'), exclusive('2', 'c', 'b', 'a')]
+  expect(cyclesOf(waitsOf(queued))).toEqual([])
+  expect(graphTable(waitsOf(queued))).not.toContain('cycle')
+  // A reader behind a writer waits for it alone.
+  const shared: Claim = { key: '1', mode: 'shared' }
+  const behind = {
+    key: '1',
+    holders: [party('c', shared, 1n)],
+    waiters: [party('writer', { key: '1', mode: 'exclusive' }), party('a', shared)],
+  }
+  expect(cyclesOf(waitsOf([behind, exclusive('2', 'a', 'writer')]))).toHaveLength(1)
+})
+
 test('the overview starts with the key that most wait for, and shows control characters', () => {
   const reports = [
     exclusive('quiet', 'a'),

@@ -1,4 +1,4 @@
-import { cyclesOf, waitsOf, type Wait } from '../../blocking.js'
+import { cyclesOf, decidingWaits, waitsOf, type Wait } from '../../blocking.js'
 import type { KeyEvent, KeyView, LimiterView, Message, PartyView, Who } from '../messages.js'
 
 /** The page keeps this many events, as the server does. */
@@ -116,15 +116,6 @@ const LASTING = 3000
 /** Returns the cycles that may be deadlocks, by session. */
 export function lastingCycles({ cycles }: Overview, now: number): (readonly string[])[] {
   return cycles.filter(({ since }) => now - since >= LASTING).map(({ sessions }) => sessions)
-}
-
-/**
- * Leaves out that a waiter is behind another, if a holder blocks it as well: tasks of two sessions that queue for two
- * keys in different orders are not in a deadlock.
- */
-function decidingWaits(waits: readonly Wait<PartyView>[]): Wait<PartyView>[] {
-  const blocked = new Set(waits.filter(({ holds }) => holds).map(({ waiter }) => waiter))
-  return waits.filter(({ holds, waiter }) => holds || !blocked.has(waiter))
 }
 
 function beginningOf(cycle: readonly string[], waits: readonly Wait<PartyView>[]): number {
