@@ -163,7 +163,7 @@ export default {
         pathNot: [
           ...publicEntries,
           '^src/(cli|page-kit)/',
-          '^src/secrets\\.ts$',
+          '^src/(failure-text|secrets)\\.ts$',
           '^packages/conformance/src/index\\.ts$',
         ],
       },

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { Command, CommanderError, InvalidArgumentError as Refusal, Option } from 'commander'
+import { Option, type Command } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
+import { applicationCommand, exitStatusOf, integer } from '../command-line.js'
 import { checkWritable } from '../output-file.js'
 import { check, type Verdict } from './check/check.js'
 import { readHistory } from './history-file.js'
@@ -48,15 +49,15 @@ interface Parsed extends Settings {
 
 /** The command line of the fault harness. */
 export function chaosCommand(): Command {
-  const command = new Command('signalbox chaos')
+  const command = applicationCommand('signalbox chaos')
     .description(
       'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
         'clocks jump, their network is disturbed, and the server is restarted. Then what happened is held against the promises.',
     )
-    .option(
-      '--engine <url>',
-      'where locks and values are',
-      process.env.SIGNALBOX_URL ?? 'file:./.signalbox/chaos',
+    .addOption(
+      new Option('--engine <url>', 'where locks and values are')
+        .env('SIGNALBOX_URL')
+        .default('file:./.signalbox/chaos'),
     )
     .addOption(
       new Option('--peer <name>', 'whose locks are used instead, on Redis').choices(Object.keys(PACKAGES)),
@@ -64,18 +65,18 @@ export function chaosCommand(): Command {
     .option(
       '--seed <number>',
       'draws the kinds and lengths of faults; a holder that one is to meet differs from run to run',
-      wholeNumber(0, 2 ** 31),
+      integer(0, 2 ** 31),
       1,
     )
-    .option('--faults <number>', 'end after this number of faults', wholeNumber(0, 100_000), 20)
-    .option('--seconds <number>', 'end after this time', wholeNumber(1, 86_400), 60)
-    .option('--processes <number>', 'how many clients', wholeNumber(2, 64), 4)
-    .option('--lease <ms>', 'how long a lock outlives silence', wholeNumber(500, 60_000), 1000)
+    .option('--faults <number>', 'end after this number of faults', integer(0, 100_000), 20)
+    .option('--seconds <number>', 'end after this time', integer(1, 86_400), 60)
+    .option('--processes <number>', 'how many clients', integer(2, 64), 4)
+    .option('--lease <ms>', 'how long a lock outlives silence', integer(500, 60_000), 1000)
     .option('--server <command>', 'starts the server, in the foreground; it is killed and stopped, too')
     .option(
       '--proxy-port <port>',
       'the port that a Hazelcast member announces to its clients',
-      wholeNumber(1, 65_535),
+      integer(1, 65_535),
     )
     .option('--verbose', 'report each fault when it is over, on standard error')
     .option('--json <file>', 'write the figures there')
@@ -88,8 +89,6 @@ export function chaosCommand(): Command {
       'draw grants and faults over time, in SVG; takes the packages vega and vega-lite',
     )
     .addHelpText('after', EXIT_TEXT)
-    .allowExcessArguments(false)
-    .exitOverride()
   const others = command.options.map(option => option.attributeName())
   const checkOption = new Option(
     '--check <file>',
@@ -100,15 +99,10 @@ export function chaosCommand(): Command {
 
 /** Executes the command line of the fault harness and gives its exit status. */
 export async function runChaos(args: readonly string[]): Promise<number> {
-  try {
+  return exitStatusOf(async () => {
     const { check: recorded, ...parsed } = chaosCommand().parse(args, { from: 'user' }).opts<Parsed>()
-    return recorded === undefined ? await run(parsed) : checkAgain(recorded)
-  } catch (error) {
-    // Commander has said already what is wrong, or has printed the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
-    return error instanceof InvalidArgumentError ? EXIT.usage : EXIT.failed
-  }
+    return recorded === undefined ? run(parsed) : checkAgain(recorded)
+  }, EXIT)
 }
 
 /** Holds a recorded history against the promises. */
@@ -177,13 +171,5 @@ async function isUsable({ name, exports = [] }: NeededPackage): Promise<boolean>
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
     return false
-  }
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return text => {
-    const number = /^\d{1,10}$/.test(text) ? Number(text) : NaN
-    if (number >= least && number <= most) return number
-    throw new Refusal(`It must be a whole number from ${least} to ${most}.`)
   }
 }

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Option } from 'commander'
+import { applicationCommand, exitStatusOf, integer } from '../command-line.js'
 import { compare, isAble, secondsFor, type Outcome } from './comparison.js'
 import { picture } from './picture.js'
 import { scenarios, type Scenario } from './scenarios.js'
@@ -23,14 +24,14 @@ interface Parsed extends Setting {
 /** Executes the command line of the comparison and gives its exit status. */
 export async function limits(args: readonly string[]): Promise<number> {
   const modes: readonly Mode[] = ['tasks', 'threads', 'processes']
-  const command = new Command('limits')
+  const command = applicationCommand('limits')
     .description(
       'Many workers call a service with a limit of calls per second, and the service counts what arrives: ways to keep ' +
         'the limit, side by side.',
     )
-    .option('--workers <number>', 'how many call', wholeNumber(1, 1000), 50)
-    .option('--limit <number>', 'calls a second', wholeNumber(1, 10_000), 20)
-    .option('--seconds <number>', 'how long each run is', wholeNumber(2, 3600), 10)
+    .option('--workers <number>', 'how many call', integer(1, 1000), 50)
+    .option('--limit <number>', 'calls a second', integer(1, 10_000), 20)
+    .option('--seconds <number>', 'how long each run is', integer(2, 3600), 10)
     .addOption(new Option('--mode <mode>', 'where the workers live').choices(modes).default('tasks'))
     .addOption(new Option('--only <name>', 'one strategy only').choices(strategies.map(({ name }) => name)))
     .addOption(
@@ -42,17 +43,10 @@ export async function limits(args: readonly string[]): Promise<number> {
       '--picture <file>',
       'draw the calls of the first scenario over time there, in SVG; default: next to the figures, or limits.svg',
     )
-    .allowExcessArguments(false)
-    .exitOverride()
-  try {
+  return exitStatusOf(async () => {
     await run(command.parse(args, { from: 'user' }).opts<Parsed>())
     return EXIT.fine
-  } catch (error) {
-    // Commander has said already what is wrong, or has printed the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
-    return EXIT.failed
-  }
+  }, EXIT)
 }
 
 async function run({
@@ -117,12 +111,4 @@ function leftOut(others: readonly Strategy[], mode: Mode): string {
 
 function figuresOf(outcomes: readonly Outcome[]): readonly Outcome['figures'][] {
   return outcomes.map(({ figures }) => figures)
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return text => {
-    const number = /^\d{1,6}$/.test(text) ? Number(text) : NaN
-    if (number >= least && number <= most) return number
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
-  }
 }

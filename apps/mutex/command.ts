@@ -1,5 +1,5 @@
-import { Command, CommanderError } from 'commander'
-import { InvalidArgumentError } from 'signalbox'
+import type { Command } from 'commander'
+import { applicationCommand, exitStatusOf } from '../command-line.js'
 import { demo } from './demo.js'
 
 /** How the demo ends. */
@@ -7,7 +7,7 @@ const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 
 /** The command line of the mutex demo. */
 export function mutexCommand(): Command {
-  return new Command('signalbox mutex')
+  return applicationCommand('signalbox mutex')
     .description(
       'Ten tasks at once without a mutex, then with one; then what an outlived lease does to a lock that is deleted ' +
         'unconditionally, and to one that is not.',
@@ -17,21 +17,15 @@ export function mutexCommand(): Command {
       'after',
       "\nExit status:\n  0  done\n  1  the engine can't be used\n  2  the command line can't be used",
     )
-    .exitOverride()
 }
 
 /** Executes the command line of the mutex demo and gives its exit status. */
 export async function mutex(args: readonly string[]): Promise<number> {
-  try {
+  return exitStatusOf(async () => {
     const { engine } = mutexCommand().parse(args, { from: 'user' }).opts<{ engine: string }>()
     await demo(shared(engine), line => void process.stdout.write(`${line}\n`))
     return EXIT.fine
-  } catch (error) {
-    // Commander has said already what is wrong, or has printed the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
-    return error instanceof InvalidArgumentError ? EXIT.usage : EXIT.failed
-  }
+  }, EXIT)
 }
 
 /** The memory of this process, as all services of the demo see it. */

@@ -1,7 +1,5 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { CommanderError } from 'commander'
-import { InvalidArgumentError } from 'signalbox'
 import { withoutSecrets } from '../../src/secrets.js'
 import { Board } from './board/board.js'
 import { systemClock } from './clock.js'
@@ -13,8 +11,8 @@ import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
 import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
+import { exitStatusOf } from '../command-line.js'
 import { checkWritable } from '../output-file.js'
-import { reasonOf } from './reason.js'
 import { EXIT } from './report/exit.js'
 import { exitStatus } from './report/report.js'
 import { findingsText, textReport } from './report/text-report.js'
@@ -27,22 +25,15 @@ import { openTracker } from './tracker.js'
  * caller must end the process.
  */
 export async function trains(args: readonly string[]): Promise<number> {
-  let settings: Settings
-  try {
-    settings = readOptions(args)
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    return (error.exitCode === 0 ? EXIT.fine : EXIT.badInput).status
-  }
-  // A reader that stops early, such as `head`, does not end the run.
-  process.stdout.on('error', ignoreClosedPipe)
-  try {
-    return await track(settings)
-  } catch (error) {
-    const badInput = error instanceof InputError || error instanceof InvalidArgumentError
-    process.stderr.write(`error: ${withoutSecrets(reasonOf(error))}\n`)
-    return (badInput ? EXIT.badInput : EXIT.aborted).status
-  }
+  return exitStatusOf(
+    async () => {
+      const settings = readOptions(args)
+      // A reader that stops early, such as `head`, does not end the run.
+      process.stdout.on('error', ignoreClosedPipe)
+      return track(settings)
+    },
+    { usage: EXIT.badInput.status, failed: EXIT.aborted.status },
+  )
 }
 
 async function track(settings: Settings): Promise<number> {

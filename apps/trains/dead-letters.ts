@@ -12,7 +12,7 @@ export class DeadLetterFile {
     this.path = path
   }
 
-  /** Creates its folder. @throws InputError or InvalidArgumentError if the file could not be written. */
+  /** Creates its folder. @throws InvalidArgumentError if the file could not be written. */
   check(): void {
     const folder = dirname(this.path)
     try {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { Command, InvalidArgumentError, Option } from 'commander'
-import { withoutSecrets } from '../../src/secrets.js'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { applicationCommand, integer } from '../command-line.js'
 import { clonePath } from './clone-path.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
@@ -81,7 +81,7 @@ The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.
 
 /** The command line of the train tracker. */
 export function trainsCommand(): Command {
-  return new Command('signalbox trains')
+  return applicationCommand('signalbox trains')
     .description(
       'Runs the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
         'and the result is compared with that of a serial run.',
@@ -118,9 +118,6 @@ export function trainsCommand(): Command {
     )
     .option('--unsafe-no-locks', 'use no locks and no version checks, to see the comparison fail')
     .addHelpText('after', AFTER_HELP)
-    .allowExcessArguments(false)
-    .configureOutput({ writeErr: text => process.stderr.write(withoutSecrets(text)) })
-    .exitOverride()
 }
 
 /**
@@ -165,14 +162,6 @@ function engineUrl(text: string): string {
     throw new InvalidArgumentError('Worker processes do not share memory.')
   }
   return text
-}
-
-function integer(least: number, most: number): (text: string) => number {
-  return text => {
-    const number = /^\d+$/.test(text) ? Number(text) : NaN
-    if (number >= least && number <= most) return number
-    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`)
-  }
 }
 
 function positive(text: string): number {

@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from 'signalbox'
 import type { Message } from '../messages/message.js'
 
 /** A message and, for a timetable, when it happens. */
@@ -40,6 +41,6 @@ export interface MessageSource {
 }
 
 /** The whole input is unusable: a file or column is missing, or an option does not fit. */
-export class InputError extends Error {
+export class InputError extends InvalidArgumentError {
   override readonly name = 'InputError'
 }

@@ -1,0 +1,36 @@
+import { Command, CommanderError, InvalidArgumentError as InvalidOption } from 'commander'
+import { InvalidArgumentError } from 'signalbox'
+import { failureText } from '../src/failure-text.js'
+import { withoutSecrets } from '../src/secrets.js'
+
+/** A command line that throws instead of ending the process, and whose errors show no passwords. */
+export function applicationCommand(name: string): Command {
+  return new Command(name)
+    .allowExcessArguments(false)
+    .configureOutput({ writeErr: text => process.stderr.write(withoutSecrets(text)) })
+    .exitOverride()
+}
+
+/** Runs an application and returns its exit status, or the status for its failure, which it prints. */
+export async function exitStatusOf(
+  run: () => Promise<number>,
+  status: { readonly usage: number; readonly failed: number },
+): Promise<number> {
+  try {
+    return await run()
+  } catch (error) {
+    // Commander has printed what is wrong, or the help.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : status.usage
+    process.stderr.write(`error: ${failureText(error)}\n`)
+    return error instanceof InvalidArgumentError ? status.usage : status.failed
+  }
+}
+
+/** Parses an option that is an integer within these bounds. */
+export function integer(min: number, max: number): (text: string) => number {
+  return text => {
+    const number = /^\d{1,10}$/.test(text) ? Number(text) : NaN
+    if (number >= min && number <= max) return number
+    throw new InvalidOption(`It must be an integer from ${min} to ${max}.`)
+  }
+}
