@@ -8,11 +8,16 @@ export const MAX_KEY_LENGTH = 1024
  * @throws InvalidArgumentError
  */
 export function checkKey(option: string, key: unknown): asserts key is string {
-  if (typeof key !== 'string' || key.length === 0 || key.length > MAX_KEY_LENGTH || UNFIT.test(key)) {
+  if (typeof key !== 'string' || !isKey(key)) {
     throw new InvalidArgumentError(
       `${option} must be a string of 1 to ${MAX_KEY_LENGTH} characters of well-formed Unicode without NUL, not ${shown(key)}`,
     )
   }
+}
+
+/** Whether an engine can keep this text as a key. */
+export function isKey(text: string): boolean {
+  return text.length > 0 && text.length <= MAX_KEY_LENGTH && !UNFIT.test(text)
 }
 
 /** NUL, which ends a string in some engines, and lone surrogates, which UTF-8 can't represent. */

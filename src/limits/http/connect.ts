@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import {
   judge,
   type KeyedRequestLimiter,
@@ -38,7 +39,7 @@ export function limitRequests<Request extends IncomingMessage>(
   const judged = judge(limiter, options)
   return (request, response, next) => {
     judged(request)
-      .then(verdict => !verdict || admitted(verdict, response))
+      .then(verdict => (verdict ? admitted(verdict, response) : !isGone(request)))
       .then(
         goesOn => {
           if (goesOn) next()
@@ -61,6 +62,17 @@ function admitted(verdict: Verdict, response: ServerResponse): boolean {
   response.statusCode = verdict.status
   response.end(verdict.problem)
   return false
+}
+
+/**
+ * Whether the client has reset the connection, so that its address can't be read. Without this check, clients that do
+ * so would pass a limit whose key is the address.
+ */
+export function isGone({ socket }: { readonly socket?: Partial<Socket> | undefined }): boolean {
+  if (!socket) return false
+  // A socket of the file system never has addresses.
+  const hasLostAddress = socket.localAddress !== undefined && socket.remoteAddress === undefined
+  return socket.destroyed === true || hasLostAddress
 }
 
 /** Releases a permit when the response, of HTTP/1 or HTTP/2, has been sent, or can't be sent any more. */

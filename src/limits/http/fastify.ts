@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { releaseAfter } from './connect.js'
+import { isGone, releaseAfter } from './connect.js'
 import { isAdded } from './rate-limit-fields.js'
 import { judge, type KeyedRequestLimiter, type RequestLimiter, type RequestOptions } from './request-limit.js'
 
@@ -22,6 +22,7 @@ interface Reply {
   header(name: string, value: string): unknown
   getHeader(name: string): unknown
   send(payload: string): unknown
+  hijack(): unknown
 }
 
 /** The type itself, but not for the compiler's inference: `NoInfer` of TypeScript 5.4, for earlier versions. */
@@ -51,7 +52,11 @@ export function limitFastify<Request extends FastifyRequestLike = FastifyRequest
   const judged = judge(limiter, options)
   return async (request, reply) => {
     const verdict = await judged(request)
-    if (!verdict) return undefined
+    if (!verdict) {
+      if (!isGone(request.raw)) return undefined
+      reply.hijack()
+      return reply
+    }
     for (const field of verdict.fields) {
       const [name, value] = field
       const present = reply.getHeader(name)

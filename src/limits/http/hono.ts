@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
-import { releaseAfter } from './connect.js'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isGone, releaseAfter } from './connect.js'
 import {
   judge,
   type KeyedRequestLimiter,
@@ -36,6 +36,9 @@ export type HonoMiddleware<Context> = (
   next: () => Promise<void>,
 ) => Promise<Response | undefined>
 
+/** The status that logs show for a response that can't be sent. */
+const CLIENT_GONE = 499
+
 type Permit = NonNullable<Verdict['permit']>
 
 /**
@@ -60,12 +63,14 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
   return async (context, next) => {
     const verdict = await judged(context)
     if (!verdict) {
+      const { incoming } = nodeObjects(context)
+      if (incoming && isGone(incoming)) return context.body('', CLIENT_GONE, {})
       await next()
       return undefined
     }
     const { fields, permit } = verdict
     if (!permit) return context.body(verdict.problem, verdict.status, Object.fromEntries(fields))
-    const outgoing = outgoingOf(context)
+    const { outgoing } = nodeObjects(context)
     if (outgoing) releaseAfter(outgoing, permit)
     const isAnswered = await (outgoing ? passedOn(outgoing, next) : passedOnWatched(context, next, permit))
     if (isAnswered) return undefined
@@ -75,8 +80,8 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
   }
 }
 
-function outgoingOf({ env }: HonoContextLike): ServerResponse | undefined {
-  return (env as { outgoing?: ServerResponse } | undefined)?.outgoing
+function nodeObjects({ env }: HonoContextLike): { incoming?: IncomingMessage; outgoing?: ServerResponse } {
+  return env ?? {}
 }
 
 /** Calls the handlers. Returns whether the request was answered without them, such as after a timeout. */

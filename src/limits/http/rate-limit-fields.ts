@@ -25,9 +25,11 @@ export function seconds(milliseconds: number): number {
   return Math.ceil(milliseconds / 1000)
 }
 
-/** The name under which one of several limits is reported. */
+/** The name under which one of several limits is reported. No two have the same, not even those with equal windows. */
 export function policyName(name: string, limits: readonly LimitReport[], limit: LimitReport): string {
-  return limits.length === 1 ? name : `${name}-${limit.per}ms`
+  if (limits.length === 1) return name
+  const earlier = limits.filter(({ per }) => per === limit.per).indexOf(limit)
+  return `${name}-${limit.per}ms${earlier > 0 ? `-${earlier + 1}` : ''}`
 }
 
 function list(

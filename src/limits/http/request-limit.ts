@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { PROBLEM_TYPE, problemOf } from '../../http/problem.js'
-import { checkOptions } from '../../options.js'
+import { checkOptions, isKey } from '../../options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimitReport } from '../../engine/limits/window.js'
 import { policyName, rateLimitFields, seconds, type Field } from './rate-limit-fields.js'
@@ -29,8 +30,9 @@ interface RequestPermit {
 /** Options of a limit of incoming requests. */
 export interface RequestOptions<Request> {
   /**
-   * Returns the sender of a request, such as a user name or an address. Each sender has the whole limit for itself. A
-   * request for which this returns undefined is not limited. Default: all requests share one limit.
+   * Returns the sender of a request, such as a user name or an address: any text, of which a hash is used if it is
+   * longer than 200 characters. Each sender has the whole limit for itself. A request for which this returns undefined
+   * is not limited; it is not served if its client has reset the connection. Default: all requests share one limit.
    */
   key?: ((request: Request) => string | undefined) | undefined
   /** The name of the limit in response headers; default `'default'`. */
@@ -59,6 +61,8 @@ const REFUSED = 429
 
 /** The problem type of the IETF draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
+/** Maximum length of a key. The limit of an engine includes the name of the limiter. */
+const MAX_LENGTH = 200
 /** Minimum `Retry-After` of a refusal, in seconds. */
 const MIN_RETRY_AFTER = 1
 
@@ -81,8 +85,15 @@ export function judge<Request>(
   if (!('key' in limiter)) throw new InvalidArgumentError('key needs a limiter that has keys')
   return async request => {
     const own = key(request)
-    return own === undefined ? undefined : verdict(limiter.key(own), name)
+    return own === undefined ? undefined : verdict(limiter.key(fitted(own)), name)
   }
+}
+
+/** Replaces a text that is no valid key by its hash, because senders can choose any text, such as a long token. */
+function fitted(key: string): string {
+  if (typeof key !== 'string' || (isKey(key) && key.length <= MAX_LENGTH)) return key
+  // UTF-16, because UTF-8 has the same code for all halves of surrogate pairs.
+  return createHash('sha256').update(key, 'utf16le').digest('base64url')
 }
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {

@@ -420,6 +420,7 @@ describe('limitRequests', () => {
           limits: [
             { limit: 5, per: 1000 },
             { limit: 9, per: 60_000 },
+            { limit: 9, per: 60_000, window: 'calendar' },
           ],
         }),
       ),
@@ -430,7 +431,7 @@ describe('limitRequests', () => {
     const [status, policies] = told(await fetch(url)) as [number, [string, unknown][]]
     expect([status, policies.map(([name]) => name)]).toEqual([
       200,
-      ['default-1000ms', 'default-60000ms', 'global'],
+      ['default-1000ms', 'default-60000ms', 'default-60000ms-2', 'global'],
     ])
     const refused = await fetch(url)
     expect(refused.status).toBe(429)
