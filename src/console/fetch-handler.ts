@@ -14,16 +14,19 @@ export async function answerFetch(
   const events = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const leave = content.join(message => {
-          if ((controller.desiredSize ?? 0) <= 0) return end()
-          controller.enqueue(eventBytes(message))
-        })
+        let leave: (() => void) | undefined
         end = () => {
-          leave()
+          leave?.()
           if (open.delete(end)) controller.close()
         }
         open.add(end)
         request.signal.addEventListener('abort', () => end())
+        leave = content.join(message => {
+          if ((controller.desiredSize ?? 0) <= 0) return end()
+          controller.enqueue(eventBytes(message))
+        })
+        // What it received at once may have been too much.
+        if (!open.has(end)) leave()
       },
       cancel() {
         open.delete(end)

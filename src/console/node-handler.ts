@@ -20,17 +20,20 @@ export async function answerNode(
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
   if (response.destroyed) return
-  const leave = content.join(message => {
-    if (response.writableLength > MAX_BACKLOG) return end()
-    response.write(eventBytes(message))
-  })
+  let leave: (() => void) | undefined
   const end = (): void => {
-    leave()
+    leave?.()
     open.delete(end)
     response.end()
   }
   open.add(end)
   response.on('close', end)
+  leave = content.join(message => {
+    if (response.writableLength > MAX_BACKLOG) return end()
+    response.write(eventBytes(message))
+  })
+  // What it received at once may have been too much.
+  if (response.writableEnded) leave()
 }
 
 function askedBy(request: NodeRequest): Asked {

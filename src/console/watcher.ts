@@ -100,6 +100,8 @@ export class Watcher {
   }
 
   #remember(ended: string): () => void {
+    // A second click finds nothing to end, and must not undo what the first one did.
+    if (this.#byHand.has(ended)) return () => undefined
     this.#byHand.set(ended, this.#clock.now())
     return () => void this.#byHand.delete(ended)
   }

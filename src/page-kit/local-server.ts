@@ -55,9 +55,11 @@ export class LocalServer {
   }
 
   #refusalOf({ headers }: IncomingMessage): RequestRefusal | undefined {
-    const hosts = [`${HOST}:${this.#port}`, `localhost:${this.#port}`]
+    // Browsers leave out the port 80.
+    const hosts = [HOST, 'localhost'].map(name => new URL(`http://${name}:${this.#port}`).host)
     // The name of another site may lead to this address, and its pages must not get at this one.
-    if (!hosts.includes(headers.host?.toLowerCase() ?? '')) return [421, 'this server has another name']
+    if (!hosts.includes(headers.host?.toLowerCase() ?? ''))
+      return [421, `this server answers only at ${hosts.join(' and ')}`]
     if (headers.origin !== undefined && !hosts.some(host => headers.origin === `http://${host}`))
       return [403, 'the request must come from the page of this server']
     return undefined

@@ -41,7 +41,7 @@ export async function followEvents(follower: Follower, signal?: AbortSignal): Pr
 async function readEvents(follower: Follower, signal: AbortSignal | undefined): Promise<void> {
   const silence = new AbortController()
   const end = signal ? AbortSignal.any([silence.signal, signal]) : silence.signal
-  const giveUp = (): number => setTimeout(() => silence.abort(), MAX_SILENCE)
+  const giveUp = (): ReturnType<typeof setTimeout> => setTimeout(() => silence.abort(), MAX_SILENCE)
   let timer = giveUp()
   try {
     const response = await follower.open(end)
@@ -56,12 +56,15 @@ async function readEvents(follower: Follower, signal: AbortSignal | undefined): 
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       clearTimeout(timer)
       timer = giveUp()
-      const [first, ...others] = next.value.split('\n\n')
+      const [first, ...others] = next.value.split('\n')
       parts.push(first!)
       for (const other of others) {
-        follower.take(JSON.parse(parts.join('').slice('data: '.length)), isFirst)
-        isFirst = false
+        const line = parts.join('')
         parts = [other]
+        // A message is one line, and an empty one follows.
+        if (line === '') continue
+        follower.take(JSON.parse(line.slice('data: '.length)), isFirst)
+        isFirst = false
       }
     }
   } finally {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer, request, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { consoleOf } from '../../../src/console/index.js'
-import { open } from '../../../src/index.js'
+import { open, UnavailableError, type Box, type LockReport } from '../../../src/index.js'
 
 const fromPage = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' }
 
@@ -58,4 +58,51 @@ test('a line of the log has the texts of others escaped', async () => {
   const reply = await answer(new Request('http://x/release', { method: 'POST', headers: fromPage, body }))
   expect(reply.status).toBe(200)
   expect(log).toEqual([`console: released key "a\\u009b2J\\u202e\\n\\"", token ${token}`])
+})
+
+test('a viewer that receives more at once than it reads is disconnected, and the engine is asked no more', async () => {
+  let isDown = false
+  const label = 'x'.repeat(12 << 20)
+  const claim = { key: 'k', mode: 'exclusive' } as const
+  const holder = { session: 's', host: 'vm', pid: 1, label, claim, token: 1024n, age: 0, expiresIn: 1000 }
+  let looks = 0
+  const box = {
+    engine: 'test:',
+    async *inspect(): AsyncGenerator<LockReport> {
+      looks++
+      if (isDown) throw new UnavailableError('down')
+      yield { key: 'k', holders: [holder], waiters: [] }
+    },
+    async *limiters() {
+      // None.
+    },
+  } as unknown as Box
+  const locks = consoleOf(box)
+  const port = await portOf(locks.node)
+  const stop = new AbortController()
+  const first = await fetch(`http://127.0.0.1:${port}/events`, { signal: stop.signal })
+  const reader = first.body!.pipeThrough(new TextDecoderStream()).getReader()
+  const until = async (text: string): Promise<void> => {
+    for (let part = await reader.read(); !part.value!.includes(text); part = await reader.read()) void part
+  }
+  await until('"events"')
+  isDown = true
+  await until('"fault"')
+  // It receives what is known, and that the engine is down.
+  const late = request({ port, host: '127.0.0.1', path: '/events' })
+  late.end()
+  const [response] = (await once(late, 'response')) as [NodeJS.ReadableStream]
+  const through = await locks.fetch(new Request('http://x/events'))
+  for (const body of [response, through.body!]) {
+    let length = 0
+    for await (const part of body) length += part.length
+    expect(length).toBeGreaterThan(label.length)
+  }
+  stop.abort()
+  await expect(reader.read()).rejects.toThrow()
+  await vi.waitFor(async () => {
+    const before = looks
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    expect(looks).toBe(before)
+  }, 20_000)
 })

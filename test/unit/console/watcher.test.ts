@@ -316,6 +316,8 @@ test('only the grant that an operator ended is marked, not one of another key wi
   world.reports = [held('one', 'a'), held('together', 'a'), held('other', 'b'), held('late', 'c')]
   await world.advance(0)
   world.watcher.releasedByHand('one', '1024')
+  // A second click.
+  world.watcher.releasedByHand('one', '1024')()
   // It was found to have ended by itself.
   world.watcher.releasedByHand('late', '1024')()
   world.reports = []
