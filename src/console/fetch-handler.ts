@@ -14,9 +14,9 @@ export async function answerFetch(
   const events = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        let leave: (() => void) | undefined
+        let leave = (): void => undefined
         end = () => {
-          leave?.()
+          leave()
           if (open.delete(end)) controller.close()
         }
         open.add(end)

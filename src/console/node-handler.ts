@@ -20,9 +20,9 @@ export async function answerNode(
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
   if (response.destroyed) return
-  let leave: (() => void) | undefined
+  let leave = (): void => undefined
   const end = (): void => {
-    leave?.()
+    leave()
     open.delete(end)
     response.end()
   }
