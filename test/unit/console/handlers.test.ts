@@ -61,7 +61,8 @@ test('a line of the log has the texts of others escaped', async () => {
 })
 
 test('a viewer that receives more at once than it reads is disconnected, and the engine is asked no more', async () => {
-  let isDown = false
+  let goDown = (): void => undefined
+  const down = new Promise<void>(resolve => (goDown = resolve))
   const label = 'x'.repeat(12 << 20)
   const claim = { key: 'k', mode: 'exclusive' } as const
   const holder = { session: 's', host: 'vm', pid: 1, label, claim, token: 1024n, age: 0, expiresIn: 1000 }
@@ -69,8 +70,10 @@ test('a viewer that receives more at once than it reads is disconnected, and the
   const box = {
     engine: 'test:',
     async *inspect(): AsyncGenerator<LockReport> {
-      looks++
-      if (isDown) throw new UnavailableError('down')
+      if (looks++ > 0) {
+        await down
+        throw new UnavailableError('down')
+      }
       yield { key: 'k', holders: [holder], waiters: [] }
     },
     async *limiters() {
@@ -86,7 +89,7 @@ test('a viewer that receives more at once than it reads is disconnected, and the
     for (let part = await reader.read(); !part.value!.includes(text); part = await reader.read()) void part
   }
   await until('"events"')
-  isDown = true
+  goDown()
   await until('"fault"')
   // It receives what is known, and that the engine is down.
   const late = request({ port, host: '127.0.0.1', path: '/events' })
