@@ -2,4 +2,5 @@ export { limitFetch, type CallLimiter, type LimitFetchOptions } from './limit-fe
 export { limitRequests, type Middleware } from './connect.js'
 export { limitFastify, type FastifyHook, type FastifyRequestLike } from './fastify.js'
 export { limitHono, type HonoContextLike, type HonoMiddleware } from './hono.js'
+export { networkOf } from './network-of.js'
 export type { KeyedRequestLimiter, RequestDecision, RequestLimiter, RequestOptions } from './request-limit.js'
