@@ -19,9 +19,22 @@ const place = join(root, folder)
 
 /**
  * @typedef {{ types?: string, default?: string }} Target
- * @type {{ type: string, exports: Record<string, Target & { import?: Target, require?: Target }> }}
+ * @type {{
+ *   type: string
+ *   exports: Record<string, Target & { import?: Target, require?: Target }>
+ *   peerDependenciesMeta?: Record<string, { optional: boolean }>
+ * }}
  */
-const { type, exports } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+const {
+  type,
+  exports,
+  peerDependenciesMeta = {},
+} = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+/** Requires one of the optional packages. */
+const optional = new RegExp(
+  `\\brequire\\((["'](?:${Object.keys(peerDependenciesMeta).join('|')})["'])\\)`,
+  'g',
+)
 const entries = Object.values(exports).flatMap(
   ({ types, import: module }) => (types ?? module?.types)?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
 )
@@ -157,8 +170,9 @@ function inputOf(paths) {
 
 /**
  * Exports values instead of getters, which take a sixth of the time of a free lock: no export here changes. Node does not
- * find the names of getters that are shortened. Gets Node's modules without require, whose calls a bundler can't
- * translate when it makes an ES module of CommonJS.
+ * find the names of getters that are shortened. Bundlers of users put the code into one file. Where that is an ES module,
+ * it has neither `require` for Node's modules nor `__filename`. They fail on a package that is not installed unless the
+ * call is in a `try` block.
  * @param {string} code
  */
 function plainCommonJs(code) {
@@ -167,6 +181,11 @@ function plainCommonJs(code) {
   return code
     .replaceAll(getter, 'exports[$1] = $2;')
     .replaceAll(/\brequire\((['"]node:[\w/]+['"])\)/g, 'process.getBuiltinModule($1)')
+    .replaceAll(
+      /\brequire\(['"]url['"]\)\.pathToFileURL\(__filename\)\.href/g,
+      '(typeof __filename === "string" ? __filename : "")',
+    )
+    .replaceAll(optional, '(() => { try { return require($1) } catch (error) { throw error } })()')
 }
 
 /** A module with the files of the console's page in the place of the one that reads them. */

@@ -15,11 +15,15 @@ const RUNTIMES = {
 
 export type Runtime = keyof typeof RUNTIMES
 
-/** A runtime as `scripts/setup.mjs runtimes` has installed it. @param script a program for it. */
-export function runtime(name: Runtime, script: string): Program {
+/**
+ * A runtime as `scripts/setup.mjs runtimes` has installed it.
+ * @param script a program for it
+ * @param options for the runtime, before the program
+ */
+export function runtime(name: Runtime, script: string, options: readonly string[] = []): Program {
   const { scope, path, argv } = RUNTIMES[name]
   const folder = join(builtFolder, 'runtimes/node_modules', scope)
   // The package of this platform, the only one that npm installs.
   const [platform] = readdirSync(folder)
-  return { program: join(folder, platform!, path), argv: [...argv, script] }
+  return { program: join(folder, platform!, path), argv: [...argv, ...options, script] }
 }
