@@ -9,7 +9,7 @@ import {
 import { failureText } from '../failure-text.js'
 import { EVENT_HEADERS } from '../page-kit/events.js'
 import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
-import { printableJson } from '../printable.js'
+import { printable, printableJson } from '../printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
 import { Watcher, type Viewer } from './watcher.js'
@@ -74,7 +74,7 @@ export class Routes {
       if (this.#isClosed) throw new Refusal(503, 'the console is closed')
       return await this.#route(asked)
     } catch (error) {
-      return json(statusOf(error), { error: failureText(error) })
+      return json(statusOf(error), { error: printable(failureText(error)) })
     }
   }
 

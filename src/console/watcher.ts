@@ -1,6 +1,7 @@
 import { wallOf, type Clock, type Timer } from '../clock.js'
 import type { Box, LimiterReport, LockReport } from '../index.js'
 import { failureText } from '../failure-text.js'
+import { printable } from '../printable.js'
 import { happenedTo, keyView, type Happened } from './key-view.js'
 import { limiterViews } from './limiter-view.js'
 import type {
@@ -131,7 +132,7 @@ export class Watcher {
       this.#fault = undefined
       this.#send(this.#take(reports, limiters, begun))
     } catch (error) {
-      this.#fault = { type: 'fault', at: this.#wall(), text: failureText(error) }
+      this.#fault = { type: 'fault', at: this.#wall(), text: printable(failureText(error)) }
       this.#send(this.#fault)
     } finally {
       this.#lookedAt = this.#clock.now()

@@ -2,6 +2,7 @@ import { render, type JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Brand, SkipLink } from '../../page-kit/browser/parts.js'
 import { Old, Status } from '../../page-kit/browser/freshness.js'
+import { printable } from '../../printable.js'
 import { Connection } from './connection.js'
 import { SharedContext, type Proposal } from './context.js'
 import { Dialog } from './dialog.js'
@@ -160,9 +161,9 @@ function Locked(): JSX.Element {
 function titleOf(route: Route): string {
   switch (route.view) {
     case 'key':
-      return route.key
+      return printable(route.key)
     case 'session':
-      return `Session ${route.session}`
+      return `Session ${printable(route.session)}`
     default:
       return `${route.view[0]!.toUpperCase()}${route.view.slice(1)}`
   }

@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, span, timeOf } from '../../page-kit/browser/text.js'
+import { printable } from '../../printable.js'
 import type { KeyEvent, PartyView } from '../messages.js'
 import { useShared, type Shared } from './context.js'
 import { Mode, SessionLink } from './parts.js'
@@ -35,7 +36,7 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
         <a href="#/locks">Locks</a>
       </p>
       <Heading>
-        <span class="key">{name}</span>
+        <span class="key">{printable(name)}</span>
       </Heading>
       <p class="summary">
         {view
@@ -154,18 +155,18 @@ function releaseOf(
   const holds = overview.sessions.get(holder.session)?.holds ?? []
   const together = holds.filter(([key, { token }]) => key !== name && token === holder.token)
   return {
-    title: `Release ${name}?`,
+    title: `Release ${printable(name)}?`,
     losses: [
       `${nameOf(holder)} (${placeOf(holder)}) loses the lock while it may still work under it, and learns that it was lost.`,
       ...(together.length > 0
-        ? [`Its grant also has ${together.map(([key]) => key).join(', ')}, which it loses too.`]
+        ? [`Its grant also has ${together.map(([key]) => printable(key)).join(', ')}, which it loses too.`]
         : []),
       next ? `${nameOf(next)} (${placeOf(next)}) is next in the queue.` : 'There are no waiters.',
     ],
     verb: 'Release',
     async act() {
       await connection.post('release', { key: name, token: holder.token })
-      return `Released ${name}.`
+      return `Released ${printable(name)}.`
     },
   }
 }

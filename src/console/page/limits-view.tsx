@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, period, span } from '../../page-kit/browser/text.js'
+import { printable } from '../../printable.js'
 import type { LimitView, LimiterView } from '../messages.js'
 import { useShared } from './context.js'
 import { nameOf } from './text.js'
@@ -26,11 +27,11 @@ export function LimitsView(): JSX.Element {
           {limiters.slice(0, MAX_SHOWN).map(limiter => (
             <li class="card" key={`${limiter.name}\0${limiter.key ?? ''}`}>
               <h2>
-                <span class="key">{limiter.name}</span>
+                <span class="key">{printable(limiter.name)}</span>
                 {limiter.key !== undefined && (
                   <>
                     {' '}
-                    <span class="mode">key {limiter.key}</span>
+                    <span class="mode">key {printable(limiter.key)}</span>
                   </>
                 )}
               </h2>
@@ -48,7 +49,7 @@ export function LimitsView(): JSX.Element {
 
 function nameIn(sessions: ReturnType<typeof useShared>['overview']['sessions'], id: string): string {
   const row = sessions.get(id)
-  return row ? nameOf(row.who) : id
+  return row ? nameOf(row.who) : printable(id)
 }
 
 function Limit({ limit, now }: { readonly limit: LimitView; readonly now: number }): JSX.Element {

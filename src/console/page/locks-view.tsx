@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, span } from '../../page-kit/browser/text.js'
+import { printable } from '../../printable.js'
 import type { PartyView } from '../messages.js'
 import { useShared } from './context.js'
 import { lastingCycles, type LockRow } from './model.js'
@@ -101,7 +102,7 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
         {inTheWayOf > 0 ? inTheWayOf.toLocaleString('en') : '–'}
       </span>
       <span class="what">
-        <span class="key">{key}</span>
+        <span class="key">{printable(key)}</span>
         <span class="mode">{modeOf(claim)}</span>
       </span>
       <span class="who">

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import type { Claim } from '../../engine/claim.js'
+import { printable } from '../../printable.js'
 import type { Who } from '../messages.js'
 import { hashOf } from './route.js'
 import { modeOf, nameOf, placeOf } from './text.js'
@@ -25,7 +26,7 @@ export function SessionLink({ who }: { readonly who: Who }): JSX.Element {
 export function KeyLink({ name }: { readonly name: string }): JSX.Element {
   return (
     <a class="key" href={hashOf({ view: 'key', key: name })}>
-      {name}
+      {printable(name)}
     </a>
   )
 }

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, span } from '../../page-kit/browser/text.js'
+import { printable } from '../../printable.js'
 import { useShared, type Shared } from './context.js'
 import type { SessionRow } from './model.js'
 import { KeyLink, Mode } from './parts.js'
@@ -57,7 +58,7 @@ export function SessionPage({ session }: { readonly session: string }): JSX.Elem
       <p class="crumb">
         <a href="#/sessions">Sessions</a>
       </p>
-      <Heading>{row ? nameOf(row.who) : session}</Heading>
+      <Heading>{row ? nameOf(row.who) : printable(session)}</Heading>
       {row ? <Details shared={shared} row={row} /> : <p class="summary">No locks, no waits</p>}
     </>
   )
@@ -147,6 +148,6 @@ function revocationOf({ connection }: Shared, row: SessionRow): Parameters<Share
 }
 
 function named(keys: readonly string[]): string {
-  const shown = keys.slice(0, MAX_NAMED).join(', ')
+  const shown = keys.slice(0, MAX_NAMED).map(printable).join(', ')
   return keys.length > MAX_NAMED ? `${shown} and ${keys.length - MAX_NAMED} more` : shown
 }

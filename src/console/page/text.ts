@@ -1,14 +1,15 @@
 import type { Claim } from '../../engine/claim.js'
+import { printable } from '../../printable.js'
 import type { Who } from '../messages.js'
 
 /** What a person calls a session: its label, or its ID. */
 export function nameOf({ session, label }: Who): string {
-  return label ?? (session === '' ? 'client of another library' : session)
+  return printable(label ?? (session === '' ? 'client of another library' : session))
 }
 
 /** Where a session runs. */
 export function placeOf({ host, pid, session }: Who): string {
-  return session === '' ? 'not known' : `${host} · pid ${pid}`
+  return session === '' ? 'not known' : `${printable(host)} · pid ${pid}`
 }
 
 /** A claim in words. */

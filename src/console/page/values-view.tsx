@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { timeOf } from '../../page-kit/browser/text.js'
 import { RequestError } from '../../page-kit/browser/event-stream.js'
+import { printable } from '../../printable.js'
 import { useShared } from './context.js'
 import { hashOf } from './route.js'
 
@@ -71,16 +72,16 @@ function Shown({ result, store, name }: Properties & { readonly result: Result }
   if (!answer?.found)
     return (
       <Empty>
-        {store} has no key {name}.
+        {printable(store)} has no key {printable(name)}.
       </Empty>
     )
   return (
     <section class="card" aria-label="Value">
       <h2>
-        <span class="key">{name}</span> <span class="mode">version {answer.version}</span>
+        <span class="key">{printable(name)}</span> <span class="mode">version {answer.version}</span>
       </h2>
       <pre tabIndex={0} aria-label="JSON">
-        {JSON.stringify(answer.value, null, 2)}
+        {JSON.stringify(answer.value, null, 2).split('\n').map(printable).join('\n')}
       </pre>
       <p class="hint">Read at {timeOf(at)}. It does not follow later changes.</p>
     </section>

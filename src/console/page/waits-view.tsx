@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, span } from '../../page-kit/browser/text.js'
+import { printable } from '../../printable.js'
 import type { Who } from '../messages.js'
 import { useShared } from './context.js'
 import { lastingCycles } from './model.js'
@@ -160,8 +161,8 @@ function Label({ edge, sizes }: { readonly edge: Edge; readonly sizes: Sizes }):
   const length = Math.floor(sizes.gap / 8)
   return (
     <text class={edge.isStuck ? 'edge-label stuck' : 'edge-label'} x={x} y={y} text-anchor="middle">
-      <title>{edge.keys.join(', ')}</title>
-      {short(first!, length)}
+      <title>{edge.keys.map(printable).join(', ')}</title>
+      {short(printable(first!), length)}
       {others.length > 0 && ` +${others.length}`}
     </text>
   )

@@ -48,7 +48,7 @@ test.each([true, false])(
   },
 )
 
-test('a line of the log has the texts of others escaped', async () => {
+test('a line of the log and an error have the texts of others escaped', async () => {
   await using box = await open('memory:')
   const key = 'a\u009b2J\u202e\n"'
   const { token } = await box.mutex(key).acquire()
@@ -58,6 +58,10 @@ test('a line of the log has the texts of others escaped', async () => {
   const reply = await answer(new Request('http://x/release', { method: 'POST', headers: fromPage, body }))
   expect(reply.status).toBe(200)
   expect(log).toEqual([`console: released key "a\\u009b2J\\u202e\\n\\"", token ${token}`])
+  const again = await answer(new Request('http://x/release', { method: 'POST', headers: fromPage, body }))
+  expect(await again.json()).toEqual({
+    error: `a\\u009b2J\\u202e\\n" has no holder with token ${token} any more`,
+  })
 })
 
 test('a viewer that receives more at once than it reads is disconnected, and the engine is asked no more', async () => {
