@@ -17,6 +17,9 @@ import { removeNote } from './notes.js'
 /** After how long an update that failed is repeated, in milliseconds. */
 const REPEAT = 1000
 
+/** The coarsest times of modification that a file system stores, in milliseconds. */
+const COARSEST = 2000
+
 /** How a lock is kept until its release. */
 export interface Keeping {
   readonly file: string
@@ -56,12 +59,16 @@ export class HeldLock {
   readonly note: string | undefined
   readonly #keeping: Keeping
   readonly #ino: Made['ino']
-  /** Whether the file system stores milliseconds. */
+  /** Whether the file system stores milliseconds; exFAT has 10 ms, and FAT 2 s. */
   readonly #isPrecise: boolean
   #mtime: number
   /** What an update may have written already. */
   #nextMtime: number | undefined
-  #lastUpdate = Date.now()
+  #lastUpdate = systemClock.now()
+  /** How far the wall clock is ahead, by which others find the lock stale. */
+  #wallAhead = Date.now() - this.#lastUpdate
+  #updating: Promise<void> | undefined
+  #isWriting = false
   #timer: Timer | undefined
   #isOver = false
   #compromised: Error | undefined
@@ -72,7 +79,7 @@ export class HeldLock {
     this.#keeping = keeping
     this.#ino = ino
     this.#mtime = mtime.getTime()
-    this.#isPrecise = this.#mtime % 1000 !== 0
+    this.#isPrecise = this.#mtime % 10 !== 0
     heldLocks().set(keeping.folder, this)
     this.#updateAfter(keeping.update)
   }
@@ -85,7 +92,9 @@ export class HeldLock {
   *release(fs: FileSystem): Steps<void> {
     if (this.#isOver) throw this.#released()
     this.#end()
-    const mayBeTaken = Date.now() - this.#lastUpdate >= MIN_STALE
+    const now = systemClock.now()
+    const wasSet = Math.abs(Date.now() - now - this.#wallAhead) >= MIN_STALE / 2
+    const mayBeTaken = wasSet || now - this.#lastUpdate >= MIN_STALE / 2
     if (mayBeTaken && fs === disk && this.#keeping.fs === disk) {
       const found = yield* look(this.#keeping.folder)
       if (found !== undefined && !this.#isOurs(found)) {
@@ -95,6 +104,11 @@ export class HeldLock {
     }
     this.#removeNote()
     yield* removeFolder(this.#keeping.folder)
+  }
+
+  /** Waits for an update that is being written. After a release, it would change the folder of the next holder. */
+  async written(): Promise<void> {
+    if (this.#isWriting) await this.#updating
   }
 
   /** Removes the folder at once, if it can. */
@@ -113,7 +127,7 @@ export class HeldLock {
       if (next !== undefined) this.#updateAfter(next)
     }
     // The process may end: that releases the lock.
-    this.#timer = systemClock.after(delay, () => void update(), false)
+    this.#timer = systemClock.after(delay, () => void (this.#updating = update()), false)
   }
 
   /** @returns when to update again; undefined when the lock is over. */
@@ -128,17 +142,21 @@ export class HeldLock {
         return undefined
       }
       const now = Date.now()
-      this.#nextMtime = this.#isPrecise ? now : Math.ceil(now / 1000) * 1000
+      this.#nextMtime = this.#isPrecise ? now : Math.ceil(now / COARSEST) * COARSEST
       const time = new Date(this.#nextMtime)
+      this.#isWriting = true
       yield* call('utimes', folder, time, time)
       this.#mtime = this.#nextMtime
-      this.#lastUpdate = Date.now()
+      this.#lastUpdate = systemClock.now()
+      this.#wallAhead = Date.now() - this.#lastUpdate
       return this.#isOver ? undefined : update
     } catch (error) {
       if (this.#isOver) return undefined
-      if (codeOf(error) !== 'ENOENT' && Date.now() <= this.#lastUpdate + stale) return REPEAT
+      if (codeOf(error) !== 'ENOENT' && systemClock.now() <= this.#lastUpdate + stale) return REPEAT
       this.#compromise(Object.assign(error as Error, { code: 'ECOMPROMISED' }))
       return undefined
+    } finally {
+      this.#isWriting = false
     }
   }
 

@@ -23,22 +23,11 @@ export interface Wanted {
 }
 
 /** The error of a lock that is held. */
-export class LockedError extends Error {
+class LockedError extends Error {
   readonly code = 'ELOCKED'
-  readonly #holder: string | undefined
 
-  /** @param holder the process that holds it, as far as it is known. */
-  constructor(
-    readonly file: string,
-    holder?: string,
-  ) {
+  constructor(readonly file: string) {
     super('Lock file is already being held')
-    this.#holder = holder
-  }
-
-  /** Whether the holder that was found is known to have died since. */
-  isHolderDead(): boolean {
-    return this.#holder !== undefined && isDead(this.#holder)
   }
 }
 
@@ -60,15 +49,19 @@ export function* make(wanted: Wanted): Steps<Made> {
     const found = yield* look(folder)
     if (found !== undefined) yield* remove(wanted, found)
   }
+  let found: Found
   try {
-    const found = yield* call('stat', folder)
-    const note = noteName(found)
-    const isNoted = fs === disk && note !== undefined && leaveNote(note)
-    return { mtime: found.mtime, ino: found.ino, note: isNoted ? note : undefined }
+    found = yield* call('stat', folder)
   } catch (error) {
     yield* removeFolder(folder)
     throw error
   }
+  const { mtime, ino } = found
+  const note = fs === disk ? noteName(found) : undefined
+  if (note === undefined || leaveNote(note)) return { mtime, ino, note }
+  // It is the folder of a process that took the lock over while this one was stopped.
+  if (readNote(note) !== undefined) throw new LockedError(file)
+  return { mtime, ino, note: undefined }
 }
 
 /** Whether the file is locked. */
@@ -100,7 +93,7 @@ export function* removeFolder(folder: string): Steps<void> {
 function* remove(wanted: Wanted, found: Found): Steps<void> {
   const { file, folder, fs } = wanted
   const holder = holderOf(found)
-  if (!isAbandoned(wanted, found, holder)) throw new LockedError(file, holder)
+  if (!isAbandoned(wanted, found, holder)) throw new LockedError(file)
   if (fs !== disk) return yield* removeFolder(folder)
   const note = noteName(found)
   if (note !== undefined && !claim(note, holder)) throw new LockedError(file)
@@ -126,7 +119,17 @@ function claim(note: string, holder: string | undefined): boolean {
   return leaveNote(note) || readNote(note) === undefined
 }
 
-function holderOf(found: Found): string | undefined {
+/** The folder as it is now, at once. A folder that can't be examined counts as gone. */
+export function lookSync(folder: string): Found | undefined {
+  try {
+    return runSync(look(folder), disk)
+  } catch {
+    return undefined
+  }
+}
+
+/** The process that holds a folder, if it has left a note. */
+export function holderOf(found: Found): string | undefined {
   const note = noteName(found)
   return note === undefined ? undefined : readNote(note)
 }

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.js'
-import { call, disk, run, runSync, type Run, type Steps } from './file-system.js'
+import { call, disk, run, runSync, type FileSystem, type Run, type Steps } from './file-system.js'
 import { errorOf, HeldLock, heldLocks } from './held-lock.js'
-import { isHeld, LockedError, make, type Made, type Wanted } from './lock-folder.js'
+import { isHeld, make, type Made, type Wanted } from './lock-folder.js'
 import {
   fileSystemOf,
   folderOf,
@@ -34,7 +34,7 @@ export async function lock(file: string, options: LockOptions = {}): Promise<() 
   const fs = fileSystemOf(options)
   const wanted = wantedOf(await run(canonical(file, options), fs), options)
   const held = await acquire(wanted, options)
-  return () => run(held.release(fs), fs)
+  return () => releaseWritten(held, fs)
 }
 
 /**
@@ -43,7 +43,7 @@ export async function lock(file: string, options: LockOptions = {}): Promise<() 
  */
 export async function unlock(file: string, options: UnlockOptions = {}): Promise<void> {
   const fs = fileSystemOf(options)
-  await run(release(await run(canonical(file, options), fs), options), fs)
+  await releaseWritten(find(await run(canonical(file, options), fs), options), fs)
 }
 
 /**
@@ -70,7 +70,7 @@ export function lockSync(file: string, options: LockOptions = {}): () => void {
 /** As {@link unlock}, without waiting. @throws Error as for {@link unlock} */
 export function unlockSync(file: string, options: UnlockOptions = {}): void {
   const fs = fileSystemOf(options)
-  runSync(release(runSync(canonical(file, options), fs), options), fs)
+  runSync(find(runSync(canonical(file, options), fs), options).release(fs), fs)
 }
 
 /** As {@link check}, without waiting. @throws Error as for {@link check} */
@@ -120,7 +120,6 @@ async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> 
       return keep(wanted, await run(make(wanted), fs), options, run)
     } catch (error) {
       failure = error
-      if (caller !== undefined) caller.locked = error instanceof LockedError ? error : undefined
       return undefined
     }
   }
@@ -143,11 +142,17 @@ async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> 
   }
 }
 
-function* release(file: string, options: UnlockOptions): Steps<void> {
+async function releaseWritten(held: HeldLock, fs: FileSystem): Promise<void> {
+  await held.written()
+  await run(held.release(fs), fs)
+}
+
+/** @throws Error `ENOTACQUIRED` */
+function find(file: string, options: UnlockOptions): HeldLock {
   const locks = heldLocks()
   let held = locks.get(folderOf(file, options))
   // proper-lockfile finds a lock by its file alone.
   if (held?.file !== file) held = [...locks.values()].findLast(lock => lock.file === file)
   if (held === undefined) throw errorOf('ENOTACQUIRED', 'Lock is not acquired/owned by you')
-  yield* held.release(fileSystemOf(options))
+  return held
 }

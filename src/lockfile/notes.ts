@@ -9,7 +9,7 @@ import { isDead, thisPlace, thisProcess } from './this-process.js'
 // its text in one step. Any note may be missing, and no function throws: a lock without notes is one of proper-lockfile.
 
 const OTHERS = 0o077
-/** After how long the note of a dead holder is removed, in milliseconds: its lock is stale by then. */
+/** After how long the note of a dead process is removed, in milliseconds: its lock is stale by then. */
 const OLD = 24 * 3600 * 1000
 
 /** Leaves a note with the name of this process. @returns false when one is there, or none can be. */
@@ -68,17 +68,30 @@ export function removeIfEmpty(folder: string): void {
 /** The folder that this process has swept. */
 let swept: string | undefined
 
-/** Removes old notes of dead holders, once. They stay where proper-lockfile took the lock over. */
+/**
+ * Removes old notes of processes that died, once. Those of holders stay where proper-lockfile took the lock over, and
+ * those of waiters where nobody has waited since.
+ */
 function sweep(): void {
   const folder = root()
   if (swept === folder) return
   swept = folder
   for (const name of notesIn('.') ?? []) {
     const found = lstatSync(join(folder, name), { throwIfNoEntry: false })
-    if (!found?.isSymbolicLink() || found.mtimeMs > Date.now() - OLD) continue
-    const holder = readNote(name)
-    if (holder !== undefined && isDead(holder)) removeNote(name)
+    if (found === undefined || found.mtimeMs > Date.now() - OLD) continue
+    if (found.isSymbolicLink()) removeIfDead(name)
+    else sweepQueue(name)
   }
+}
+
+function sweepQueue(name: string): void {
+  for (const ticket of notesIn(name) ?? []) removeIfDead(`${name}/${ticket}`)
+  removeIfEmpty(name)
+}
+
+function removeIfDead(name: string): void {
+  const process = readNote(name)
+  if (process !== undefined && isDead(process)) removeNote(name)
 }
 
 function root(): string {

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { basename } from 'node:path'
 import { linuxMachine } from '../linux-machine.js'
 
 let found: { readonly name: string; readonly place: string } | undefined
 
-/** Names this process: {@link isDead} tells whether it has ended. @throws Error when the system does not say */
+/** Names this process, or this thread on Linux: {@link isDead} tells whether it has ended. @throws Error when the system does not say */
 export function thisProcess(): string {
   return self().name
 }
@@ -23,7 +24,12 @@ function self(): { readonly name: string; readonly place: string } {
   const isLinux = process.platform === 'linux'
   const place = isLinux ? Object.values(linuxMachine()).join(' ') : hostname()
   const hash = createHash('sha256').update(place).digest('hex').slice(0, 16)
-  return (found = { name: `${process.pid} ${isLinux ? String(startOf('self')) : '0'}`, place: hash })
+  return (found = { name: isLinux ? thisThread() : `${process.pid} 0`, place: hash })
+}
+
+/** On Linux, threads have ids like processes, so a worker thread that was terminated is known to have ended. */
+function thisThread(): string {
+  return `${basename(readlinkSync('/proc/thread-self'))} ${String(startOf('thread-self'))}`
 }
 
 /** Whether a process of this place is known to have ended, by the name that it has for itself. */
@@ -45,8 +51,8 @@ export function isDead(name: string): boolean {
   }
 }
 
-/** When a process started, in ticks of the kernel; undefined if it has ended. */
-function startOf(pid: number | 'self'): string | undefined {
+/** When a process or thread started, in ticks of the kernel; undefined if it has ended. */
+function startOf(pid: number | 'thread-self'): string | undefined {
   const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is a name in parentheses, which may contain anything.
   const [state, ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ')

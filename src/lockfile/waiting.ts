@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { existsSync, watch, type FSWatcher } from 'node:fs'
+import { watch, type FSWatcher } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { systemClock, type Timer } from '../clock.js'
-import type { LockedError } from './lock-folder.js'
+import { holderOf, lookSync } from './lock-folder.js'
 import { leaveNote, notesIn, readNote, removeIfEmpty, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
-/** How often the first in a queue looks whether the holder is dead, in milliseconds. */
+/** How often the first two in a queue look whether the holder is dead, in milliseconds. */
 const LOOK = 20
-/** How long the first in a queue may leave a lock free before the second tries to take it, in milliseconds. */
+/** How long each in a queue may leave a lock free before the next one tries to take it, in milliseconds. */
 const GRACE = 200
 /** How often a lock is tried although nothing was noticed, such as on a network file system, in milliseconds. */
 const TRY = 1000
@@ -23,8 +23,6 @@ export function isAwaited(folder: string): boolean {
 
 /** One caller that waits for the release of a lock folder, in a queue with those of this and other processes. */
 export class WaitingCaller {
-  /** Why its last attempt failed. */
-  locked: LockedError | undefined
   readonly #crowd: Crowd
   #wake: (() => void) | undefined
   /** Whether it was woken while it did not wait. */
@@ -82,9 +80,12 @@ class Crowd {
   #looking: Timer | undefined
   #ticket = ''
   #place = Infinity
-  /** Whether the caller that tried last has seen who holds the lock now. */
-  #knowsHolder = false
-  /** When the folder was seen to be removed. */
+  /** The process that holds the lock, if it has left a note. */
+  #holder: string | undefined
+  /** When the folder changed, and when it was last examined. */
+  #changedAt = 0
+  #seenAt = 0
+  /** When the folder was seen to be removed, or its holder to be dead. */
   #freeSince: number | undefined
   #lastTry = systemClock.now()
 
@@ -138,11 +139,18 @@ class Crowd {
   }
 
   #change(): void {
-    const isFree = !existsSync(this.#folder)
-    this.#freeSince = isFree ? systemClock.now() : undefined
-    this.#knowsHolder = false
+    this.#see()
+    this.#changedAt = this.#seenAt
     this.#place = this.#findPlace()
-    if (this.#place === 0 && isFree) this.#try()
+    if (this.#place === 0 && this.#freeSince !== undefined) this.#try()
+  }
+
+  /** Examines the folder. */
+  #see(): void {
+    this.#seenAt = systemClock.now()
+    const found = lookSync(this.#folder)
+    this.#freeSince = found === undefined ? this.#seenAt : undefined
+    this.#holder = found && holderOf(found)
   }
 
   #lookLater(): void {
@@ -157,35 +165,34 @@ class Crowd {
   #look(): void {
     const now = systemClock.now()
     this.#place = this.#findPlace()
-    const isFree = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
-    const isFirst = this.#place === 0
-    const isAbandoned = isFirst && this.#callers[0]!.locked?.isHolderDead() === true
-    if (
-      (isFirst && !this.#knowsHolder) ||
-      isAbandoned ||
-      (this.#place <= 1 && isFree) ||
-      now - this.#lastTry >= TRY
-    )
-      this.#try()
+    if (this.#freeSince === undefined) {
+      // A holder leaves its note after it has made the folder, and on a busy machine later than usual.
+      const pause = Math.min(this.#seenAt - this.#changedAt, TRY)
+      if (this.#holder === undefined && this.#place <= 1 && now - this.#seenAt >= pause) this.#see()
+      if (this.#holder !== undefined && isDead(this.#holder)) this.#freeSince = now
+    }
+    const isTurn = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
+    if (isTurn || now - this.#lastTry >= TRY) this.#try()
   }
 
   #try(): void {
     this.#freeSince = undefined
-    this.#knowsHolder = true
     this.#lastTry = systemClock.now()
     this.#callers[0]!.wake()
   }
 
-  /** The number of living processes ahead of this one, as far as that matters: 0, 1, or more. */
+  /** The number of processes ahead of this one. The first of them is alive. */
   #findPlace(): number {
-    const tickets = (notesIn(this.#queue) ?? []).sort()
+    const tickets = (notesIn(this.#queue) ?? []).map(name => `${this.#queue}/${name}`)
+    // A ticket is missing if another process removed the folder of the queue just then, or somebody removed the notes.
+    if (!tickets.includes(this.#ticket) && leaveNote(this.#ticket)) tickets.push(this.#ticket)
+    tickets.sort()
     for (;;) {
       const [first] = tickets
-      if (first === undefined || `${this.#queue}/${first}` === this.#ticket) return 0
-      const name = `${this.#queue}/${first}`
-      const process = readNote(name)
-      if (process !== undefined && !isDead(process)) return tickets.indexOf(basename(this.#ticket))
-      removeNote(name)
+      if (first === undefined || first === this.#ticket) return 0
+      const process = readNote(first)
+      if (process !== undefined && !isDead(process)) return Math.max(tickets.indexOf(this.#ticket), 0)
+      removeNote(first)
       tickets.shift()
     }
   }

@@ -1,13 +1,23 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { Worker } from 'node:worker_threads'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { reapLater } from '../../apps/chaos/servers/reaper.js'
-import { until } from '../../packages/conformance/src/time.js'
+import { pause, until } from '../../packages/conformance/src/time.js'
 import { check, checkSync, lock, lockSync, type LockOptions } from '../../src/lockfile/index.js'
 import { Client, lockfile } from '../interop/client.js'
 import { contest } from '../interop/contest.js'
@@ -136,6 +146,37 @@ describe('a killed holder', () => {
     expect(performance.now() - since).toBeLessThan(500)
   })
 
+  test('is noticed although the waiter ahead is stopped', async () => {
+    const holder = await hold()
+    const stopped = await client()
+    void stopped.acquire(60_000).catch(() => undefined)
+    await until('it waits', () => waiting() > 0)
+    stopped.signal('SIGSTOP')
+    const next = lock(file, PATIENT)
+    await until('two wait', () => waiting() === 2)
+    await kill(holder)
+    const since = performance.now()
+    await (
+      await next
+    )()
+    expect(performance.now() - since).toBeLessThan(800)
+  })
+
+  test('is noticed by its note, which it left late', async () => {
+    const { child } = await hold()
+    await lock(file).catch(() => undefined)
+    const name = notesLeft()[0]!
+    const process = readlinkSync(join(notes, name))
+    rmSync(join(notes, name))
+    child.kill('SIGKILL')
+    expect(
+      await waitsAfter(async () => {
+        await pause(100)
+        symlinkSync(process, join(notes, name))
+      }),
+    ).toBeLessThan(600)
+  })
+
   test('that nobody can know of is noticed when its lock is stale', async () => {
     const holder = await hold()
     rmSync(notes, { recursive: true })
@@ -199,6 +240,16 @@ describe('a waiter', () => {
       await lock(file, PATIENT)
     )()
     expect(performance.now() - since).toBeGreaterThan(150)
+  })
+
+  test('does not wait for those ahead of it in threads that were terminated', async () => {
+    const release = await lock(file)
+    const threads = Array.from({ length: 3 }, () =>
+      startThread('lock(workerData.file, { retries: [60_000] })'),
+    )
+    await until('they wait', () => waiting() === 3)
+    for (const thread of threads) await thread.terminate()
+    expect(await waitsAfter(release)).toBeLessThan(150)
   })
 
   test('comes before those of another process that come after it', async () => {
@@ -331,17 +382,21 @@ describe('a process that ends', () => {
 
 test('a thread and the process exclude each other', async () => {
   const release = await lock(file)
-  const source = `
-    const { workerData, parentPort } = require('node:worker_threads')
-    import(workerData.module).then(({ lock }) => lock(workerData.file)).then(
-      () => parentPort.postMessage('held'), error => parentPort.postMessage(error.code))`
-  const module = builtProgram('src/lockfile/index.js')
-  const attempt = async (): Promise<unknown> => {
-    const thread = new Worker(source, { eval: true, workerData: { module, file } })
-    onTestFinished(() => thread.terminate().then(() => undefined))
-    return (await once(thread, 'message'))[0]
-  }
+  const attempt = async (): Promise<unknown> =>
+    (await once(startThread('lock(workerData.file)'), 'message'))[0]
   expect(await attempt()).toBe('ELOCKED')
   await release()
   expect(await attempt()).toBe('held')
 })
+
+/** Starts a thread that evaluates a promise of a lock. */
+function startThread(locks: string): Worker {
+  const source = `
+    const { workerData, parentPort } = require('node:worker_threads')
+    import(workerData.module).then(({ lock }) => ${locks}).then(
+      () => parentPort.postMessage('held'), error => parentPort.postMessage(error.code))`
+  const module = builtProgram('src/lockfile/index.js')
+  const thread = new Worker(source, { eval: true, workerData: { module, file } })
+  onTestFinished(() => thread.terminate().then(() => undefined))
+  return thread
+}

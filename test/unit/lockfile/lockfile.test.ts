@@ -4,12 +4,13 @@ import fs, {
   mkdtempSync,
   readdirSync,
   realpathSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
 } from 'node:fs'
 import { chmodSync, lutimesSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pause } from '../../../packages/conformance/src/time.js'
 import lockfile, * as functions from '../../../src/lockfile/index.js'
@@ -160,26 +161,43 @@ describe.each([
   })
 })
 
-test.runIf(process.platform === 'linux')('old notes of dead holders are removed, and no others', async () => {
-  const once = async (): Promise<void> => (await lock(file))()
-  await once()
-  const [name = ''] = readdirSync(folder).filter(entry => entry.startsWith('signalbox-lockfile-'))
-  // Another folder for notes, which no lock has used.
-  const notes = join(folder, 'other', name)
-  mkdirSync(notes, { recursive: true })
-  chmodSync(notes, 0o700)
-  for (const [note, holder] of [
-    ['new-dead', `${process.pid} 1`],
-    ['old-dead', `${process.pid} 1`],
-    ['old-living', thisProcess()],
-  ] as const) {
-    symlinkSync(holder, join(notes, note))
-    if (note.startsWith('old')) lutimesSync(join(notes, note), 0, 0)
-  }
-  vi.stubEnv('TMPDIR', join(folder, 'other'))
-  await once()
-  expect(readdirSync(notes).sort()).toEqual(['new-dead', 'old-living'])
-})
+test.runIf(process.platform === 'linux')(
+  'old notes of dead holders and waiters are removed, and no others',
+  async () => {
+    const once = async (): Promise<void> => (await lock(file))()
+    await once()
+    const [name = ''] = readdirSync(folder).filter(entry => entry.startsWith('signalbox-lockfile-'))
+    // Another folder for notes, which no lock has used.
+    const notes = join(folder, 'other', name)
+    mkdirSync(notes, { recursive: true })
+    chmodSync(notes, 0o700)
+    for (const [note, holder] of [
+      ['new-dead', `${process.pid} 1`],
+      ['old-dead', `${process.pid} 1`],
+      ['old-living', thisProcess()],
+      ['old-queue/dead', `${process.pid} 1`],
+      ['old-queue-living/dead', `${process.pid} 1`],
+      ['old-queue-living/living', thisProcess()],
+      ['new-queue/dead', `${process.pid} 1`],
+    ] as const) {
+      const path = join(notes, note)
+      mkdirSync(dirname(path), { recursive: true })
+      symlinkSync(holder, path)
+      if (note.startsWith('old'))
+        for (const each of [path, join(notes, note.split('/')[0]!)]) lutimesSync(each, 0, 0)
+    }
+    vi.stubEnv('TMPDIR', join(folder, 'other'))
+    await once()
+    expect(readdirSync(notes, { recursive: true }).sort()).toEqual([
+      'new-dead',
+      'new-queue',
+      'new-queue/dead',
+      'old-living',
+      'old-queue-living',
+      'old-queue-living/living',
+    ])
+  },
+)
 
 test('the Sync form takes no retries', () => {
   expect(() => lockSync(file, { retries: 1 })).toThrow('Cannot use retries with the sync api')
@@ -221,7 +239,7 @@ test('a fresh lock is given back by a caller that found the one before it stale'
   expect(statSync(`${file}.lock`).mtimeMs).toBeGreaterThan(Date.now() - 60_000)
 })
 
-test('a release while an update is under way compromises nothing', async () => {
+test('a release waits for an update that is being written, so it does not change the folder of the next holder', async () => {
   const errors: Error[] = []
   const updates: (() => void)[] = []
   const slow: typeof fs = { ...fs }
@@ -232,13 +250,73 @@ test('a release while an update is under way compromises nothing', async () => {
       }),
   })
   const onCompromised = (error: Error) => errors.push(error)
-  const release = await lock(file, { fs: slow, update: 1000, onCompromised })
-  while (updates.length === 0) await pause(20)
-  await release()
-  updates[0]!()
-  await pause(50)
+  for (const end of ['release', 'unlock']) {
+    const release = await lock(file, { fs: slow, update: 1000, onCompromised })
+    while (updates.length === 0) await pause(20)
+    const released = end === 'release' ? release() : unlock(file, { fs: slow })
+    await pause(50)
+    expect(existsSync(`${file}.lock`)).toBe(true)
+    updates.shift()!()
+    await released
+    expect(existsSync(`${file}.lock`)).toBe(false)
+  }
   expect(errors).toEqual([])
 })
+
+test.each([10, 1000, 2000])(
+  'a lock is kept on a file system that stores times in steps of %i ms',
+  async step => {
+    const errors: Error[] = []
+    const updates: Date[] = []
+    const floor = (time: Date): Date => new Date(Math.floor(time.getTime() / step) * step)
+    const coarse = Object.assign(
+      { ...fs },
+      {
+        stat: (path: string, done: (error: Error | null, stats?: fs.Stats) => void) => {
+          fs.stat(path, (error, stats) =>
+            done(error, stats && Object.assign(stats, { mtime: floor(stats.mtime) })),
+          )
+        },
+        utimes: (path: string, accessed: Date, modified: Date, done: () => void) => {
+          updates.push(modified)
+          fs.utimes(path, accessed, floor(modified), done)
+        },
+      },
+    )
+    const release = await lock(file, { fs: coarse, update: 1000, onCompromised: error => errors.push(error) })
+    while (updates.length < 2 && errors.length === 0) await pause(20)
+    await release()
+    expect(errors).toEqual([])
+  },
+)
+
+test('a process that was stopped as it made the folder does not share the lock of the process that replaced it', async () => {
+  let other: (() => Promise<void>) | undefined
+  vi.spyOn(fs, 'stat').mockImplementationOnce(((path: string, options: object, done: never) => {
+    rmdirSync(path)
+    void lock(file, { realpath: false }).then(release => {
+      other = release
+      fs.stat(path, options, done)
+    })
+  }) as never)
+  await expect(lock(file)).rejects.toMatchObject({ code: 'ELOCKED' })
+  expect(await check(file)).toBe(true)
+  await other!()
+  expect(readdirSync(folder).filter(name => name.endsWith('.lock'))).toEqual([])
+})
+
+test.each([-3_600_000, 3_600_000])(
+  'a lock that was taken over is not released after the clock was set by %i ms',
+  async by => {
+    const release = await lock(file, { onCompromised: () => undefined })
+    rmdirSync(`${file}.lock`)
+    mkdirSync(`${file}.lock`)
+    const { now } = Date
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + by)
+    await expect(release()).rejects.toMatchObject({ code: 'ERELEASED', cause: { code: 'ECOMPROMISED' } })
+    expect(existsSync(`${file}.lock`)).toBe(true)
+  },
+)
 
 test('an update that looked before a release does not touch the folder after it', async () => {
   const utimes = vi.fn()
