@@ -136,6 +136,8 @@ function randomRequest(
     // Now and then only a part was not used.
     returns.push({ n: random.below(3) === 0 ? 1 : n, at, from })
   }
+  const randomExplain = (): ReservePermits['explain'] =>
+    random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined
   const shortest = Math.min(...windows.map(({ per }) => per))
   return {
     limiter: 'it',
@@ -148,6 +150,6 @@ function randomRequest(
     hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
     returns,
     pause: !plain && random.below(8) === 0 ? randomPause(random) : undefined,
-    explain: !plain && random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined,
+    explain: plain ? [undefined, { n: 1, ahead: 0 }][random.below(2)] : randomExplain(),
   }
 }

@@ -7,7 +7,7 @@
 -- The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
 -- dropped, hold, end of the pause, length of the rest, and the rest: the id, and the noted namers between NULs; where
 -- there are too many to note, a star.
-if plain and tonumber(ARGV[11]) > MAX_EXACT then
+if plain and not explains and tonumber(ARGV[11]) > MAX_EXACT then
   local rest = HEAD_LENGTH + #ARGV[9]
   local head = call('GETRANGE', KEYS[1], 0, rest - 1 + NAMERS_LENGTH)
   local form = head:byte(1)
