@@ -204,6 +204,7 @@ export function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
   if (typeof value === 'bigint') return `${value}n`
+  if (value instanceof Promise) return 'a promise'
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   return String(value)
 }

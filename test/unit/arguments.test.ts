@@ -43,6 +43,7 @@ const keys: Case[] = [
   ['a number for a key', box => box.mutex(5).acquire(), 'key', '5'],
   ['an empty key', box => box.mutex('').acquire(), 'key', '""'],
   ['keys in an array', box => box.mutex(['a', 'b']).acquire(), 'key', 'an array'],
+  ['a key that was not awaited', box => box.mutex(Promise.resolve('a')).acquire(), 'key', 'a promise'],
   ['one bad key of several', box => box.mutex('a', null, 'b').acquire(), 'key', 'null'],
   ['a key with NUL', box => box.mutex('a\0b').acquire(), 'key', 'NUL'],
   ['a key of half a character', box => box.mutex('a\ud83d').acquire(), 'key', 'well-formed'],
@@ -137,7 +138,7 @@ const options: Case[] = [
   ['text for ownRequest', box => box.mutex('a').acquire({ ownRequest: 'yes' }), 'ownRequest', '"yes"'],
   ['text for steal', box => box.mutex('a').acquire({ steal: 'yes' }), 'steal', '"yes"'],
   ['no task', box => box.mutex('a').run(), 'run', 'function', 'undefined'],
-  ['a promise for a task', box => box.mutex('a').run(Promise.resolve()), 'run', 'function', 'an object'],
+  ['a promise for a task', box => box.mutex('a').run(Promise.resolve()), 'run', 'function', 'a promise'],
   ['no task to lead', box => box.election('a').lead(), 'function', 'undefined'],
   ['an unknown option of a campaign', box => box.election('a').campaign({ term: 5 }), '"term"'],
 ]
