@@ -162,7 +162,7 @@ export class LockTable {
     const known = this.#state.request(id)
     if (known) return this.#status(known, operation, now) // a repetition, because the first answer was lost
     for (const claim of claims) {
-      this.#serveKey(claim.key, now)
+      this.#serve([claim.key], now)
       const max = this.#liveMax(claim)
       if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
     }
@@ -350,16 +350,21 @@ export class LockTable {
 
   /** Drops expired requests at the front of these queues, and reserves the keys for all waiters that can be granted. */
   #serve(keys: readonly string[], now: number): void {
-    for (const key of keys) this.#serveKey(key, now)
+    // No recursion, because thousands of requests of a dead process expire together.
+    const left = keys.toReversed()
+    for (let key = left.at(-1); key !== undefined; key = left.at(-1)) {
+      const expired = this.#serveOne(key, now)
+      if (!expired) {
+        left.pop()
+        continue
+      }
+      this.#remove(expired)
+      for (const other of keysOf(expired).reverse()) if (other !== key) left.push(other)
+    }
   }
 
   #serveKeysOf(request: Request, now: number): void {
-    for (const claim of request.claims) this.#serveKey(claim.key, now)
-  }
-
-  #serveKey(key: string, now: number): void {
-    for (let expired = this.#serveOne(key, now); expired; expired = this.#serveOne(key, now))
-      this.#drop(expired, now)
+    this.#serve(keysOf(request), now)
   }
 
   /** Serves one queue from its front. Returns early with a request that must be dropped first. */
@@ -441,29 +446,28 @@ export class LockTable {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
+    let place = 0
     // Only a request that steals ever enters ahead of it, and the next check-in names its session.
     const sessionsAhead = new Set<string>()
     let omitsSessions = false
-    for (const { key } of request.claims) {
-      let inFront = 0
-      let queued = false
+    for (const [index, { key }] of request.claims.entries()) {
       const before = this.#ahead(request, key)
+      if (index === 0) place = before.length
       const isFirst = !before.some(({ phase }) => phase === 'waiting')
-      for (const [index, other] of before.entries()) {
-        if (isFirst || index < REPORTED_ENDS || index >= before.length - REPORTED_ENDS)
-          sessionsAhead.add(other.session)
-        else omitsSessions = true
+      const isShort = before.length <= 2 * REPORTED_ENDS
+      const reported =
+        isFirst || isShort ? before : [...before.slice(0, REPORTED_ENDS), ...before.slice(-REPORTED_ENDS)]
+      for (const { session } of reported) sessionsAhead.add(session)
+      omitsSessions ||= reported.length < before.length
+      let inFront = 0
+      for (const other of before) {
         if (other.phase === 'held') holder ??= other
         if (isSilent(other, now)) continue
-        queued ||= inFront++ > 0 && other.phase === 'waiting'
+        // No request holds the key behind one that waits.
+        if (inFront++ > 0 && other.phase === 'waiting') break
         // Several requests may hold the key, and the end of any of them may let this one in.
-        if (!queued) next = Math.min(next, other.expires - now)
+        next = Math.min(next, other.expires - now)
       }
-    }
-    let place = 0
-    for (const entry of this.#state.queue(request.claims[0]!.key)!) {
-      if (entry.request === request) break
-      place++
     }
     const soonest = Math.min(next + place * CHECK_IN_STAGGER, heartbeatWithin(terms))
     const granting = request.phase === 'reserved' ? 0 : soonest

@@ -487,6 +487,22 @@ describe('renew and release', () => {
     release('a.1', number)
     expect(told()).toEqual(['lost b.1', 'wake c.1'])
   })
+
+  test.each([[x('k')], [x('k', 'j')]])(
+    'all the requests of a dead process may expire at once: %j',
+    claims => {
+      const count = 10_000
+      for (let i = 0; i < count; i++) {
+        const phase = i === 0 ? 'held' : 'waiting'
+        const terms = { phase, expires: LEASE, lease: LEASE, number: 0, label: undefined, since: 0 } as const
+        state.append({ id: `a.${i}`, session: 'a', claims, ...terms })
+      }
+      now = 2 * LEASE
+      expect(enqueue('b.1', claims)).toMatchObject({ state: 'held' })
+      expect(told()).toHaveLength(count)
+      expect(queue('k')).toBe('b held')
+    },
+  )
 })
 
 describe('pass', () => {

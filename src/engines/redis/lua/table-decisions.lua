@@ -36,8 +36,6 @@ local function firstSilent(claims, request)
   return nil
 end
 
-local serve
-
 -- Clears the held keys of a grant that are still its own, and says whether there were any.
 local function giveBack(grant, recorded)
   local freed = false
@@ -58,11 +56,10 @@ local function giveBack(grant, recorded)
   return freed
 end
 
--- Drops a request that has expired or was taken away; its held keys have expired with it, or are another's already.
-local function drop(request)
+-- Removes a request that has expired or was taken away; its held keys have expired with it, or are another's already.
+local function takeOut(request)
   forget(request)
   notify('lost', request.id)
-  for _, claim in ipairs(request.claims) do serve(claim.key) end
 end
 
 local function serveOne(key)
@@ -91,13 +88,26 @@ local function serveOne(key)
   return nil
 end
 
-serve = function(key)
+local function serve(key)
   if idle then return end
-  local expired = serveOne(key)
-  while expired do
-    drop(expired)
-    expired = serveOne(key)
+  -- No recursion, because thousands of requests of a dead process expire together.
+  local left = { key }
+  while #left > 0 do
+    local at = left[#left]
+    local expired = serveOne(at)
+    if expired then
+      takeOut(expired)
+      for i = #expired.claims, 1, -1 do
+        local other = expired.claims[i].key
+        if other ~= at then left[#left + 1] = other end
+      end
+    else left[#left] = nil end
   end
+end
+
+local function drop(request)
+  takeOut(request)
+  for _, claim in ipairs(request.claims) do serve(claim.key) end
 end
 
 -- Drops the silent waiters before a request, or before the end of the queues: one that came back later would not see
