@@ -70,9 +70,9 @@ function admitted(verdict: Verdict, response: ServerResponse): boolean {
  */
 export function isGone({ socket }: { readonly socket?: Partial<Socket> | undefined }): boolean {
   if (!socket) return false
+  if (socket.destroyed) return true
   // A socket of the file system never has addresses.
-  const hasLostAddress = socket.localAddress !== undefined && socket.remoteAddress === undefined
-  return socket.destroyed === true || hasLostAddress
+  return socket.localAddress !== undefined && socket.remoteAddress === undefined
 }
 
 /** Releases a permit when the response, of HTTP/1 or HTTP/2, has been sent, or can't be sent any more. */
