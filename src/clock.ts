@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { InvalidArgumentError, shown } from './errors.js'
+import { foreignClock } from './foreign-clock.js'
 import { runtimeTimers } from './runtime-timers.js'
 
 /** A timer that can be cancelled. */
@@ -94,7 +95,7 @@ export class SleepCounter {
 const { bun, deno } = process.versions
 
 /** The runtime if it is not Node. Its `process.hrtime` begins at 0 in each process and thread. */
-export const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? 'Deno' : undefined
+const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? 'Deno' : undefined
 
 function monotonic(): number {
   // Faster than performance.now(), which has another origin in each thread.
@@ -120,12 +121,17 @@ export const systemClock: Clock = clockOf(() => {
   return now + sleep.slept
 })
 
+/** Loaded when it is first used, because Deno may have to ask for a permission. */
+let readForeign: (() => number) | undefined
+
 /**
  * The system's monotonic clock, for times that processes or threads share: it is the same in all of them. On Linux it
  * stands still while the machine sleeps, as the processes do. The uptime, which includes sleep, has a resolution of
- * only 10 ms there.
+ * only 10 ms there. On Bun and Deno, `now` throws an UnavailableError if they can't call the C library.
  */
-export const sharedClock: Clock = clockOf(monotonic)
+export const sharedClock: Clock = clockOf(
+  foreignRuntime === undefined ? monotonic : () => (readForeign ??= foreignClock(foreignRuntime))(),
+)
 
 /**
  * Maximum delay of a timer of the runtime, in milliseconds. These do not count sleep, so a timer that falls due during

@@ -30,7 +30,11 @@ function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part
   const { url, prefix, layout } = place
   const prefixes = kind === redisSemaphore || (kind.isOurs && prefix !== '')
   return {
-    url: kind.isOurs ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}` : url,
+    // A folder has neither of them.
+    url:
+      kind.isOurs && !url.startsWith('file:')
+        ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}`
+        : url,
     name: prefixes ? name : PREFIX + name,
     lease: LONG_LEASE,
     renew: true,

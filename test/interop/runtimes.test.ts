@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -14,11 +14,13 @@ import { runtime, type Runtime } from './runtime.js'
 
 const TIME_LIMIT = 60_000
 
+let folder: string
 let redis: RedisServer[]
 let zookeeper: ZooKeeperServer
 let hazelcast: HazelcastServer
 
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
   ;[redis, zookeeper, hazelcast] = await Promise.all([
     startRedisServers(3),
     startZooKeeper(),
@@ -28,22 +30,28 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all([...redis, zookeeper, hazelcast].map(server => server.stop()))
+  rmSync(folder, { recursive: true })
 })
 
 /** What came of each thing that `tour.process.ts` does: its outcome, or the code of its error. */
-async function tour(on: Runtime, url: string): Promise<Record<string, unknown>> {
-  const { program, argv } = runtime(on, builtProgram('test/interop/tour.process.js'))
+async function tour(
+  on: Runtime,
+  url: string,
+  ...options: readonly string[]
+): Promise<Record<string, unknown>> {
+  const { program, argv } = runtime(on, builtProgram('test/interop/tour.process.js'), options)
   const { stdout } = await runProgram(program, [...argv, url], { cwd: tmpdir(), timeLimit: TIME_LIMIT })
   const lines = stdout.trim().split('\n')
   return Object.fromEntries(lines.map(line => JSON.parse(line) as [string, unknown]))
 }
 
 describe.each(['Bun', 'Deno'] as const)('on %s', name => {
-  const all = { lock: true, transaction: 2, limit: true }
+  const all = { lock: true, transaction: 2, limit: true, 'limit of threads': true }
   const without = 'INVALID_ARGUMENT'
 
   test.each([
     ['memory', () => 'memory:tour', all],
+    ['files', () => `file:${folder}/${name}`, all],
     ['Redis', () => redis[0]!.url, all],
     ['a quorum', () => quorumUrl(redis), { ...all, transaction: without, limit: without }],
     ['ZooKeeper', () => `zookeeper://${zookeeper.address}/${name}`, { ...all, limit: without }],
@@ -53,29 +61,26 @@ describe.each(['Bun', 'Deno'] as const)('on %s', name => {
       { ...all, limit: without },
     ],
   ])('%s does all that it does on Node', async (_, url, outcomes) => {
-    expect(await tour(name, url())).toMatchObject(outcomes)
-  })
-
-  test('the file engine and limits of threads are refused, because processes share no clock', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
-    try {
-      const refused = 'UNAVAILABLE'
-      expect(await tour(name, `file:${folder}`)).toEqual({
-        lock: refused,
-        transaction: refused,
-        limit: refused,
-        'limit of threads': refused,
-      })
-      expect(readdirSync(folder)).toEqual([])
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    expect(await tour(name, url())).toEqual(outcomes)
   })
 
   describe.each([
+    ['files', () => `file:${folder}/both-${name}`],
     ['Redis', () => redis[0]!.url],
     ['a quorum', () => quorumUrl(redis)],
   ])('a process and one of Node on %s', (_, url) => {
     meetings(() => ({ url: url(), prefix: '', layout: 'string' }), signalboxOn(name))
   })
+})
+
+test('on Deno without --allow-ffi, the file engine and limits of threads are refused, and nothing is created', async () => {
+  const path = join(folder, 'refused')
+  const refused = 'UNAVAILABLE'
+  expect(await tour('Deno', `file:${path}`, '--deny-ffi')).toEqual({
+    lock: refused,
+    transaction: refused,
+    limit: refused,
+    'limit of threads': refused,
+  })
+  expect(existsSync(path)).toBe(false)
 })

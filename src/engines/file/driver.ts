@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 
 /** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
@@ -47,6 +48,17 @@ const CODES: Readonly<Record<number, SqliteErrorCode>> = {
   26: 'NOTADB',
 }
 
+/** SQLite's texts for these codes, as `sqlite3_errstr` returns them. */
+const TEXTS: readonly (readonly [code: number, text: string])[] = [
+  [5, 'database is locked'],
+  [8, 'attempt to write a readonly database'],
+  [10, 'disk I/O error'],
+  [11, 'database disk image is malformed'],
+  [13, 'database or disk is full'],
+  [14, 'unable to open database file'],
+  [26, 'file is not a database'],
+]
+
 /** SQLite refused; `extended` is its extended result code, 0 where the library reports none. */
 export class SqliteError extends Error {
   readonly code: SqliteErrorCode
@@ -93,7 +105,8 @@ const LOADED = Symbol.for('signalbox.sqlite')
 
 /**
  * Loads the SQLite that this runtime has, `node:sqlite`, or else the package `libsql`.
- * @throws MissingPackageError that says what to install when there is neither.
+ * @throws MissingPackageError that says what to install when there is neither; UnavailableError when the package can't be
+ * loaded.
  */
 export async function loadSqlite(): Promise<Sqlite> {
   const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> | undefined }
@@ -114,16 +127,16 @@ async function load(): Promise<NativeLibrary> {
     const { DatabaseSync } = builtIn as { DatabaseSync: new (path: string) => NativeDatabase }
     return { name: 'node:sqlite', Database: DatabaseSync }
   }
-  try {
-    const { default: Database } = await import('libsql')
-    return { name: 'libsql', Database: Database as unknown as new (path: string) => NativeDatabase }
-  } catch (cause) {
-    throw missingPackage(
-      `The file engine needs SQLite, from Node 22.13 or later (this is ${process.versions.node}) or from a package`,
-      ['libsql'],
-      cause,
-    )
-  }
+  const libsql = await ifInstalled(import('libsql'), 'SQLite')
+  if (libsql !== undefined)
+    return {
+      name: 'libsql',
+      Database: libsql.default as unknown as new (path: string) => NativeDatabase,
+    }
+  throw missingPackage(
+    `The file engine needs SQLite, from Node 22.13 or later (this is ${process.versions.node}) or from a package`,
+    ['libsql'],
+  )
 }
 
 function open(library: NativeLibrary, path: string): Connection {
@@ -308,7 +321,10 @@ function resultCode(error: unknown): number {
   const { errcode, rawCode, message } = error as { errcode?: unknown; rawCode?: unknown; message?: unknown }
   if (typeof errcode === 'number') return errcode
   if (typeof rawCode === 'number') return rawCode
+  if (typeof message !== 'string') return 0
   // libsql gives the code of a failed open in its text only: `ConnectionFailed("... path: 14")`.
-  const failedOpen = typeof message === 'string' ? /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(message) : null
-  return failedOpen ? Number(failedOpen[1]) : 0
+  const failedOpen = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(message)
+  if (failedOpen) return Number(failedOpen[1])
+  // Deno gives no code for `exec` and a failed open, but begins their messages with SQLite's text.
+  return TEXTS.find(([, text]) => message.startsWith(text))?.[0] ?? 0
 }

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { foreignRuntime, sharedClock, systemClock } from '../../clock.js'
-import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
+import { sharedClock, systemClock } from '../../clock.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
@@ -9,16 +9,13 @@ import { DATABASE } from './folder.js'
 
 /**
  * The engine of a `file:` URL.
- * @throws InvalidArgumentError when the path or a parameter is unfit; UnavailableError on a runtime other than Node.
+ * @throws InvalidArgumentError when the path or a parameter is unfit; UnavailableError when the runtime can't
+ * read a clock that processes share.
  */
 export function openFile(url: string): FileEngine {
   const place = options(url)
-  if (foreignRuntime !== undefined) {
-    throw new UnavailableError(
-      `The file engine works on Node, not on ${foreignRuntime}, where no clock is the same in all processes`,
-      { engine: url },
-    )
-  }
+  // Throws before anything is created if this process has no clock in common with others.
+  sharedClock.now()
   return new FileEngine(url, place, sharedClock, systemClock)
 }
 

@@ -1,6 +1,6 @@
-import { foreignRuntime, sharedClock, type Clock } from '../../clock.js'
+import { sharedClock, type Clock } from '../../clock.js'
 import type { Duration } from '../../duration.js'
-import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import { WaitingLimiter } from '../local/waiting-limiter.js'
@@ -101,7 +101,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
 /**
  * Creates a limiter for the threads of this process. It is exact, and serves callers in the order of arrival. Pass its
  * `handle` to other threads. A limit is at most a million.
- * @throws InvalidArgumentError; UnavailableError on Bun and Deno.
+ * @throws InvalidArgumentError; UnavailableError on Bun and Deno if they can't read a clock that threads share.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { limits, jitter } = checkedOptions(options, ['jitter', 'queue'])
@@ -128,16 +128,11 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
 /**
  * Joins the limiter of another thread.
  * @param handle the `handle` of a `sharedLimiter`.
- * @throws InvalidArgumentError when the handle is invalid; UnavailableError on Bun and Deno.
+ * @throws InvalidArgumentError when the handle is invalid.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))
     throw new InvalidArgumentError(`handle must be the handle of a shared limiter, not ${shown(handle)}`)
-  if (foreignRuntime !== undefined) {
-    throw new UnavailableError(
-      `threads can't share a limiter on ${foreignRuntime}, because its threads have no common clock; use Node`,
-    )
-  }
   return new SharedLimiter(handle, sharedClock, Date.now)
 }
 
