@@ -120,7 +120,11 @@ export default defineConfig(
   },
   {
     // What these import is not installed for the lint.
-    files: ['packages/nestjs/**/*.ts', 'test/interop/{nestjs,orms,queues}/*.{ts,mts}'],
+    files: [
+      'packages/nestjs/**/*.ts',
+      'test/interop/{nestjs,orms,queues}/*.{ts,mts}',
+      'examples/nestjs/*.ts',
+    ],
     ...tseslint.configs.disableTypeChecked,
     rules: {
       ...tseslint.configs.disableTypeChecked.rules,
@@ -129,7 +133,7 @@ export default defineConfig(
   },
   {
     // Nest reads at run time which class an injected parameter has, and its modules are classes without members.
-    files: ['test/interop/nestjs/*.{ts,mts}'],
+    files: ['test/interop/nestjs/*.{ts,mts}', 'examples/nestjs/*.ts'],
     rules: {
       '@typescript-eslint/consistent-type-imports': 'off',
       '@typescript-eslint/no-extraneous-class': 'off',

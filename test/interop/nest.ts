@@ -8,6 +8,8 @@ export interface Setting {
   readonly blockDuration?: number
   /** Whether its jobs run. */
   readonly jobs?: boolean
+  /** Whether it has a gateway for WebSockets. */
+  readonly gateways?: boolean
   readonly drain?: number
 }
 

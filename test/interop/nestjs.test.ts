@@ -1,8 +1,11 @@
-import { writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import ts from 'typescript'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder, reapLater } from '../../apps/chaos/servers/reaper.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { builtFolder } from '../../scripts/interop.mjs'
 import { open, type Box } from '../../src/index.js'
@@ -33,15 +36,29 @@ function startAll(count: number, setting: Setting): Promise<NestApplication[]> {
   return Promise.all(Array.from({ length: count }, () => NestApplication.start(setting)))
 }
 
-test('the types fit, and mistakes do not compile', async () => {
-  const argv = ['node_modules/typescript/bin/tsc', '-p', 'test/interop/nestjs']
-  await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
-})
+test.each(['test/interop/nestjs', 'examples/nestjs'])(
+  'the types of %s fit, and mistakes do not compile',
+  async project => {
+    const argv = ['node_modules/typescript/bin/tsc', '-p', project]
+    await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
+  },
+)
 
 test('an application in ES modules has the same package and the same errors', async () => {
   const argv = [join(builtFolder, 'nestjs/nestjs/esm.mjs')]
   const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
   expect(stdout).toBe('[["door"],true]\nCLOSED\n')
+})
+
+test('mistakes have errors that name them', async () => {
+  const argv = [join(builtFolder, 'nestjs/nestjs/mistakes.js')]
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(/^@Locked of Jobs.locked has no box: Nest must create the instance/),
+    'two methods have a job Jobs.Symbol(job): pass a name to @OncePerFleet of one of them',
+    expect.stringMatching(/^the source to open must be a URL .* not undefined$/),
+    '',
+  ])
 })
 
 describe.each(['express', 'fastify'] as const)('on %s', platform => {
@@ -102,6 +119,18 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect((await application.ask('missing')).status).toBe(404)
   })
 
+  test('the client of a gateway gets the error as an event, and other contexts keep theirs', async () => {
+    const application = await NestApplication.start({ platform, source, gateways: true })
+    await using grant = await other.mutex('door').acquire()
+    expect(grant.keys).toEqual(['door'])
+    const received = async (path: string): Promise<unknown> => (await application.ask(path)).body
+    expect(await received('gateway/busy')).toEqual({ status: 'error', message: 'The resource is busy.' })
+    expect(application.stderr).toBe('')
+    expect(await received('gateway/invalid')).toMatchObject({ status: 'error' })
+    await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
+    for (const type of ['rpc', 'graphql']) expect(await received(`context/${type}`)).toBe('BUSY')
+  })
+
   test('the health indicator of terminus and the filter notice an outage', async () => {
     const own = await startRedis()
     const application = await NestApplication.start({ platform, source: own.url })
@@ -158,6 +187,43 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
   ] as const)('of 1,000 requests at once, 5 pass: %o, %i processes', async (options, processes) => {
     expect(await passing(processes, { platform, source, ...options })).toBe(5)
   })
+})
+
+test('the example sells each seat once, and one of its processes reports each second', async () => {
+  const folder = reapedFolder('nest')
+  const text = readFileSync(join(root, 'examples/nestjs/main.ts'), 'utf8')
+  const compilerOptions = { ...ts.getDefaultCompilerOptions(), experimentalDecorators: true }
+  Object.assign(compilerOptions, { emitDecoratorMetadata: true, target: ts.ScriptTarget.ES2022 })
+  Object.assign(compilerOptions, { module: ts.ModuleKind.CommonJS, esModuleInterop: true })
+  const program = join(builtFolder, 'nestjs/nestjs/example.js')
+  writeFileSync(program, ts.transpileModule(text, { compilerOptions }).outputText)
+  const ports = [await freePort(), await freePort()]
+  const outputs = ports.map(port => {
+    const environment = { PORT: String(port), FILE: join(folder, 'seats.json'), ENGINE: source }
+    const child = spawn(process.execPath, [program], {
+      env: { ...process.env, ...environment },
+      stdio: 'pipe',
+    })
+    reapLater(child)
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const output = { text: '', child }
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (output.text += part))
+    return output
+  })
+  const buy = (index: number): Promise<Response> =>
+    fetch(`http://127.0.0.1:${ports[index % 2]!}/seats`, { method: 'POST', headers: { connection: 'close' } })
+  for (const index of [0, 1]) await until('it listens', () => buy(index).then(Boolean, () => false), 60_000)
+  const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => buy(index)))
+  const count = (status: number): number => answers.filter(answer => answer.status === status).length
+  // Two seats are sold, and at most 30 requests are answered.
+  expect([count(201), count(409), count(429)]).toEqual([8, 20, 12])
+  const seats = await Promise.all(
+    answers.filter(({ status }) => status === 201).map(answer => answer.json() as Promise<{ seat: number }>),
+  )
+  expect(seats.map(({ seat }) => seat).sort((a, b) => a - b)).toEqual([3, 4, 5, 6, 7, 8, 9, 10])
+  outputs[0]!.child.kill('SIGKILL')
+  outputs[1]!.text = ''
+  await until('the other one reports', () => /^.+: 10 sold$/m.test(outputs[1]!.text), 60_000)
 })
 
 test.each([

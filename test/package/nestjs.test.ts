@@ -1,12 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram } from '../support/run-program.js'
 import { declarationsOf, pack, renew, type Tarball } from './pack.js'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const timeLimit = 120_000
 
 let folder: string
@@ -40,47 +42,66 @@ test('the packed adapter to NestJS passes publint', async () => {
   expect(messages).toEqual([])
 })
 
-test('installed into an empty project, CommonJS and ES modules load one copy of the adapter and of Signalbox', async () => {
-  writeFileSync(join(folder, 'package.json'), '{ "name": "empty", "private": true }')
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  const nest = ['@nestjs/common@11', '@nestjs/core@11', 'reflect-metadata@0.2', 'rxjs@7']
-  await runProgram('npm', ['install', ...options, library.path, adapter.path, ...nest], {
-    cwd: folder,
-    timeLimit,
-  })
-  writeFileSync(
-    join(folder, 'module.cjs'),
-    [
-      `const { Module } = require('@nestjs/common')`,
-      `const { Locked, SignalboxModule } = require('signalbox-nestjs')`,
-      `class Doors { async enter(then) { return then() } }`,
-      `const descriptor = Object.getOwnPropertyDescriptor(Doors.prototype, 'enter')`,
-      `Locked('door', { wait: 0 })(Doors.prototype, 'enter', descriptor)`,
-      `Object.defineProperty(Doors.prototype, 'enter', descriptor)`,
-      `class ApplicationModule {}`,
-      `const options = { source: 'memory:', detectDeadlocks: false }`,
-      `Module({ imports: [SignalboxModule.forRoot(options)], providers: [Doors] })(ApplicationModule)`,
-      `exports.Doors = Doors`,
-      `exports.ApplicationModule = ApplicationModule`,
-    ].join('\n'),
-  )
-  writeFileSync(
-    join(folder, 'main.mjs'),
-    [
-      `import { createRequire } from 'node:module'`,
-      `import { NestFactory } from '@nestjs/core'`,
-      `import { BusyError } from 'signalbox'`,
-      `import { BOX, SignalboxModule } from 'signalbox-nestjs'`,
-      `const require = createRequire(import.meta.url)`,
-      `const { ApplicationModule, Doors } = require('./module.cjs')`,
-      `const application = await NestFactory.createApplicationContext(ApplicationModule, { logger: false })`,
-      `const doors = application.get(Doors)`,
-      `const again = () => doors.enter(() => 'twice').catch(error => error instanceof BusyError)`,
-      `console.log(await doors.enter(again), require('signalbox-nestjs').SignalboxModule === SignalboxModule)`,
-      `console.log(application.get(BOX).state.status)`,
-      `await application.close()`,
-    ].join('\n'),
-  )
-  const { stdout, stderr } = await runProgram(process.execPath, ['main.mjs'], { cwd: folder, timeLimit })
-  expect([stdout, stderr]).toEqual(['true true\nready\n', ''])
-})
+test.each([11, 12])(
+  'with Nest %i, CommonJS and ES modules load one copy of the adapter and of Signalbox',
+  async version => {
+    const project = join(folder, String(version))
+    mkdirSync(project)
+    writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true }')
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+    const nest = [`@nestjs/common@${version}`, `@nestjs/core@${version}`, 'reflect-metadata@0.2', 'rxjs@7']
+    await runProgram('npm', ['install', ...options, library.path, adapter.path, ...nest], {
+      cwd: project,
+      timeLimit,
+    })
+    writeFileSync(
+      join(project, 'module.cjs'),
+      [
+        `const { Module } = require('@nestjs/common')`,
+        `const { Locked, SignalboxModule } = require('signalbox-nestjs')`,
+        `class Doors { async enter(then) { return then() } }`,
+        `const descriptor = Object.getOwnPropertyDescriptor(Doors.prototype, 'enter')`,
+        `Locked('door', { wait: 0 })(Doors.prototype, 'enter', descriptor)`,
+        `Object.defineProperty(Doors.prototype, 'enter', descriptor)`,
+        `class ApplicationModule {}`,
+        `const options = { source: 'memory:', detectDeadlocks: false }`,
+        `Module({ imports: [SignalboxModule.forRoot(options)], providers: [Doors] })(ApplicationModule)`,
+        `exports.Doors = Doors`,
+        `exports.ApplicationModule = ApplicationModule`,
+      ].join('\n'),
+    )
+    writeFileSync(
+      join(project, 'main.mjs'),
+      [
+        `import { createRequire } from 'node:module'`,
+        `import { NestFactory } from '@nestjs/core'`,
+        `import { BusyError } from 'signalbox'`,
+        `import { BOX, SignalboxModule } from 'signalbox-nestjs'`,
+        `const require = createRequire(import.meta.url)`,
+        `const { ApplicationModule, Doors } = require('./module.cjs')`,
+        `const application = await NestFactory.createApplicationContext(ApplicationModule, { logger: false })`,
+        `const doors = application.get(Doors)`,
+        `const again = () => doors.enter(() => 'twice').catch(error => error instanceof BusyError)`,
+        `console.log(await doors.enter(again), require('signalbox-nestjs').SignalboxModule === SignalboxModule)`,
+        `console.log(application.get(BOX).state.status)`,
+        `await application.close()`,
+      ].join('\n'),
+    )
+    const { stdout, stderr } = await runProgram(process.execPath, ['main.mjs'], { cwd: project, timeLimit })
+    expect([stdout, stderr]).toEqual(['true true\nready\n', ''])
+    writeFileSync(
+      join(project, 'typed.mts'),
+      [
+        `import { Module } from '@nestjs/common'`,
+        `import { Locked, SignalboxModule } from 'signalbox-nestjs'`,
+        `class Doors { @Locked((id: string) => id, { wait: 0 }) async enter(id: string) { return id } }`,
+        `@Module({ imports: [SignalboxModule.forRoot({ source: 'memory:' })], providers: [Doors] })`,
+        `export class ApplicationModule {}`,
+      ].join('\n'),
+    )
+    const settings =
+      '--noEmit --strict --target es2022 --module nodenext --skipLibCheck --experimentalDecorators'.split(' ')
+    const argv = [join(root, 'node_modules/typescript/lib/tsc.js'), ...settings, 'typed.mts']
+    await runProgram(process.execPath, argv, { cwd: project, timeLimit })
+  },
+)

@@ -10,8 +10,8 @@ const EXPECTED: ReadonlySet<ErrorCode> = new Set(['BUSY', 'TIMED_OUT', 'ABORTED'
 /**
  * Answers requests that failed with an error of Signalbox as `problemOf` of `signalbox/http` maps it: for example 409
  * if a lock is busy, and 503 if the wait was too long or the engine is unreachable, with `Retry-After`. Works on
- * Express and Fastify. The client of a gateway gets the event `exception` with the same text. Microservices and GraphQL,
- * and other errors, keep the filters of Nest.
+ * Express and Fastify. With `@UseFilters(SignalboxExceptionFilter)` on a gateway, its client gets the event `exception`
+ * with the text of the document. Microservices and GraphQL, and other errors, keep the filters of Nest.
  *
  * ```ts
  * @Module({ providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }] })

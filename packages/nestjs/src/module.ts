@@ -33,7 +33,11 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   providers: [
     {
       provide: BOX,
-      useFactory: ({ source, drain: _, ...options }: SignalboxModuleOptions) => open(source, options),
+      useFactory: (given: SignalboxModuleOptions | undefined) => {
+        // A factory that returns nothing gets the error of a missing source.
+        const { source, drain: _, ...options } = given ?? ({} as SignalboxModuleOptions)
+        return open(source, options)
+      },
       inject: [MODULE_OPTIONS_TOKEN],
     },
     {

@@ -33,21 +33,22 @@ export function OncePerFleet(
   })
 }
 
-/** The class of each job that has no name of its own. */
-const classes = new WeakMap<Box, Map<string, object>>()
+/** The class and method of each job that has no name of its own. */
+const jobs = new WeakMap<Box, Map<string, readonly [constructor: object, method: string | symbol]>>()
 
 /**
- * @throws InvalidArgumentError if another class has the same name, because then one job would keep the other from
- * running.
+ * @throws InvalidArgumentError if another class has the same name, or another symbol the same description, because then
+ * one job would keep the other from running.
  */
 function defaultName(box: Box, { constructor }: object, method: string | symbol): string {
   const name = `${constructor.name}.${String(method)}`
-  const known = classes.get(box) ?? new Map<string, object>()
-  classes.set(box, known)
-  if ((known.get(name) ?? constructor) !== constructor)
+  const known = jobs.get(box) ?? new Map<string, readonly [object, string | symbol]>()
+  jobs.set(box, known)
+  const [otherClass, otherMethod] = known.get(name) ?? [constructor, method]
+  if (otherClass !== constructor || otherMethod !== method)
     throw new InvalidArgumentError(
-      `two classes have a job ${name}: pass a name to @OncePerFleet of one of them`,
+      `two methods have a job ${name}: pass a name to @OncePerFleet of one of them`,
     )
-  known.set(name, constructor)
+  known.set(name, [constructor, method])
   return name
 }

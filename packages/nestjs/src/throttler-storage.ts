@@ -14,6 +14,8 @@ export interface ThrottlerRecord {
 
 /** The greatest limit of a limiter. A greater one, such as Infinity, limits nothing. */
 const MAX_LIMIT = 1e9
+/** The longest block, in milliseconds: 365 days. */
+const MAX_BLOCK = 365 * 86_400_000
 /** Number of limiters that are kept. An application may compute the limit of each request. */
 const MAX_LIMITERS = 1000
 
@@ -39,7 +41,7 @@ export class SignalboxThrottlerStorage {
    * Counts a request if the limit admits it. Otherwise the key is blocked for `blockDuration`; requests that arrive
    * meanwhile do not prolong the block.
    * @param ttl length of the window, in milliseconds.
-   * @param blockDuration milliseconds; 0 to block only until the limit admits a request.
+   * @param blockDuration milliseconds, at most 365 days; 0 to block only until the limit admits a request.
    * @throws UnavailableError or IndeterminateError, unless `onUnavailable` says otherwise; ClosedError,
    * InvalidArgumentError
    */
@@ -62,8 +64,9 @@ export class SignalboxThrottlerStorage {
     if (permit) return passed(most - remaining, resetIn)
     const readyIn = explanation?.readyIn ?? ttl
     if (explanation?.waitsFor !== 'limit' || !(blockDuration > 0)) return blocked(most, resetIn, readyIn)
-    await this.#block(`${name} ${hash}`, limiter, blockDuration)
-    return blocked(most, resetIn, Math.max(readyIn, blockDuration))
+    const duration = Math.min(blockDuration, MAX_BLOCK)
+    await this.#block(`${name} ${hash}`, limiter, duration)
+    return blocked(most, resetIn, Math.max(readyIn, duration))
   }
 
   #limiter(name: string, limit: number, per: number): BoxLimiter {

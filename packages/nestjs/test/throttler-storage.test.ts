@@ -36,6 +36,13 @@ test('a block lasts as long as asked for, is set once, and later requests do not
   expect(timeToBlockExpire).toBeGreaterThan(500)
 })
 
+test('a block without an end lasts a year', async () => {
+  const ask = (): Promise<unknown> => storage.increment('anna', MINUTE, 1, Infinity, 'default')
+  await ask()
+  expect(await ask()).toMatchObject({ isBlocked: true, timeToBlockExpire: 365 * 86_400 })
+  expect(await ask()).toMatchObject({ isBlocked: true })
+})
+
 test('without a block, a request waits only until the limit admits it', async () => {
   const ask = (): Promise<unknown> => storage.increment('anna', MINUTE, 1, 0, 'default')
   await ask()

@@ -3,13 +3,14 @@ import { APP_FILTER, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { SignalboxExceptionFilter, SignalboxModule, type SignalboxModuleOptions } from 'signalbox-nestjs'
+import { GatewaysModule } from './gateways.js'
 import { HealthModule } from './health.js'
 import { JobsModule } from './jobs.js'
 import { LimitsModule } from './limits.js'
 import { LocksModule } from './locks.js'
 import { report, setting } from './setting.js'
 
-const { platform, source, drain, jobs = false } = setting
+const { platform, source, drain, jobs = false, gateways = false } = setting
 
 @Module({ providers: [{ provide: 'source', useValue: source }], exports: ['source'] })
 class ConfigModule {}
@@ -25,7 +26,14 @@ const signalbox =
       })
 
 @Module({
-  imports: [LocksModule, LimitsModule, HealthModule, ...(jobs ? [JobsModule] : []), signalbox],
+  imports: [
+    LocksModule,
+    LimitsModule,
+    HealthModule,
+    ...(jobs ? [JobsModule] : []),
+    ...(gateways ? [GatewaysModule] : []),
+    signalbox,
+  ],
   providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }],
 })
 class ApplicationModule {}

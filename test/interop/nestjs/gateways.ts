@@ -1,0 +1,65 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Controller, Get, Module, Param, UseFilters } from '@nestjs/common'
+import { ExternalContextCreator, HttpAdapterHost } from '@nestjs/core'
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
+import { Locked, SignalboxExceptionFilter } from 'signalbox-nestjs'
+import { io } from 'socket.io-client'
+
+@WebSocketGateway()
+@UseFilters(SignalboxExceptionFilter)
+class Gateway {
+  @SubscribeMessage('busy')
+  @Locked('door', { wait: 0 })
+  async busy(): Promise<void> {}
+
+  @SubscribeMessage('invalid')
+  @Locked('')
+  async invalid(): Promise<void> {}
+}
+
+@Controller()
+class GatewayController {
+  constructor(
+    private readonly gateway: Gateway,
+    private readonly contexts: ExternalContextCreator,
+    private readonly host: HttpAdapterHost,
+  ) {}
+
+  /** What a client of the gateway receives after it has sent an event. */
+  @Get('gateway/:event')
+  async received(@Param('event') event: string): Promise<unknown> {
+    const server = this.host.httpAdapter.getHttpServer() as Server
+    const socket = io(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    try {
+      return await new Promise(resolve => {
+        socket.on('exception', resolve)
+        socket.emit(event)
+      })
+    } finally {
+      socket.close()
+    }
+  }
+
+  /** What a handler that is neither of HTTP nor of a gateway rejects with. */
+  @Get('context/:type')
+  async context(@Param('type') type: string): Promise<unknown> {
+    const { busy } = this.gateway
+    const options = undefined
+    const call = this.contexts.create(
+      this.gateway,
+      busy,
+      'busy',
+      '',
+      options,
+      options,
+      options,
+      options,
+      type,
+    )
+    return (call() as Promise<unknown>).catch((error: unknown) => (error as { readonly code: string }).code)
+  }
+}
+
+@Module({ controllers: [GatewayController], providers: [Gateway] })
+export class GatewaysModule {}
