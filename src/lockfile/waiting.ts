@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { watch, type FSWatcher } from 'node:fs'
+import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { systemClock, type Timer } from '../clock.js'
 import { holderOf, lookSync } from './lock-folder.js'
@@ -139,18 +139,20 @@ class Crowd {
   }
 
   #change(): void {
-    this.#see()
-    this.#changedAt = this.#seenAt
+    this.#changedAt = this.#seenAt = systemClock.now()
+    this.#freeSince = existsSync(this.#folder) ? undefined : this.#changedAt
+    // Found later, because while many processes wait, most holders have gone before anybody needs to know them.
+    this.#holder = undefined
     this.#place = this.#findPlace()
     if (this.#place === 0 && this.#freeSince !== undefined) this.#try()
   }
 
-  /** Examines the folder. */
-  #see(): void {
-    this.#seenAt = systemClock.now()
+  /** Finds the holder. */
+  #see(now: number): void {
+    this.#seenAt = now
     const found = lookSync(this.#folder)
-    this.#freeSince = found === undefined ? this.#seenAt : undefined
-    this.#holder = found && holderOf(found)
+    if (found === undefined) this.#freeSince = now
+    else this.#holder = holderOf(found)
   }
 
   #lookLater(): void {
@@ -168,7 +170,7 @@ class Crowd {
     if (this.#freeSince === undefined) {
       // A holder leaves its note after it has made the folder, and on a busy machine later than usual.
       const pause = Math.min(this.#seenAt - this.#changedAt, TRY)
-      if (this.#holder === undefined && this.#place <= 1 && now - this.#seenAt >= pause) this.#see()
+      if (this.#holder === undefined && now - this.#seenAt >= pause) this.#see(now)
       if (this.#holder !== undefined && isDead(this.#holder)) this.#freeSince = now
     }
     const isTurn = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
