@@ -73,5 +73,7 @@ export type {
   TransactionOutcome,
   TransactionPart,
 } from './store/member.js'
-export type { Store, StoreEntry, StoreOptions } from './store/store.js'
+export type { ListedEntry, ListOptions } from './store/list.js'
+export type { StoreEntry } from './store/store-entry.js'
+export type { Store, StoreOptions } from './store/store.js'
 export type { Transaction } from './store/transaction.js'

@@ -1,6 +1,7 @@
 import { shown, UnavailableError } from './errors.js'
 import { slotAt, type NamedSlot, type Slot, type Slots } from './slots.js'
-import type { Store, StoreEntry } from './store/store.js'
+import type { StoreEntry } from './store/store-entry.js'
+import type { Store } from './store/store.js'
 
 /** A slot as it is stored. */
 interface StoredSlot {

@@ -1,9 +1,11 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
+import type { Commit, CommitOutcome, List, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
 
 /** The storage of values, for engines that use `StateMachine`. */
 export interface StoreState {
   /** The values of these keys, in their order. */
   values(keys: readonly string[]): readonly Versioned[]
+  /** Lists keys that have values. */
+  list(list: List): readonly string[]
   /** Writes a value, or deletes the key for `undefined`. */
   put(key: string, value: string | undefined, version: number): void
   /** The next version: greater than every earlier version of any key, also after a crash. */

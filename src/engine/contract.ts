@@ -157,6 +157,19 @@ export interface Read extends ReadSet {
   readonly type: 'read'
 }
 
+/**
+ * Lists store keys that begin with `prefix` and come after the key `after`, in the engine's order of keys. Lists each
+ * key that has had a value since before this operation. May also list keys that have none any more.
+ */
+export interface List {
+  readonly type: 'list'
+  readonly prefix: string
+  /** Need not exist; empty to begin with the first key. */
+  readonly after: string
+  /** Maximum number of keys. Fewer are listed only if no others follow. */
+  readonly limit: number
+}
+
 /** Store keys to read, and IDs to look up among those that are recorded with a key. */
 export interface ReadSet {
   readonly keys: readonly string[]
@@ -218,7 +231,7 @@ export type LockOperation =
   | Revoke
   | SweepExpired
   | Inspect
-type StoreOperation = Read | Commit | Watch
+type StoreOperation = Read | List | Commit | Watch
 export type Operation = LockOperation | StoreOperation
 
 /** The status of a request. */
@@ -267,6 +280,8 @@ export interface Versioned {
   readonly value: string | undefined
   /** Never used again for any key, even after a deletion; 0 for an absent key. */
   readonly version: number
+  /** When it was written, in milliseconds since 1970; undefined if the engine does not know. */
+  readonly changed?: number
 }
 
 /** The values, and whether the IDs are recorded, in the order of the operation. */
@@ -323,6 +338,7 @@ export interface Outcomes {
   sweepExpired: undefined
   inspect: readonly RequestReport[]
   read: ReadOutcome
+  list: readonly string[]
   commit: CommitOutcome
   watch: undefined
   unwatch: undefined

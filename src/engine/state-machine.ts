@@ -53,6 +53,8 @@ export class StateMachine {
         return this.#stand(operation, now)
       case 'read':
         return readAll(this.#state, operation)
+      case 'list':
+        return this.#state.list(operation)
       case 'commit':
         return this.#commit(operation, now)
       case 'watch':

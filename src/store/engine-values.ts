@@ -1,6 +1,7 @@
 import type {
   Commit,
   CommitOutcome,
+  List,
   ReadOutcome,
   ReadSet,
   SqlTransaction,
@@ -27,6 +28,10 @@ export class EngineValues implements Values {
 
   read({ keys, ids }: ReadSet): Promise<ReadOutcome> {
     return this.#session.submit({ type: 'read', keys, ids })
+  }
+
+  list(what: Omit<List, 'type'>): Promise<readonly string[]> {
+    return this.#session.submit({ type: 'list', ...what })
   }
 
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {

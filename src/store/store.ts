@@ -8,6 +8,7 @@ import { checkKey, checkOptions, MAX_KEY_LENGTH } from '../options.js'
 import type { Session } from '../core/session.js'
 import { EngineValues } from './engine-values.js'
 import { follow, type Found } from './follow.js'
+import { checkList, list, type ListedEntry, type ListOptions } from './list.js'
 import {
   DEFAULT_RETENTION,
   memberOf,
@@ -19,17 +20,11 @@ import {
 } from './member.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
+import type { StoreEntry } from './store-entry.js'
 import type { Transaction } from './transaction.js'
 import { TransactionQueue, type GroupOptions } from './transaction-queue.js'
 import { decode, encode } from './value.js'
 import type { Values } from './values.js'
-
-/** A value with its version. */
-export interface StoreEntry<T = unknown> {
-  readonly value: T
-  /** The version of its last change. It is never used again, even after a deletion. */
-  readonly version: number
-}
 
 /** Options of a store in this process. Other processes may use different ones. */
 export interface StoreOptions {
@@ -161,6 +156,24 @@ export class Store {
       }
       this.#queue.add(member)
     })
+  }
+
+  /**
+   * Yields the entries of the store, in the order of their keys: by UTF-16 code units, or by bytes of UTF-8 on files
+   * and PostgreSQL. It reads them in parts. An entry that is there the whole time is yielded once; one that is written
+   * or deleted meanwhile may be missing. To continue later, pass the last key as `after`.
+   *
+   * ```ts
+   * for await (const { key, value } of store.list({ prefix: 'train ' })) console.log(key, value)
+   * ```
+   *
+   * Most engines examine all of their keys for each call, and for each further 10,000 keys. PostgreSQL does not list
+   * keys of more than 1,000 bytes.
+   * @throws InvalidArgumentError also for a store with records; UnavailableError, also when a value is damaged, whose
+   * key and store are its `key`; ClosedError; IndeterminateError when the engine did not reply
+   */
+  async *list<T = unknown>(options: ListOptions = {}): AsyncGenerator<ListedEntry<T>, void, void> {
+    yield* list<T>(this.#values, this.#prefix, checkList(options))
   }
 
   /**

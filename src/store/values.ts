@@ -1,6 +1,7 @@
 import type {
   Commit,
   CommitOutcome,
+  List,
   ReadOutcome,
   ReadSet,
   SqlTransaction,
@@ -19,6 +20,11 @@ export interface Values {
   readonly join: boolean
   /** Reads without locks. */
   read(what: ReadSet): Promise<ReadOutcome>
+  /**
+   * Lists keys.
+   * @throws InvalidArgumentError if they can't be listed
+   */
+  list(what: Omit<List, 'type'>): Promise<readonly string[]>
   /** Writes one value without its lock; with a version, only if the key has that version. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
   /** Acquires the locks of a local queue, and reads values under them. */

@@ -29,6 +29,7 @@ const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
   sweepExpired: true,
   inspect: true,
   read: true,
+  list: true,
   commit: true,
   watch: true,
   unwatch: true,

@@ -45,6 +45,7 @@ function openDirectly({ address }: HazelcastServer): Promise<Box> {
 export const hazelcast: EngineFixture = {
   name: 'hazelcast',
   guarantees: hazelcastGuarantees,
+  knowsChanges: true,
   hasClock: false,
   weaknesses: {
     async P1() {

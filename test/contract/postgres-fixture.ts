@@ -250,6 +250,7 @@ async function keptLonger(): Promise<void> {
 export const postgres: EngineFixture = {
   name: 'postgres',
   guarantees: postgresGuarantees,
+  knowsChanges: true,
   weaknesses: {
     async P1() {
       await Promise.all([forgottenGrant(), grantNotReceived(), splitBrain()])

@@ -19,6 +19,7 @@ function cluster(): Promise<RedisCluster> {
 export const redisCluster: EngineFixture = {
   name: 'redis cluster',
   guarantees: redisGuarantees,
+  knowsChanges: true,
   weaknesses: redis.weaknesses,
   async start() {
     const url = `${(await cluster()).url}?prefix={${randomUUID().slice(0, 8)}}:`

@@ -155,6 +155,7 @@ async function replicaBehind(): Promise<void> {
 export const redis: EngineFixture = {
   name: 'redis',
   guarantees: redisGuarantees,
+  knowsChanges: true,
   weaknesses: {
     async P1() {
       await Promise.all([forgottenGrant(), splitBrain()])

@@ -16,6 +16,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
   return {
     name,
     guarantees: ZOOKEEPER_GUARANTEES,
+    knowsChanges: true,
     hasClock: false,
     weaknesses: {
       async P2() {

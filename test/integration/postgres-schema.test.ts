@@ -5,6 +5,7 @@ import { exclusion } from '../../packages/conformance/src/exclusion.js'
 import { fencing } from '../../packages/conformance/src/fencing.js'
 import { keptIds } from '../../packages/conformance/src/kept-ids.js'
 import { limits } from '../../packages/conformance/src/limits.js'
+import { keysOf, listed } from '../../packages/conformance/src/listing.js'
 import { release } from '../../packages/conformance/src/release.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 import { waking } from '../../packages/conformance/src/waking.js'
@@ -179,6 +180,8 @@ describe('the views', () => {
     await box.store('prices').put(long, 1)
     await box.store('prices').put('gone', 1)
     await box.store('prices').delete('gone')
+    // The key that is too long for an index is missing.
+    expect(keysOf(await listed(box.store('prices')))).toEqual(['bread/rye', 'milk'])
 
     const query = `select *, extract(epoch from expires - since)::int as lease from ${name}.locks`
     await expect

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { InvalidArgumentError } from '../../src/errors.js'
 import type { Box } from '../../src/box.js'
+import { keysOf, listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import { locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
@@ -42,6 +43,17 @@ test('a node opened as a single server is refused, and the error names the URL o
     await expect(open({ redis: client }), node).rejects.toMatchObject(refusal)
     client.disconnect()
   }
+})
+
+test('a store lists its values of all slots, in one order', async () => {
+  await using all = await boxes(2)
+  const [one, other] = all as unknown as [Box, Box]
+  const keys = Array.from({ length: 300 }, (_, index) => `key ${String(index).padStart(3, '0')}`)
+  await Promise.all(keys.map(key => one.store('s').put(key, key)))
+  expect(keysOf(await listed(other.store('s')))).toEqual(keys)
+  expect(keysOf(await listed(other.store('s'), { after: 'key 100', limit: 50 }))).toEqual(
+    keys.slice(101, 151),
+  )
 })
 
 test('a lock is stolen from another box, and passes its waiters', async () => {

@@ -8,6 +8,8 @@ export interface EngineFixture {
   readonly guarantees: Guarantees
   /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
   readonly hasClock?: boolean
+  /** Whether the engine knows when a value was written. Default: false. */
+  readonly knowsChanges?: boolean
   /** Whether its places keep values in records outside the engine. */
   readonly hasRecords?: boolean
   /**

@@ -1,6 +1,7 @@
 import { describe } from './checks.js'
 import type { EngineFixture } from './fixture.js'
 import { guardedCommits } from './guarded-commits.js'
+import { listing } from './listing.js'
 import { sharedCommits } from './shared-commits.js'
 import { transactionIds } from './transaction-ids.js'
 import { transactions } from './transactions.js'
@@ -11,6 +12,7 @@ import { watching } from './watching.js'
 export function safeState(fixture: EngineFixture): void {
   describe('P13 commits are atomic and durable', () => {
     values(fixture)
+    listing(fixture)
     for (const [manner, options] of [
       ['each on its own', {}],
       ['in groups', { group: { maxSize: 8, maxTime: 20 } }],

@@ -1,8 +1,9 @@
 import type { Clock } from '../../clock.js'
 import type { LimiterState } from '../limits/reserve-permits.js'
 import { TransientMap } from '../../transient-map.js'
-import type { RecordedId, SessionInfo, Versioned } from '../contract.js'
+import type { List, RecordedId, SessionInfo, Versioned } from '../contract.js'
 import type { Entry, Request } from '../lock-table.js'
+import { firstKeys } from './first-keys.js'
 import { MemoryLimits } from './memory-limits.js'
 import type { EngineState } from './state-engine.js'
 
@@ -141,6 +142,10 @@ export class MemoryState implements EngineState {
 
   values(keys: readonly string[]): Versioned[] {
     return keys.map(key => this.#values.get(key) ?? ABSENT)
+  }
+
+  list(list: List): string[] {
+    return firstKeys(this.#values.keys(), list)
   }
 
   put(key: string, value: string | undefined, version: number): void {

@@ -78,7 +78,7 @@ export class FileEngine extends StateEngine {
   protected override async transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
     const opened = this.#opened!
     try {
-      if (purpose.type === 'read' && purpose.ids.length === 0) {
+      if (purpose.type === 'list' || (purpose.type === 'read' && purpose.ids.length === 0)) {
         const read = readAlone(opened, work)
         if (read) return read
       }

@@ -1,4 +1,4 @@
-import type { LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
+import type { List, LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
 import { requestsIn } from '../../engine/kit/requests-in.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import type { Request } from '../../engine/lock-table.js'
@@ -136,6 +136,10 @@ export class FileState implements EngineState {
 
   values(keys: readonly string[]): Versioned[] {
     return this.#values.values(keys)
+  }
+
+  list(list: List): string[] {
+    return this.#values.list(list)
   }
 
   put(key: string, value: string | undefined, version: number): void {

@@ -1,4 +1,4 @@
-import type { RecordedId, Versioned } from '../../engine/contract.js'
+import type { List, RecordedId, Versioned } from '../../engine/contract.js'
 import type { Connection, Statement } from './driver.js'
 import { Sweep } from './sweep.js'
 
@@ -28,6 +28,14 @@ export class ValueRows {
       number | null,
     ][]
     return rows.map(versioned)
+  }
+
+  /** Lists in the order of the bytes of UTF-8. */
+  list({ prefix, after, limit }: List): string[] {
+    const rows = this.#sql.list.all(prefix, after, limit)
+    const keys = rows.map(row => row[0] as string)
+    // Those that begin with the prefix come first.
+    return keys.filter(key => key.startsWith(prefix))
   }
 
   put(key: string, value: string | undefined, version: number): void {
@@ -96,6 +104,7 @@ function statements(connection: Connection) {
       `select json_group_array(json_array(e.value, e.version)) as found
        from json_each(?) k left join entries e on e.key = k.value`,
     ),
+    list: prepare('select key from entries where key >= ? and key > ? order by key limit ?'),
     putValues: prepare(
       `insert into entries select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
        on conflict (key) do update set value = excluded.value, version = excluded.version`,

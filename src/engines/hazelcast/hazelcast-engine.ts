@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
-import type { Awaitable, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
+import type { Awaitable, List, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
+import { firstKeys } from '../../engine/kit/first-keys.js'
 import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
 import { UnavailableError } from '../../errors.js'
 import { answered, RETRY_PAUSE } from './call.js'
@@ -31,6 +32,7 @@ export class HazelcastEngine extends StateEngine {
   readonly guarantees = hazelcastGuarantees
   readonly #link: Link
   readonly #table: Table
+  readonly #values: Values
   readonly #sessions: Sessions
   readonly #transactions: Transactions
   readonly #own: OwnRequests
@@ -56,11 +58,11 @@ export class HazelcastEngine extends StateEngine {
     })
     const link = () => this.#link.get()
     const tableMap = async () => (await link()).table
-    const values = new Values(link, hazelcast, clock)
+    this.#values = new Values(link, hazelcast, clock)
     const tableLocks = new MapLocks(tableMap, hazelcast, clock)
     this.#table = new Table(by, tableMap, tableLocks, clock, change => this.#changed(change))
     this.#sessions = new Sessions(tableMap, clock)
-    this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, () =>
+    this.#transactions = new Transactions(place, this.#table, this.#values, this.#sessions, clock, () =>
       this.#readAgain(),
     )
     this.#own = new OwnRequests(clock, id => this.#listener?.contended(id))
@@ -104,6 +106,8 @@ export class HazelcastEngine extends StateEngine {
       case 'unwatch':
         this.#watched.delete(operation.key)
         return undefined
+      case 'list':
+        return this.#list(operation)
       default:
         return this.#grantLocks.execute(operation)
     }
@@ -146,6 +150,17 @@ export class HazelcastEngine extends StateEngine {
   protected override receive(hint: Hint): void {
     if (hint.type === 'lost') void this.#memberLocks.unlock(hint.about)
     super.receive(hint)
+  }
+
+  async #list(list: List): Promise<readonly string[]> {
+    try {
+      // Read first: a change that is not in this record any more is in the entries by now.
+      const { record } = await this.#table.read()
+      const keys = await this.#values.list(list)
+      return firstKeys([...keys, ...Object.keys(record.pending)], list)
+    } catch (error) {
+      throw failureOf(error, this.#place, UnavailableError)
+    }
   }
 
   #changed({ record, isOwn, isNext }: TableChange): void {

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.js'
 import type { RecordedId, SessionInfo, Versioned } from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import type { Request } from '../../engine/lock-table.js'
+import { timeOfVersion } from '../../engine/kit/time-of-version.js'
 import type { Sightings } from './sightings.js'
 import {
   marked,
@@ -93,7 +94,7 @@ export class OpenTable extends MemoryState {
   override values(keys: readonly string[]): Versioned[] {
     return keys.map(key => {
       const { value, version } = this.#entry(key)
-      return { value, version: value === undefined ? 0 : version }
+      return value === undefined ? { value, version: 0 } : { value, version, changed: timeOfVersion(version) }
     })
   }
 

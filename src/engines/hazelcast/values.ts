@@ -1,12 +1,15 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import type { Awaitable } from '../../engine/contract.js'
+import type { Awaitable, List } from '../../engine/contract.js'
 import { answered, compareAndSet } from './call.js'
 import type { Linked, Package } from './link.js'
 import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
 /** How long a deleted entry stays: longer than any change is being sent. In milliseconds. */
 const DELETED_FOR = 3_600_000
+
+/** Maximum time to list keys, in milliseconds. */
+const LIST_TIMEOUT = 10_000
 
 /** Entries that were read. */
 export interface ReadEntries {
@@ -48,6 +51,21 @@ export class Values {
       }
     }
     return { entries, damaged }
+  }
+
+  /**
+   * Returns the first keys of entries, in the order of their UTF-16 code units. Members examine all of their keys.
+   * @throws what the client throws
+   */
+  async list({ prefix, after, limit }: List): Promise<string[]> {
+    const { values } = await this.#link()
+    const { Predicates } = this.#package
+    const range = Predicates.and(
+      Predicates.greaterEqual('__key', prefix),
+      Predicates.greaterThan('__key', after),
+    )
+    const listing = values.keySetWithPredicate(Predicates.paging(range, limit))
+    return [...(await answered(listing, this.#clock, LIST_TIMEOUT))]
   }
 
   async #getAll(

@@ -8,6 +8,7 @@ import type {
   RequestStatus,
   Versioned,
 } from '../../engine/contract.js'
+import { timeOfVersion } from '../../engine/kit/time-of-version.js'
 import { keyOf } from './names.js'
 import { valueKeys, type ServerOperation } from './call-arguments.js'
 
@@ -110,8 +111,8 @@ function readOutcome(answer: Json): ReadOutcome {
 }
 
 function versioned(answer: Json): Versioned {
-  const [value, version] = list(answer)
-  return { value: (value as string | null) ?? undefined, version: version as number }
+  const [value, version] = list(answer) as [string | null, number]
+  return value === null ? { value: undefined, version } : { value, version, changed: timeOfVersion(version) }
 }
 
 const PHASES = ['waiting', 'reserved', 'held'] as const

@@ -6,6 +6,7 @@ import type {
   Engine,
   Granted,
   Inspect,
+  List,
   Listener,
   LockRequest,
   Operation,
@@ -112,6 +113,8 @@ export class PostgresEngine implements Engine {
       switch (operation.type) {
         case 'inspect':
           return this.#inspect(operation)
+        case 'list':
+          return this.#list(operation)
         case 'revoke': {
           const text = await this.#sql.query(this.#statements.rowsOf, [operation.session])
           const rows = JSON.parse(text as string) as readonly string[]
@@ -180,6 +183,15 @@ export class PostgresEngine implements Engine {
     const text = await this.#sql.query(this.#statements.inspect, [name, String(exact)])
     const reports = reportsOf(JSON.parse(text as string) as Json).filter(({ key }) => key.startsWith(prefix))
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
+  }
+
+  /** Lists in the order of the bytes of UTF-8, without keys that are too long for an index. */
+  async #list({ prefix, after, limit }: List): Promise<string[]> {
+    const names = [`value/${prefix}`, `value/${after}`, String(limit)]
+    const text = await this.#sql.query(this.#statements.names, names)
+    const keys = (JSON.parse(text as string) as readonly string[]).map(name => keyOf(name) ?? '')
+    // Those that begin with the prefix come first.
+    return keys.filter(key => key.startsWith(prefix))
   }
 
   async #commitWithin(commit: Commit, transaction: SqlTransaction): Promise<CommitOutcome> {

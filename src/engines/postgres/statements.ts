@@ -7,6 +7,8 @@ export interface Statements {
   readonly reservedOrGone: string
   readonly inspect: string
   readonly rowsOf: string
+  /** Lists names of rows from a prefix on, and after a name, as JSON. */
+  readonly names: string
   /** Fails outside of a transaction, and makes no other statement wait. */
   readonly begun: string
   readonly fence: string
@@ -45,6 +47,11 @@ export function statementsOf(schema: string): Statements {
     reservedOrGone: call('reserved_or_gone', 'text[]', 'text[]'),
     inspect: call('inspect', 'text', 'bool'),
     rowsOf: call('rows_of', 'text'),
+    // Without a function of its own, it also works on a schema of an earlier package.
+    names:
+      `select coalesce(pg_catalog.json_agg(n.name), '[]')::pg_catalog.text from (select k.name from ${own}.keys k ` +
+      'where k.name operator(pg_catalog.>=) $1::pg_catalog.text and k.name operator(pg_catalog.>) $2::pg_catalog.text ' +
+      'order by k.name limit $3::pg_catalog.text::pg_catalog.int8) n',
     begun: `lock table ${own}.data in access share mode`,
     fence: `${call('fence', 'text[]', 'text', 'text', 'int8')}::pg_catalog.text`,
     prepareValues: `${call('prepare_values', 'text[]')}::pg_catalog.text`,

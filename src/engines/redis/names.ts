@@ -100,6 +100,11 @@ export class Names {
     return this.#after('}:value:', name)
   }
 
+  /** A pattern for SCAN that finds the values of all store keys that begin so. */
+  valuePattern(start: string): string {
+    return `${escaped(this.#prefix + LAYOUT)}{*}:value:${escaped(start)}*`
+  }
+
   /** The store key of a name made by {@link ids}; undefined for any other. */
   keyOfIds(name: string): string | undefined {
     return this.#after('}:ids:', name)

@@ -1,5 +1,6 @@
 import type { Claim } from '../../engine/claim.js'
-import type { ForceRelease, Inspect, RequestReport, Revoke } from '../../engine/contract.js'
+import type { ForceRelease, Inspect, List, RequestReport, Revoke } from '../../engine/contract.js'
+import { FirstKeys } from '../../engine/kit/first-keys.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
 import type { HeldLayout } from './held-layout.js'
@@ -106,6 +107,17 @@ export class Operator {
     return this.#take(group, one.id, number, claims)
   }
 
+  /** The first store keys that are asked for, of which SCAN finds all, in no order. */
+  async list(list: List): Promise<string[]> {
+    const { names } = this.#parts
+    const first = new FirstKeys(list)
+    await this.#eachName(names.valuePattern(list.prefix), 'string', name => {
+      const key = names.keyOfValue(name)
+      if (key !== undefined) first.add(key)
+    })
+    return first.inOrder()
+  }
+
   /** The limiters for which `isMeant` is true, and the Redis key of each. */
   async limiters(isMeant: (limiter: string) => boolean): Promise<readonly (readonly [string, string])[]> {
     const found = await this.#scan(this.#parts.names.limitsPattern, 'string')
@@ -181,15 +193,20 @@ export class Operator {
 
   async #scan(pattern: string, type: string): Promise<string[]> {
     const names = new Set<string>()
+    await this.#eachName(pattern, type, name => names.add(name))
+    return [...names]
+  }
+
+  /** Calls `take` with each name, with some of them more than once. */
+  async #eachName(pattern: string, type: string, take: (name: string) => void): Promise<void> {
     for (const master of await this.#parts.link.masters()) {
       let cursor = '0'
       do {
         const answer = await master(['SCAN', cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', type])
         const [next, page] = answer as readonly [string, readonly string[]]
         cursor = next
-        for (const name of page) names.add(name)
+        for (const name of page) take(name)
       } while (cursor !== '0')
     }
-    return [...names]
   }
 }

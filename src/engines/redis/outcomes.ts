@@ -7,6 +7,7 @@ import type {
   RequestStatus,
   Versioned,
 } from '../../engine/contract.js'
+import { timeOfVersion } from '../../engine/kit/time-of-version.js'
 import type { ScriptOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
 import { whoIs } from './held-text.js'
@@ -154,7 +155,8 @@ function versioned(stored: string): Versioned {
   if (stored === '') return ABSENT
   const space = stored.indexOf(' ')
   if (space < 0) return UNREADABLE
-  return { version: Number(stored.slice(0, space)), value: stored.slice(space + 1) }
+  const version = Number(stored.slice(0, space))
+  return { value: stored.slice(space + 1), version, changed: timeOfVersion(version) }
 }
 
 function text(reply: Reply | undefined): string {

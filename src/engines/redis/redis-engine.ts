@@ -110,6 +110,8 @@ export class RedisEngine implements Engine {
         return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
       case 'inspect':
         return this.#inspect(operation)
+      case 'list':
+        return this.#attempt(() => this.#operator.list(operation))
       case 'forceRelease':
         return this.#attempt(() => this.#operator.forceRelease(operation))
       case 'revoke':

@@ -112,5 +112,8 @@ export class KnownValues {
 /** The value of a key, as in the contract. */
 export function versioned({ node }: Known): Versioned {
   if (node?.record.value === undefined) return { value: undefined, version: 0 }
-  return { value: node.record.value, version: node.record.version ?? Number(node.stat.mzxid) }
+  const { value, version } = node.record
+  // A commit that recorded only an ID has changed the node later.
+  if (version !== undefined) return { value, version }
+  return { value, version: Number(node.stat.mzxid), changed: node.stat.mtime }
 }

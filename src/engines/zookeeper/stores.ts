@@ -1,9 +1,11 @@
 import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
+import type { Commit, CommitOutcome, List, ReadOutcome, ReadSet } from '../../engine/contract.js'
+import { firstKeys } from '../../engine/kit/first-keys.js'
 import { WriteQueue } from '../../write-queue.js'
 import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import type { LockRequests } from './lock-requests.js'
+import { decodeKey } from './names.js'
 import type { Values } from './values.js'
 
 /** Reads, writes and watches the values of stores, over the sessions of a box. */
@@ -26,6 +28,17 @@ export class Stores {
 
   read(what: ReadSet): Promise<ReadOutcome> {
     return this.#session.run(client => this.#values.read(client, what, true))
+  }
+
+  /** ZooKeeper returns all children of a node in one reply, in no order. */
+  list(list: List): Promise<string[]> {
+    return this.#session.run(async client => {
+      const { children } = await client.getChildren(this.#box.paths.store, { linearizable: true })
+      return firstKeys(
+        children.flatMap(name => decodeKey(name) ?? []),
+        list,
+      )
+    })
   }
 
   async commit(commit: Commit): Promise<CommitOutcome> {

@@ -129,6 +129,8 @@ export class ZooKeeperEngine implements Engine {
         return admin.revoke(operation.session)
       case 'read':
         return stores.read(operation)
+      case 'list':
+        return stores.list(operation)
       case 'commit':
         return stores.commit(operation)
       case 'watch':

@@ -39,6 +39,12 @@ export class RecordValues implements Values {
     return this.#transactions.read(what)
   }
 
+  async list(): Promise<never> {
+    throw new InvalidArgumentError(
+      "can't list a store with records: list the keys in the store that has them",
+    )
+  }
+
   async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
     this.#assertOpen()
     const execute = (): Promise<CommitOutcome> => this.#transactions.write(write, version, retention)

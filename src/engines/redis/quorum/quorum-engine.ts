@@ -108,6 +108,7 @@ export class QuorumEngine implements Engine {
       case 'inspect':
         return this.#operator.inspect(operation)
       case 'read':
+      case 'list':
       case 'commit':
       case 'watch':
       case 'unwatch':

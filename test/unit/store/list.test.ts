@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { Box } from '../../../src/box.js'
+import { systemClock } from '../../../src/clock.js'
+import { UnavailableError } from '../../../src/errors.js'
+import { openMemory } from '../../../src/engines/memory/open.js'
+import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
+import { keysOf, listed } from '../../../packages/conformance/src/listing.js'
+
+/** A box whose operations are recorded. */
+async function recorded(url: string) {
+  const engine = new FaultInjectingEngine(openMemory(url))
+  const box = await Box.join(engine, systemClock)
+  /** The numbers of values that were read at once, since the last call. */
+  const reads = (): number[] =>
+    engine.operations.splice(0).flatMap(each => (each.type === 'read' ? [each.keys.length] : []))
+  return { engine, box, reads, [Symbol.asyncDispose]: () => box.close() }
+}
+
+test('values are read in parts: many short ones, and one long one at a time', async () => {
+  await using place = await recorded('memory:parts')
+  const { box, reads } = place
+  const [short, long] = [box.store('short'), box.store('long')]
+  for (let index = 0; index < 600; index++) await short.put(String(index).padStart(3, '0'), index)
+  for (let index = 0; index < 20; index++)
+    await long.put(String.fromCharCode(97 + index), 'x'.repeat(3 << 20))
+  reads()
+  expect(await listed(short)).toHaveLength(600)
+  expect(reads()).toEqual([16, 256, 256, 72])
+  expect(await listed(long)).toHaveLength(20)
+  expect(reads()).toEqual([16, 1, 1, 1, 1])
+})
+
+test('no more is read than is asked for, or than the loop takes', async () => {
+  await using place = await recorded('memory:lazy')
+  const { box, engine, reads } = place
+  const store = box.store('s')
+  for (let index = 0; index < 50; index++) await store.put(`key ${index}`, index)
+  reads()
+  expect(await listed(store, { limit: 3 })).toHaveLength(3)
+  expect(reads()).toEqual([3])
+  for await (const { key } of store.list()) {
+    expect(key).toBe('key 0')
+    break
+  }
+  expect(engine.count('list')).toBe(1)
+  expect(reads()).toEqual([16])
+})
+
+test('a value that is deleted after its key was listed is left out, and another one takes its place', async () => {
+  await using place = await recorded('memory:deleted meanwhile')
+  const { box, engine } = place
+  const store = box.store('s')
+  for (const key of ['a', 'b', 'c']) await store.put(key, key)
+  engine.intercept = async (operation, execute) => {
+    if (operation.type === 'read' && operation.keys.includes('s/a')) await box.store('s').delete('a')
+    return execute()
+  }
+  expect(keysOf(await listed(store, { limit: 2 }))).toEqual(['b', 'c'])
+})
+
+test('an engine that is out of reach fails the loop', async () => {
+  await using place = await recorded('memory:out of reach')
+  const { box, engine } = place
+  for (const key of ['a', 'b']) await box.store('s').put(key, key)
+  for (const type of ['list', 'read'] as const) {
+    engine.fail([type], new UnavailableError('out of reach'))
+    await expect(listed(box.store('s'))).rejects.toThrow('out of reach')
+    engine.restore()
+  }
+  expect(await listed(box.store('s'))).toHaveLength(2)
+})
