@@ -27,34 +27,43 @@ interface PackageManager {
   readonly run?: readonly string[]
   /** What a project has besides its package.json. */
   readonly files?: Readonly<Record<string, string>>
-  /** The command that the error for a missing client package names. */
-  readonly hint: string
+  /** The command that the error for a missing package names, and where to run it. */
+  readonly hint: readonly [command: string, place: string]
 }
 
 const inNoGlobalPlace = 'enableGlobalCache: false\nenableTelemetry: false\nenableScripts: false\n'
+
+const inDependent = ', in the package that depends on signalbox'
 
 const packageManagers: Readonly<Record<string, PackageManager>> = {
   pnpm: {
     program: ['pnpm@10', 'pnpm/bin/pnpm.cjs'],
     add: ['add', '--ignore-scripts', '--store-dir', '.store'],
-    hint: 'pnpm add redis (or ioredis), in the package that depends on signalbox',
+    hint: ['pnpm add', inDependent],
   },
   "Yarn's Plug'n'Play": {
     program: ['@yarnpkg/cli-dist@4', '@yarnpkg/cli-dist/bin/yarn.js'],
     add: ['add'],
     run: ['node'],
     files: { 'yarn.lock': '', '.yarnrc.yml': inNoGlobalPlace },
-    hint: 'yarn add redis (or ioredis), in the package that depends on signalbox',
+    hint: ['yarn add', inDependent],
+  },
+  "Yarn's pnpm linker": {
+    program: ['@yarnpkg/cli-dist@4', '@yarnpkg/cli-dist/bin/yarn.js'],
+    add: ['add'],
+    files: { 'yarn.lock': '', '.yarnrc.yml': `${inNoGlobalPlace}nodeLinker: pnpm\n` },
+    hint: ['yarn add', inDependent],
   },
   'Yarn 1': {
     program: ['yarn@1', 'yarn/bin/yarn.js'],
     add: ['add', '--ignore-scripts', '--non-interactive', '--cache-folder', '.cache'],
-    hint: 'npm install redis (or ioredis)',
+    hint: ['npm install', ''],
   },
 }
 
 const require = createRequire(import.meta.url)
 const timeLimit = 120_000
+const hasSqlite = isBuiltin('node:sqlite')
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const { exports, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   exports: Record<string, string | object>
@@ -288,7 +297,7 @@ describe('installed into an empty project', () => {
 
   describe('without a driver for SQLite', () => {
     // A Node with a driver of its own needs none.
-    test.skipIf(isBuiltin('node:sqlite'))('the file engine names the package to install', async () => {
+    test.skipIf(hasSqlite)('the file engine names the package to install', async () => {
       expect(existsSync(join(project, 'node_modules/libsql'))).toBe(false)
       write('driver.mjs', [
         `import { open } from 'signalbox'`,
@@ -366,11 +375,11 @@ describe('installed into an empty project', () => {
 })
 
 test.each(Object.entries(packageManagers))(
-  'installed by %s it works, and what it says of a missing client package helps',
-  async (name, { program, add, run, files = {}, hint }) => {
-    const place = join(folder, name.replace(/\W/g, '-'))
-    const tool = join(place, 'tool')
-    const project = join(place, 'project')
+  'installed by %s it works, and the error for each missing package says how to install it',
+  async (name, { program, add, run, files = {}, hint: [command, place] }) => {
+    const parent = join(folder, name.replace(/\W/g, '-'))
+    const tool = join(parent, 'tool')
+    const project = join(parent, 'project')
     for (const path of [tool, project]) {
       mkdirSync(path, { recursive: true })
       writeFileSync(join(path, 'package.json'), '{ "name": "empty", "private": true }')
@@ -381,11 +390,16 @@ test.each(Object.entries(packageManagers))(
       runProgram(process.execPath, argv, { cwd: project, timeLimit })
     const manager = join(tool, 'node_modules', program[1])
     for (const [path, text] of Object.entries(files)) writeFileSync(join(project, path), text)
+    const schemes = ['postgres', 'zookeeper', 'hazelcast', 'redis']
+    const urls = [
+      ...(hasSqlite ? [] : ['file:./locks']),
+      ...schemes.map(scheme => `${scheme}://127.0.0.1:1/0`),
+    ]
     const body = [
       `const box = await open('memory:')`,
       `console.log(await box.mutex('a').run(() => 'held'))`,
       `await box.close()`,
-      `await open('redis://127.0.0.1:1').catch(error => console.log(error.message))`,
+      `for (const url of ${JSON.stringify(urls)}) await open(url).catch(error => console.log(error.message))`,
     ].join('\n')
     writeFileSync(join(project, 'module.mjs'), `import { open } from 'signalbox'\n${body}\n`)
     writeFileSync(
@@ -397,9 +411,22 @@ test.each(Object.entries(packageManagers))(
       return (await Promise.all(runs)).map(({ stdout }) => stdout)
     }
     await node(manager, ...add, `signalbox@file:${tarball.path}`)
-    const without = `held\nRedis needs a client package: ${hint}\n`
+    const others = [
+      'held',
+      ...(hasSqlite
+        ? []
+        : [
+            'The file engine needs SQLite, from Node 22.13 or later ' +
+              `(this is ${process.versions.node}) or from a package: ${command} libsql${place}`,
+          ]),
+      `PostgreSQL needs a client package: ${command} pg (or postgres)${place}`,
+      `ZooKeeper needs a client package: ${command} signalbox-zookeeper${place}`,
+      `Hazelcast needs a client package: ${command} hazelcast-client${place}`,
+      '',
+    ].join('\n')
+    const without = `${others}Redis needs a client package: ${command} redis (or ioredis)${place}\n`
     expect(await outputs()).toEqual([without, without])
     await node(manager, ...add, 'redis@5')
-    for (const output of await outputs()) expect(output).toMatch(/^held\ncan't reach redis:\/\/127.0.0.1:1/)
+    for (const output of await outputs()) expect(output).toContain(`${others}can't reach redis://127.0.0.1:1`)
   },
 )

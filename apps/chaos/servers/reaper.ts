@@ -30,8 +30,9 @@ function theReaper() {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   shell.unref()
-  const input = shell.stdin as Writable & { unref(): void }
-  input.unref()
+  // On Bun, this stream keeps no process alive, and has no such method.
+  const input = shell.stdin as Writable & { unref?(): void }
+  input.unref?.()
   reaper = { folder, input }
   return reaper
 }

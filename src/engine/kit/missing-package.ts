@@ -15,13 +15,16 @@ export function missingPackage(
   return new MissingPackageError(`${needs}: ${command} ${name!}${alternatives}${place}`, { cause })
 }
 
+/** The commands of package managers that keep each package apart from others, by the folder in `node_modules`. */
+const APART: Readonly<Record<string, string>> = { '.pnpm': 'pnpm add', '.store': 'yarn add' }
+
 /**
- * The command, and where to run it. Only npm lets a package import what another one declares: pnpm and Yarn's
- * Plug'n'Play look into the package that depends on Signalbox.
+ * The command, and where to run it. Only npm lets a package import what another one declares: pnpm, and Yarn unless it
+ * works like npm, look into the package that depends on Signalbox.
  * @param url of a module of Signalbox
  */
 function installing(url: string, isPlugAndPlay: boolean): readonly [command: string, place: string] {
-  const place = ', in the package that depends on signalbox'
-  if (isPlugAndPlay) return ['yarn add', place]
-  return url.includes('/node_modules/.pnpm/') ? ['pnpm add', place] : ['npm install', '']
+  const [, folder = ''] = /\/node_modules\/(\.pnpm|\.store)\//.exec(url) ?? []
+  const command = isPlugAndPlay ? 'yarn add' : APART[folder]
+  return command === undefined ? ['npm install', ''] : [command, ', in the package that depends on signalbox']
 }
