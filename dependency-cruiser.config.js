@@ -163,7 +163,7 @@ export default {
         pathNot: [
           ...publicEntries,
           '^src/(cli|page-kit)/',
-          '^src/(failure-text|secrets)\\.ts$',
+          '^src/(failure-text|grouped|secrets)\\.ts$',
           '^packages/conformance/src/index\\.ts$',
         ],
       },

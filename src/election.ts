@@ -1,5 +1,4 @@
 import type { Session } from './core/session.js'
-import type { SqlTransaction } from './engine/contract.js'
 import { follow, type Found } from './store/follow.js'
 import { Store } from './store/store.js'
 import {
@@ -10,6 +9,7 @@ import {
   shown,
   UnavailableError,
 } from './errors.js'
+import { DelegatingGrant } from './core/delegating-grant.js'
 import { numberOf, type Grant } from './core/grant.js'
 import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
@@ -243,47 +243,17 @@ class MutexElection implements Election {
 }
 
 /** The grant of a term. Its release first deletes the stored term. */
-class Term implements Grant {
-  readonly #grant: Grant
+class Term extends DelegatingGrant {
   readonly #withdraw: () => Promise<void>
 
   constructor(grant: Grant, withdraw: () => Promise<void>) {
-    this.#grant = grant
+    super(grant)
     this.#withdraw = withdraw
-  }
-
-  get token(): bigint {
-    return this.#grant.token
-  }
-
-  get keys(): readonly string[] {
-    return this.#grant.keys
-  }
-
-  get signal(): AbortSignal {
-    return this.#grant.signal
-  }
-
-  assertHeld(): void {
-    this.#grant.assertHeld()
-  }
-
-  fence(transaction: SqlTransaction): Promise<void> {
-    return this.#grant.fence(transaction)
-  }
-
-  expiresIn(): number {
-    return this.#grant.expiresIn()
   }
 
   async release(): Promise<void> {
     await this.#withdraw()
-    await this.#grant.release()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#withdraw()
-    await this.#grant[Symbol.asyncDispose]()
+    await this.held.release()
   }
 }
 

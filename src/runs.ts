@@ -3,7 +3,6 @@ import { slotAt, type NamedSlot, type Slot, type Slots } from './slots.js'
 import type { StoreEntry } from './store/store-entry.js'
 import type { Store } from './store/store.js'
 
-/** A slot as it is stored. */
 interface StoredSlot {
   readonly name: string
   /** When it begins: milliseconds since 1970. Undefined if it has only a name. */

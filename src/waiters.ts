@@ -19,7 +19,6 @@ export class Waiter {
   }
 }
 
-/** Limits on a wait. */
 interface WaitLimit {
   readonly signal: AbortSignal | undefined
   /** Clock time; Infinity for none. */
@@ -45,7 +44,6 @@ export interface WaitersOwner<W extends Waiter> {
    * @param now clock time, at least the time for which the timer was set, even if the clock rounds it down.
    */
   timeOver(now: number): void
-  /** A waiter's signal has aborted. */
   aborted(waiter: W, signal: AbortSignal): void
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from 'signalbox'
-import { grouped } from './check/grouped.js'
+import { groupedBy } from '../../src/grouped.js'
 import { mayBeDone } from './check/money.js'
 import { Transferring } from './client/transferring.js'
 import { systemClock } from 'signalbox/engine'
@@ -23,7 +23,7 @@ export async function settle(recorder: Recorder, store: Store, lease: number, li
   const transferring = new Transferring(WHO, lease, store, reporter)
   const latest = systemClock.now() + limit
   for (;;) {
-    const open = [...grouped(recorder.transfers, ({ id }) => id).values()].filter(mayBeDone)
+    const open = [...groupedBy(recorder.transfers, ({ id }) => id).values()].filter(mayBeDone)
     if (open.length === 0) return
     if (systemClock.now() > latest)
       throw new Error(`the engine does not show the outcome of ${open[0]![0]!.id}`)

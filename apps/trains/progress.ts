@@ -16,7 +16,6 @@ export interface Progress {
   readonly lowWatermark: number
   /** The digest of their IDs. */
   readonly digest: number
-  /** Those of them that were dead-lettered. */
   readonly deadLettered: readonly number[]
   /** When it was stored, in milliseconds since 1970. */
   readonly at: number

@@ -1,8 +1,8 @@
 import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
 import { Ahead } from '../engine/claim.js'
-import type { SqlTransaction } from '../engine/contract.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
+import { DelegatingGrant } from './delegating-grant.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
 import { LocalQueue } from './local-queue.js'
 import { checkedOptions, checkedTryOptions, type CheckedOptions, type LockOptions } from './lock-options.js'
@@ -162,46 +162,12 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
 }
 
 /** A grant of claims that the task already holds. Releasing it leaves the outer grant held. */
-class NestedGrant implements WriteGrant {
-  readonly #outer: LocalGrant
-
-  constructor(outer: LocalGrant) {
-    this.#outer = outer
-  }
-
-  get token(): bigint {
-    return this.#outer.token
-  }
-
-  get keys(): readonly string[] {
-    return this.#outer.keys
-  }
-
-  get signal(): AbortSignal {
-    return this.#outer.signal
-  }
-
-  assertHeld(): void {
-    this.#outer.assertHeld()
-  }
-
-  fence(transaction: SqlTransaction): Promise<void> {
-    return this.#outer.fence(transaction)
-  }
-
-  expiresIn(): number {
-    return this.#outer.expiresIn()
-  }
-
+class NestedGrant extends DelegatingGrant implements WriteGrant {
   async release(): Promise<void> {
     // Only the outermost run releases.
   }
 
   async downgrade(): Promise<void> {
     throw new InvalidArgumentError("can't downgrade a nested grant while the outer grant is held")
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
   }
 }

@@ -49,42 +49,23 @@ export class Metrics {
 
   constructor(meter: Meter, lockName: (keys: readonly string[]) => string | undefined) {
     this.#lockName = lockName
-    this.#boxes = meter.createUpDownCounter('signalbox.box.states', {
-      description: 'Open boxes, by what is known of their engine',
-      unit: '{box}',
-    })
-    this.#waiters = meter.createUpDownCounter('signalbox.lock.waiters', {
-      description: 'Requests of this process that wait for a lock',
-      unit: '{request}',
-    })
-    this.#holders = meter.createUpDownCounter('signalbox.lock.holders', {
-      description: 'Grants of this process that are in use',
-      unit: '{grant}',
-    })
-    this.#leaders = meter.createUpDownCounter('signalbox.election.leaders', {
-      description: 'Elections that this process leads',
-      unit: '{leader}',
-    })
-    this.#requests = meter.createCounter('signalbox.lock.requests', {
-      description: 'Requests for locks; each ends with one wait',
-      unit: '{request}',
-    })
-    this.#losses = meter.createCounter('signalbox.lock.losses', {
-      description: 'Grants that were lost before they were released',
-      unit: '{grant}',
-    })
-    this.#releaseFailures = meter.createCounter('signalbox.lock.release.failures', {
-      description: 'Releases that the engine did not answer; the lease ends what they could not give back',
-      unit: '{release}',
-    })
-    this.#permits = meter.createCounter('signalbox.limit.permits', {
-      description: 'Calls that limits have let through',
-      unit: '{call}',
-    })
-    this.#pauses = meter.createCounter('signalbox.limit.pauses', {
-      description: 'Times that callers were held off until a named time',
-      unit: '{pause}',
-    })
+    const gauge = (name: string, unit: string, description: string): UpDownCounter =>
+      meter.createUpDownCounter(`signalbox.${name}`, { description, unit: `{${unit}}` })
+    const counter = (name: string, unit: string, description: string): Counter =>
+      meter.createCounter(`signalbox.${name}`, { description, unit: `{${unit}}` })
+    this.#boxes = gauge('box.states', 'box', 'Open boxes, by what is known of their engine')
+    this.#waiters = gauge('lock.waiters', 'request', 'Requests of this process that wait for a lock')
+    this.#holders = gauge('lock.holders', 'grant', 'Grants of this process that are in use')
+    this.#leaders = gauge('election.leaders', 'leader', 'Elections that this process leads')
+    this.#requests = counter('lock.requests', 'request', 'Requests for locks; each ends with one wait')
+    this.#losses = counter('lock.losses', 'grant', 'Grants that were lost before they were released')
+    this.#releaseFailures = counter(
+      'lock.release.failures',
+      'release',
+      'Releases that the engine did not answer; the lease ends what they could not give back',
+    )
+    this.#permits = counter('limit.permits', 'call', 'Calls that limits have let through')
+    this.#pauses = counter('limit.pauses', 'pause', 'Times that callers were held off until a named time')
     // The unit is part of the name, because some exporters to Prometheus add it and others don't.
     const advice = { explicitBucketBoundaries: BOUNDARIES }
     const seconds = (name: string, description: string): Histogram =>

@@ -1,6 +1,6 @@
 import type { History, LockRequest } from '../history.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 import { inOrder, overlaps, type Interval } from './intervals.js'
 import { linearizable } from './linearizable.js'
 import { lockOperations } from './lock-history.js'
@@ -14,7 +14,7 @@ interface Held extends Interval {
 export function checkLocks({ requests }: History): { findings: Finding[]; undecided: number } {
   const findings: Finding[] = []
   let undecided = 0
-  for (const [key, ofKey] of grouped(requests, request => request.key)) {
+  for (const [key, ofKey] of groupedBy(requests, request => request.key)) {
     const held = ofKey.flatMap(heldOf)
     const reported = new Set<Held>()
     for (const [one, other] of overlaps(held)) {

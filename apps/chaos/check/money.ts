@@ -1,6 +1,6 @@
 import type { Account, Transfer } from '../history.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 
 /** What every account has before the first transfer. */
 export const START_BALANCE = 100
@@ -15,7 +15,7 @@ export interface TransferFigures {
 }
 
 export function transferFigures(transfers: readonly Transfer[]): TransferFigures {
-  const ids = [...grouped(transfers, ({ id }) => id).values()]
+  const ids = [...groupedBy(transfers, ({ id }) => id).values()]
   const done = ids.filter(isDone).length
   const unknown = ids.filter(mayBeDone).length
   return {
@@ -31,7 +31,7 @@ export function checkMoney(
   transfers: readonly Transfer[],
   accounts: Readonly<Record<string, Account>>,
 ): Finding[] {
-  const byId = grouped(transfers, ({ id }) => id)
+  const byId = groupedBy(transfers, ({ id }) => id)
   const names = new Set([...Object.keys(accounts), ...transfers.flatMap(({ from, to }) => [from, to])])
   const findings = [
     ...[...byId].flatMap(([id, deliveries]) => checkDeliveries(id, deliveries)),

@@ -1,6 +1,6 @@
 import type { History, LockRequest } from '../history.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 import { explains, type Trouble } from './troubles.js'
 
 /**
@@ -13,7 +13,7 @@ export function checkOrder(
 ): { findings: Finding[]; orders: number } {
   const findings: Finding[] = []
   let orders = 0
-  for (const ofKey of grouped(requests, ({ key }) => key).values()) {
+  for (const ofKey of groupedBy(requests, ({ key }) => key).values()) {
     const inQueue = ofKey
       .filter(({ queued }) => queued !== undefined)
       .filter(request => !troubles.some(trouble => explains(trouble, request)))

@@ -1,7 +1,7 @@
 import type { Fault, History, LockRequest } from '../history.js'
 import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 
 /** How long clients had to wait for faults of one kind, in milliseconds. */
 export interface Recovery {
@@ -26,7 +26,7 @@ interface Measured {
 }
 
 export function recoveries({ faults, limits }: History): Recovery[] {
-  return [...grouped(measured(faults), ({ what }) => what)].map(([kind, all]) => {
+  return [...groupedBy(measured(faults), ({ what }) => what)].map(([kind, all]) => {
     const times = all.map(({ time }) => time).sort((one, other) => one - other)
     return {
       kind,
@@ -77,7 +77,7 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {
   if (!requests.some(({ granted }) => granted !== undefined))
     return [{ promise: 'P9', message: 'no lock was ever granted' }]
-  const byAsked = grouped(requests, ({ asked }) => microseconds(asked))
+  const byAsked = groupedBy(requests, ({ asked }) => microseconds(asked))
   return measured(faults).flatMap(one => {
     const { time, what, fault } = one
     const limit = limitOf(limits, one)

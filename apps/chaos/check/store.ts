@@ -1,6 +1,6 @@
 import type { StoreCall } from '../history.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 import { linearizable } from './linearizable.js'
 import { storeOperations } from './store-history.js'
 
@@ -8,7 +8,7 @@ import { storeOperations } from './store-history.js'
 export function checkStore(calls: readonly StoreCall[]): { findings: Finding[]; undecided: number } {
   const findings: string[] = []
   let undecided = 0
-  for (const [key, ofKey] of grouped(calls, call => call.key)) {
+  for (const [key, ofKey] of groupedBy(calls, call => call.key)) {
     const answer = linearizable('', storeOperations(ofKey))
     if (answer === 'undecided') undecided++
     if (answer === 'no') findings.push(`no order of the calls explains what was read of ${key}`)

@@ -1,6 +1,6 @@
 import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
-import { grouped } from './grouped.js'
+import { groupedBy } from '../../../src/grouped.js'
 
 /** The outcome of the increments of one kind of register. */
 export interface UpdateFigures {
@@ -48,7 +48,7 @@ export function checkUpdates({ updates, requests, counters }: History): Finding[
  * and waits for the answer before it releases. A client that died may have written at any time after its grant.
  */
 function checkGrants(updates: readonly Update[], requests: readonly LockRequest[]): string[] {
-  const granted = grouped(
+  const granted = groupedBy(
     requests.filter(request => request.granted !== undefined),
     grantOf,
   )

@@ -19,7 +19,6 @@ export interface Finding extends Fault {
 export interface FoundKind {
   readonly file: string
   readonly kind: string
-  /** Number of lines that have it. */
   lines: number
   /** The first in the file. */
   first: { readonly line: number; readonly reason: string }

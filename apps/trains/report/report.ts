@@ -33,7 +33,6 @@ export interface Report extends FindingsSummary {
   readonly kills: readonly Kill[]
   /** How long messages waited for their locks, in milliseconds; null if there were none. */
   readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }
-  /** The totals of the serial result. */
   readonly serial: SerialResult['totals']
   /** Whether every location agrees with the serial result. */
   readonly matchesSerial: boolean

@@ -38,7 +38,6 @@ export interface SupervisorParts {
   /** Maximum number of workers that work at the same time. */
   readonly atOnce: number
   readonly startWorker: StartWorker
-  /** The settings of a worker, by its number. */
   settingsOf(worker: number): WorkerSettings
   /** Frees at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>

@@ -5,7 +5,6 @@ import type { LimitReport, Window } from './window.js'
 
 /** Reserves permits of one limiter ahead of their use, for all waiters of a process, and returns unused ones. */
 export interface ReservePermits {
-  /** The name of the limiter. */
   readonly limiter: string
   /** The session of the process. */
   readonly session: string
@@ -191,7 +190,6 @@ interface Live {
   readonly record: WindowRecord
 }
 
-/** One decision. */
 class ReservationDecision {
   readonly #state: LimiterState
   readonly #now: number

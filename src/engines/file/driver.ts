@@ -12,7 +12,6 @@ type SqlRow = readonly SqlValue[]
 export interface Statement {
   /** The first row, or undefined when there is none. */
   get(...values: readonly SqlValue[]): SqlRow | undefined
-  /** All rows. */
   all(...values: readonly SqlValue[]): SqlRow[]
   /** Runs a statement that returns no rows, and returns the number of rows it changed. */
   run(...values: readonly SqlValue[]): number

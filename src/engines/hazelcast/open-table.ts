@@ -39,7 +39,6 @@ export class OpenTable extends MemoryState {
   readonly #record: TableRecord
   readonly #context: TableContext
   readonly #now: number
-  /** The record of each request, and when it expires. */
   readonly #before = new Map<Request, { readonly record: RequestRecord; readonly expires: number }>()
   /** The pending changes, without the entries that were written here. */
   readonly #pending: Map<string, string>

@@ -233,7 +233,6 @@ export class Transactions {
 
 const NO_SESSIONS: ReadonlyMap<string, SessionInfo> = new Map()
 
-/** Returns what the jobs need. */
 function needsOf(jobs: readonly Job[]) {
   const purposes = jobs.map(({ purpose }) => purpose)
   return {

@@ -17,7 +17,6 @@ interface SeenNode {
   readonly contender: Contender
   /** Its parsed data; undefined for a node of another library. */
   readonly text: NodeText | undefined
-  /** Its data. */
   readonly data: string
   readonly number: number
   /** When it was created, by the server's clock, in milliseconds since 1970. */

@@ -75,7 +75,6 @@ export class ReservedPermits {
     return this.#instants[this.#used]
   }
 
-  /** Number of permits. */
   get permits(): number {
     let permits = 0
     for (let index = this.#used; index < this.#instants.length; index++)
