@@ -38,7 +38,8 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
       const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=6s`
       return { url, engine: () => openZooKeeper(url), close: () => undefined }
     },
-    network: ({ url }) => behindProxy(url, openZooKeeper),
+    // The default, because a session must be 12 times as long as the round trips that these checks delay.
+    network: ({ url }) => behindProxy(url.replace('sessionTimeout=6s', 'sessionTimeout=10s'), openZooKeeper),
   }
 }
 
