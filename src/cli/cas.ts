@@ -1,16 +1,11 @@
 import type { Command } from 'commander'
 import { keyOf, versionOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { readValue } from './read-value.js'
 import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
-
-interface CasOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox cas`. */
 export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdin' | 'stdout'>): void {
@@ -26,7 +21,7 @@ export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
     .addOption(engineOption())
     .option('--json', 'print a line of JSON')
     .action(
-      async (store: string, key: string, expected: number, text: string, { engine, json }: CasOptions) => {
+      async (store: string, key: string, expected: number, text: string, { engine, json }: EngineOptions) => {
         const value = await readValue(text, stdin)
         const version = await withBox(engine, box => box.store(store).compareAndSet(key, expected, value), {
           creates: true,

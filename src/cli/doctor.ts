@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Box, diagnose, type Diagnosis, type Finding, open } from '../index.js'
 import { UnavailableError } from '../errors.js'
 import { refused, trial } from './trial.js'
-import { engineOption, placeOf } from './engine.js'
+import { engineOption, placeOf, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
 import { printable, printableJson } from '../printable.js'
@@ -11,11 +11,6 @@ import type { Terminal } from './terminal.js'
 
 /** Findings with which no box is opened: that would create the schema, or fail at a node of a cluster. */
 const NOT_OPENED: readonly string[] = ['no-schema', 'cluster-node']
-
-interface DoctorOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox doctor`. */
 export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
@@ -26,7 +21,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
     )
     .addOption(engineOption())
     .option('--json', 'print one JSON object')
-    .action(async ({ engine, json }: DoctorOptions) => {
+    .action(async ({ engine, json }: EngineOptions) => {
       const url = await placeOf(engine, false)
       const diagnosis = await examine(url)
       stdout.write(json ? `${printableJson(plain(diagnosis))}\n` : report(diagnosis))

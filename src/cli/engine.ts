@@ -10,6 +10,12 @@ export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
 
+/** The options of a subcommand that uses an engine and can print JSON. */
+export interface EngineOptions {
+  engine?: string
+  json?: boolean
+}
+
 /** How to open a box for a command. */
 interface Use {
   /** Whether to create a missing folder. For a command that only reads, a missing folder is an error: a typo. */

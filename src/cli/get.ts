@@ -1,15 +1,10 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
-
-interface GetOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox get`. */
 export function addGet(program: Command, stdout: Terminal['stdout']): void {
@@ -20,7 +15,7 @@ export function addGet(program: Command, stdout: Terminal['stdout']): void {
     .argument('<key>', 'the key', keyOf)
     .addOption(engineOption())
     .option('--json', 'print a line of JSON with the value and its version')
-    .action(async (store: string, key: string, { engine, json }: GetOptions) => {
+    .action(async (store: string, key: string, { engine, json }: EngineOptions) => {
       const entry = await withBox(engine, box => box.store(store).get(key))
       if (!entry) throw new CommandError(`${store} has no key ${key}`, EXIT.failed)
       const { value, version } = entry

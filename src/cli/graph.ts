@@ -2,16 +2,11 @@ import type { Command } from 'commander'
 import type { Party } from '../index.js'
 import { cyclesOf, waitsOf, type Wait } from '../blocking.js'
 import { columns } from './columns.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { reportsOf } from './ls.js'
 import { printable, printableJson } from '../printable.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
-
-interface GraphOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox graph`. */
 export function addGraph(program: Command, stdout: Terminal['stdout']): void {
@@ -21,7 +16,7 @@ export function addGraph(program: Command, stdout: Terminal['stdout']): void {
     .argument('[prefix]', 'only keys that start with this')
     .addOption(engineOption())
     .option('--json', 'one JSON object instead of a table')
-    .action(async (prefix: string | undefined, { engine, json }: GraphOptions) => {
+    .action(async (prefix: string | undefined, { engine, json }: EngineOptions) => {
       const waits = waitsOf(await withBox(engine, box => reportsOf(box, prefix)))
       stdout.write(json ? graphJson(waits) : graphTable(waits))
     })

@@ -5,7 +5,7 @@ import type { Duration } from '../duration.js'
 import { BusyError, TimedOutError } from '../errors.js'
 import { duration, keyOf, rateOf } from './arguments.js'
 import { Child } from './child.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
@@ -14,8 +14,7 @@ import type { Terminal } from './terminal.js'
 import { reporter } from './work.js'
 import { labelOf, refuseCommandAsName } from './work-options.js'
 
-interface LimitOptions {
-  engine?: string
+interface LimitOptions extends EngineOptions {
   rate: { limit: number; per: Duration }
   wait?: number
   perLine?: boolean

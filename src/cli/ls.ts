@@ -2,15 +2,10 @@ import type { Command } from 'commander'
 import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
 import { printableJson } from '../printable.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
-
-interface LsOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox ls`. */
 export function addLs(program: Command, stdout: Terminal['stdout']): void {
@@ -20,7 +15,7 @@ export function addLs(program: Command, stdout: Terminal['stdout']): void {
     .argument('[prefix]', 'only keys and limiters that start with this')
     .addOption(engineOption())
     .option('--json', 'print a line of JSON for each key and each limiter')
-    .action(async (prefix: string | undefined, { engine, json }: LsOptions) => {
+    .action(async (prefix: string | undefined, { engine, json }: EngineOptions) => {
       const [reports, limiters] = await withBox(engine, box =>
         Promise.all([reportsOf(box, prefix), limitersOf(box, prefix)]),
       )

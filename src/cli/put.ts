@@ -1,14 +1,9 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { readValue } from './read-value.js'
 import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
-
-interface PutOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox put`. */
 export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdin' | 'stdout'>): void {
@@ -20,7 +15,7 @@ export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdi
     .argument('<value>', 'JSON, or - to read it from standard input')
     .addOption(engineOption())
     .option('--json', 'print a line of JSON')
-    .action(async (store: string, key: string, text: string, { engine, json }: PutOptions) => {
+    .action(async (store: string, key: string, text: string, { engine, json }: EngineOptions) => {
       const value = await readValue(text, stdin)
       const version = await withBox(engine, box => box.store(store).put(key, value), { creates: true })
       stdout.write(json ? `${printableJson({ store, key, version })}\n` : `${version}\n`)

@@ -1,14 +1,12 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { printable, printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
-interface ReleaseOptions {
-  engine?: string
-  json?: boolean
+interface ReleaseOptions extends EngineOptions {
   token: bigint
 }
 

@@ -1,15 +1,10 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { printable, printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
-
-interface ResumeOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox resume`. */
 export function addResume(program: Command, stdout: Terminal['stdout']): void {
@@ -20,7 +15,7 @@ export function addResume(program: Command, stdout: Terminal['stdout']): void {
     .argument('[key]', 'only this key', keyOf)
     .addOption(engineOption())
     .option('--json', 'print a line of JSON')
-    .action(async (name: string, key: string | undefined, { engine, json }: ResumeOptions) => {
+    .action(async (name: string, key: string | undefined, { engine, json }: EngineOptions) => {
       const resumed = await withBox(engine, box => box.resumeLimiter(name, key))
       const what = key === undefined ? `limiter ${name}` : `key ${key} of limiter ${name}`
       if (resumed === 0) throw new CommandError(`${what} is not paused`, EXIT.failed)

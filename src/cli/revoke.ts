@@ -1,15 +1,10 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { printable, printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
-
-interface RevokeOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox revoke`. */
 export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
@@ -22,7 +17,7 @@ export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
     .argument('<session>', 'the session, as `ls` shows it', keyOf)
     .addOption(engineOption())
     .option('--json', 'print a line of JSON')
-    .action(async (session: string, { engine, json }: RevokeOptions) => {
+    .action(async (session: string, { engine, json }: EngineOptions) => {
       const revoked = await withBox(engine, box => box.revoke(session))
       if (revoked === 0) {
         throw new CommandError(`session ${session} holds nothing and waits for nothing`, EXIT.failed)

@@ -1,16 +1,11 @@
 import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { jsonLine, reportsOf, table } from './ls.js'
 import type { Terminal } from './terminal.js'
-
-interface ShowOptions {
-  engine?: string
-  json?: boolean
-}
 
 /** Adds `signalbox show`. */
 export function addShow(program: Command, stdout: Terminal['stdout']): void {
@@ -20,7 +15,7 @@ export function addShow(program: Command, stdout: Terminal['stdout']): void {
     .argument('<key>', 'the key, or the name of a limiter', keyOf)
     .addOption(engineOption())
     .option('--json', 'print lines of JSON')
-    .action(async (key: string, { engine, json }: ShowOptions) => {
+    .action(async (key: string, { engine, json }: EngineOptions) => {
       const [locks, named] = await withBox(engine, box =>
         Promise.all([reportsOf(box, key), limitersOf(box, key)]),
       )

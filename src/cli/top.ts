@@ -3,16 +3,14 @@ import { systemClock } from '../clock.js'
 import type { LockReport, Party } from '../index.js'
 import { countOf, duration } from './arguments.js'
 import { columns } from './columns.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { jsonLine, reportsOf } from './ls.js'
 import { shortDuration } from '../duration.js'
 import { pause } from '../pause.js'
 import type { Output, Terminal } from './terminal.js'
 
-interface TopOptions {
-  engine?: string
-  json?: boolean
+interface TopOptions extends EngineOptions {
   every: number
   count?: number
 }

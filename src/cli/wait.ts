@@ -1,15 +1,13 @@
 import { Option, type Command } from 'commander'
 import { systemClock } from '../clock.js'
 import { duration, keyOf } from './arguments.js'
-import { engineOption, withBox } from './engine.js'
+import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { printableJson } from '../printable.js'
 import type { Terminal } from './terminal.js'
 
-interface WaitOptions {
-  engine?: string
+interface WaitOptions extends EngineOptions {
   wait?: number
-  json?: boolean
 }
 
 /** Adds `signalbox wait`. */
