@@ -48,7 +48,7 @@ function toSet(claims: readonly Claim[]): ClaimSet {
  */
 function text(claim: Claim): string {
   const permits = claim.mode === 'permits' ? `${claim.permits}/${claim.max}/` : ''
-  return `${claim.mode[0]}${permits}${claim.key.length}:${claim.key}`
+  return `${claim.mode.charAt(0)}${permits}${claim.key.length}:${claim.key}`
 }
 
 /** Checks a claim, and copies it, so that the caller can't change it later. */
