@@ -24,8 +24,7 @@ if isNoted and not state.records[2] and record.id == ARGV[9] and state.askedAt -
   local total, lead = log.total + each * together, max(ARGV[4] - record.hold, 0)
   local instant = now + lead
   if instant - lead < now then instant = instant + abs(instant) * 2 ^ -52 end
-  if now >= state.pausedUntil and instant >= log.lastAt and log.total + needed - record.limit <= log.dropped
-    and not (explains and state.spare and state.spare[1]) then
+  if now >= state.pausedUntil and instant >= log.lastAt and log.total + needed - record.limit <= log.dropped then
     local grain = record.limit > MAX_EXACT and memory / PARTS or 0
     local entries = log.entries
     if instant - log.begunAt <= grain or entries ~= '' and instant == unpack('<d', entries, #entries - 15) then
