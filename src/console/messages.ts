@@ -110,3 +110,40 @@ export interface FaultMessage {
 
 /** A message from the server to the page. */
 export type Message = StateMessage | ChangeMessage | FaultMessage
+
+/** A value in a list. */
+export type ValueRow =
+  | {
+      readonly key: string
+      readonly version: number
+      /** The beginning of its JSON. */
+      readonly json: string
+      /** Number of characters of the whole JSON. */
+      readonly length: number
+      /** When it was written, in milliseconds since 1970; undefined if the engine does not record it. */
+      readonly changed: number | undefined
+      readonly failure?: undefined
+    }
+  | {
+      readonly key: string
+      /** Why it can't be read. */
+      readonly failure: string
+    }
+
+/** A part of a store's values. */
+export interface ValuePage {
+  readonly rows: readonly ValueRow[]
+  readonly hasMore: boolean
+}
+
+/** One value. */
+export type ValueView =
+  | {
+      readonly found: true
+      readonly version: number
+      /** The beginning of its JSON, indented. */
+      readonly json: string
+      /** Number of characters of the whole. */
+      readonly length: number
+    }
+  | { readonly found: false }

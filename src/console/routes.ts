@@ -12,6 +12,7 @@ import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
 import { printable, printableJson } from '../printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
+import { valuePage, valueView } from './values.js'
 import { Watcher, type Viewer } from './watcher.js'
 
 /** A request, from whichever kind of server. */
@@ -95,7 +96,11 @@ export class Routes {
       case 'value':
         allow(method, 'GET')
         assertNotCrossSite(asked)
-        return json(200, await this.#value(text(asked.query.get('store')), text(asked.query.get('key'))))
+        return json(200, await this.#value(asked.query))
+      case 'values':
+        allow(method, 'GET')
+        assertNotCrossSite(asked)
+        return json(200, await this.#values(asked.query))
       case 'release':
         return json(200, await this.#release(await this.#action(asked)))
       case 'revoke':
@@ -117,9 +122,14 @@ export class Routes {
     return order
   }
 
-  async #value(store: string, key: string): Promise<object> {
-    const entry = await this.#box.store(store).get(key)
-    return entry ? { found: true, version: entry.version, value: entry.value } : { found: false }
+  #value(query: URLSearchParams): Promise<object> {
+    return valueView(this.#box.store(text(query.get('store'))), text(query.get('key')))
+  }
+
+  #values(query: URLSearchParams): Promise<object> {
+    const store = text(query.get('store'))
+    const wanted = { prefix: query.get('prefix') ?? '', after: query.get('after') ?? '' }
+    return valuePage(this.#box.store(store), store, wanted)
   }
 
   async #release(order: Readonly<Record<string, unknown>>): Promise<object> {

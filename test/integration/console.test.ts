@@ -66,7 +66,15 @@ describe('signalbox console', () => {
       })
     }
     const wrong = ['', 'Bearer ', `Bearer ${secret}x`, `Bearer ${secret.slice(1)}`, `Basic ${secret}`]
-    for (const path of ['/events', '/value?store=a&key=b', '/release', '/doctor', '/nothing', `/?${secret}`])
+    for (const path of [
+      '/events',
+      '/value?store=a&key=b',
+      '/values?store=a',
+      '/release',
+      '/doctor',
+      '/nothing',
+      `/?${secret}`,
+    ])
       for (const authorization of path.startsWith('/?') ? [] : wrong)
         expect(await ask(port, path, { headers: { Authorization: authorization } })).toMatchObject({
           status: 401,
@@ -94,10 +102,10 @@ describe('signalbox console', () => {
       for (const path of ['/', '/events']) expect((await ask(port, path, named(name))).status, name).toBe(421)
     expect((await ask(port, '/', named(`localhost:${port}`))).status).toBe(200)
     const other = { ...headers, Origin: 'http://evil.example' }
-    for (const path of ['/', '/events', '/value?store=a&key=b'])
+    for (const path of ['/', '/events', '/value?store=a&key=b', '/values?store=a'])
       expect((await ask(port, path, { headers: other })).status).toBe(403)
     const crossSite = { ...headers, 'Sec-Fetch-Site': 'cross-site' }
-    for (const path of ['/events', '/value?store=a&key=b'])
+    for (const path of ['/events', '/value?store=a&key=b', '/values?store=a'])
       expect((await ask(port, path, { headers: crossSite })).status).toBe(403)
     const order = fromPage(running, { key: 'a', token: '1' })
     const strange: Record<string, [Question, number]> = {
@@ -192,19 +200,34 @@ describe('signalbox console', () => {
     expect(state.readOnly).toBe(true)
   })
 
-  test('reads a value, and examines the engine', async () => {
+  test('reads a value and pages of values, and examines the engine', async () => {
     await using place = new CommandPlace()
     const box = await place.box('billing')
     const version = await box.store('accounts').put('amy/<b>', { balance: 42 })
     const running = await startConsole(place)
-    const at = async (store: string, key: string): Promise<[number, unknown]> => {
-      const query = new URLSearchParams({ store, key }).toString()
-      const { status, body } = await ask(running.port, `/value?${query}`, fromPage(running))
+    const answer = async (name: string, query: Record<string, string>): Promise<[number, unknown]> => {
+      const path = `/${name}?${new URLSearchParams(query).toString()}`
+      const { status, body } = await ask(running.port, path, fromPage(running))
       return [status, JSON.parse(body)]
     }
-    expect(await at('accounts', 'amy/<b>')).toEqual([200, { found: true, version, value: { balance: 42 } }])
-    expect(await at('accounts', 'bob')).toEqual([200, { found: false }])
-    expect(await at('', 'bob')).toMatchObject([400, { error: expect.stringContaining('store') as string }])
+    const json = '{\n  "balance": 42\n}'
+    expect(await answer('value', { store: 'accounts', key: 'amy/<b>' })).toEqual([
+      200,
+      { found: true, version, json, length: json.length },
+    ])
+    expect(await answer('value', { store: 'accounts', key: 'bob' })).toEqual([200, { found: false }])
+    for (const name of ['value', 'values'])
+      expect(await answer(name, { store: '', key: 'bob' })).toMatchObject([
+        400,
+        { error: expect.stringContaining('store') as string },
+      ])
+    const row = { key: 'amy/<b>', version, json: '{"balance":42}', length: 14 }
+    expect(await answer('values', { store: 'accounts' })).toEqual([200, { rows: [row], hasMore: false }])
+    expect(await answer('values', { store: 'accounts', prefix: 'b', after: 'a' })).toEqual([
+      200,
+      { rows: [], hasMore: false },
+    ])
+    expect(await answer('values', { store: 'accounts', after: '\0' })).toMatchObject([400, {}])
     const { body } = await ask(running.port, '/doctor', fromPage(running, {}))
     expect(JSON.parse(body)).toMatchObject({ findings: [] })
     expect(body).toContain('a round trip takes')

@@ -11,8 +11,9 @@ import { KeyPage } from './key-view.js'
 import { LimitsView } from './limits-view.js'
 import { LocksView } from './locks-view.js'
 import { overviewOf, type Model } from './model.js'
-import { routeOf, type Route } from './route.js'
+import { hashOf, routeOf, type Route } from './route.js'
 import { SessionPage, SessionsView } from './sessions-view.js'
+import { ValueView } from './value-view.js'
 import { ValuesView } from './values-view.js'
 import { WaitsView } from './waits-view.js'
 
@@ -136,7 +137,9 @@ function View({ route }: { readonly route: Route }): JSX.Element {
     case 'limits':
       return <LimitsView />
     case 'values':
-      return <ValuesView store={route.store} name={route.key} />
+      return <ValuesView key={hashOf(route)} {...route} />
+    case 'value':
+      return <ValueView key={hashOf(route)} store={route.store} name={route.key} />
     case 'sessions':
       return <SessionsView />
     case 'session':
@@ -161,6 +164,7 @@ function Locked(): JSX.Element {
 function titleOf(route: Route): string {
   switch (route.view) {
     case 'key':
+    case 'value':
       return printable(route.key)
     case 'session':
       return `Session ${printable(route.session)}`
@@ -172,5 +176,6 @@ function titleOf(route: Route): string {
 /** The view of the menu that a route belongs to. */
 function sectionOf({ view }: Route): Route['view'] {
   if (view === 'key') return 'locks'
+  if (view === 'value') return 'values'
   return view === 'session' ? 'sessions' : view
 }

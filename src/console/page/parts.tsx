@@ -35,3 +35,12 @@ export function KeyLink({ name }: { readonly name: string }): JSX.Element {
 export function Mode({ claim }: { readonly claim: Claim }): JSX.Element {
   return <span class="mode">{modeOf(claim)}</span>
 }
+
+/** How much of a text is not shown; nothing if it is whole. */
+export function Cut({ shown, length }: { readonly shown: number; readonly length: number }): JSX.Element {
+  return shown < length ? (
+    <span class="cut">… {(length - shown).toLocaleString('en')} more characters</span>
+  ) : (
+    <></>
+  )
+}

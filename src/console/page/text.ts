@@ -16,3 +16,8 @@ export function placeOf({ host, pid, session }: Who): string {
 export function modeOf(claim: Claim): string {
   return claim.mode === 'permits' ? `${claim.permits} of ${claim.max} permits` : claim.mode
 }
+
+/** A date with the time of day. */
+export function dateOf(at: number): string {
+  return new Date(at).toLocaleString('sv-SE')
+}

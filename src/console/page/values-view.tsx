@@ -1,53 +1,29 @@
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
-import { timeOf } from '../../page-kit/browser/text.js'
-import { RequestError } from '../../page-kit/browser/event-stream.js'
+import { count, timeOf } from '../../page-kit/browser/text.js'
 import { printable } from '../../printable.js'
-import { useShared } from './context.js'
-import { hashOf } from './route.js'
+import type { ValuePage, ValueRow } from '../messages.js'
+import { Cut } from './parts.js'
+import { hashOf, type Route } from './route.js'
+import { dateOf } from './text.js'
+import { useAnswer, type Answer } from './use-answer.js'
 
-interface Properties {
-  readonly store: string
-  readonly name: string
-}
+type Properties = Omit<Extract<Route, { view: 'values' }>, 'view'>
 
-type Answer =
-  { readonly found: true; readonly version: number; readonly value: unknown } | { readonly found: false }
-
-interface Result {
-  readonly at: number
-  readonly answer?: Answer
-  readonly failure?: string
-}
-
-/** One value, looked up by its store and key. */
-export function ValuesView({ store, name }: Properties): JSX.Element {
-  const { connection } = useShared()
-  const [result, setResult] = useState<Result>()
-  const look = async (): Promise<void> => {
-    setResult(undefined)
-    try {
-      const answer = (await connection.get('value', { store, key: name })) as Answer
-      setResult({ at: Date.now(), answer })
-    } catch (error) {
-      setResult({ at: Date.now(), failure: error instanceof RequestError ? error.message : String(error) })
-    }
-  }
-  useEffect(() => {
-    if (store !== '') void look()
-  }, [store, name])
+/** The values of a store, page by page. */
+export function ValuesView({ store, prefix, after }: Properties): JSX.Element {
+  const [answer, ask] = useAnswer<ValuePage>('values', store === '' ? undefined : { store, prefix, after })
   return (
     <>
       <Heading>Values</Heading>
-      <p class="summary">Looks up one value by its store and key.</p>
       <form
         class="lookup"
         onSubmit={event => {
           event.preventDefault()
-          const [storeField, keyField] = event.currentTarget.querySelectorAll('input')
-          const hash = hashOf({ view: 'values', store: storeField!.value, key: keyField!.value })
-          if (hash === location.hash) void look()
+          const [storeField, prefixField] = event.currentTarget.querySelectorAll('input')
+          const [name, start] = [storeField!.value, prefixField!.value]
+          const hash = hashOf({ view: 'values', store: name, prefix: start, after: '' })
+          if (hash === location.hash) ask()
           else location.hash = hash
         }}
       >
@@ -56,34 +32,108 @@ export function ValuesView({ store, name }: Properties): JSX.Element {
           <input required maxLength={1024} defaultValue={store} autocomplete="off" spellcheck={false} />
         </label>
         <label class="field">
-          <span>Key</span>
-          <input required maxLength={1024} defaultValue={name} autocomplete="off" spellcheck={false} />
+          <span>Keys that begin with</span>
+          <input maxLength={1024} defaultValue={prefix} autocomplete="off" spellcheck={false} />
         </label>
-        <button type="submit">Look up</button>
+        <button type="submit">List</button>
       </form>
-      <div aria-live="polite">{result && <Shown result={result} store={store} name={name} />}</div>
+      <div aria-live="polite">
+        {answer ? (
+          <Page answer={answer} {...{ store, prefix, after }} />
+        ) : (
+          <Empty>{store === '' ? 'Which store?' : 'Reading …'}</Empty>
+        )}
+      </div>
     </>
   )
 }
 
-function Shown({ result, store, name }: Properties & { readonly result: Result }): JSX.Element {
-  const { at, answer, failure } = result
-  if (failure !== undefined) return <p class="failure">{failure}</p>
-  if (!answer?.found)
-    return (
-      <Empty>
-        {printable(store)} has no key {printable(name)}.
-      </Empty>
-    )
+function Page({
+  answer,
+  store,
+  prefix,
+  after,
+}: Properties & { readonly answer: Answer<ValuePage> }): JSX.Element {
+  if (answer.failure !== undefined) return <p class="failure">{answer.failure}</p>
+  const { rows, hasMore } = answer.content
+  const hashAfter = (key: string): string => hashOf({ view: 'values', store, prefix, after: key })
+  const knowsTimes = rows.some(row => row.failure === undefined && row.changed !== undefined)
   return (
-    <section class="card" aria-label="Value">
-      <h2>
-        <span class="key">{printable(name)}</span> <span class="mode">version {answer.version}</span>
-      </h2>
-      <pre tabIndex={0} aria-label="JSON">
-        {JSON.stringify(answer.value, null, 2).split('\n').map(printable).join('\n')}
-      </pre>
-      <p class="hint">Read at {timeOf(at)}. It does not follow later changes.</p>
-    </section>
+    <>
+      <p class="summary">
+        {count(rows.length, 'value')}
+        {after !== '' && ' after '}
+        {after !== '' && <span class="key">{printable(after)}</span>}
+        {hasMore && ', and there are more'}. Read at {timeOf(answer.at)}.
+        {rows.length > 0 && !knowsTimes && ' The engine does not know when they were changed.'}
+      </p>
+      {rows.length === 0 ? (
+        <Empty>
+          {printable(store)} has no {after === '' ? '' : 'further '}values
+          {prefix !== '' && ` whose keys begin with ${printable(prefix)}`}.
+        </Empty>
+      ) : (
+        <table class="values">
+          <thead>
+            <tr>
+              <th scope="col">Key</th>
+              <th scope="col">JSON</th>
+              <th scope="col">Version</th>
+              {knowsTimes && <th scope="col">Changed</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(row => (
+              <Row key={row.key} row={row} store={store} knowsTimes={knowsTimes} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      <p class="pages">
+        {after !== '' && <a href={hashAfter('')}>First page</a>}
+        {hasMore && <a href={hashAfter(rows.at(-1)!.key)}>Next page</a>}
+      </p>
+    </>
+  )
+}
+
+interface RowProperties {
+  readonly row: ValueRow
+  readonly store: string
+  readonly knowsTimes: boolean
+}
+
+function Row({ row, store, knowsTimes }: RowProperties): JSX.Element {
+  const { key } = row
+  return (
+    <tr>
+      <th scope="row">
+        <a class="key" href={hashOf({ view: 'value', store, key })}>
+          {printable(key)}
+        </a>
+      </th>
+      {row.failure !== undefined ? (
+        <td colSpan={knowsTimes ? 3 : 2} class="damaged">
+          {printable(row.failure)}
+        </td>
+      ) : (
+        <>
+          <td class="json">
+            {printable(row.json)}
+            <Cut shown={row.json.length} length={row.length} />
+          </td>
+          <td class="number">
+            <span class="unit">version </span>
+            {row.version}
+          </td>
+          {knowsTimes && (
+            <td class="number">
+              <span class="unit">changed </span>
+              {row.changed === undefined ? 'not known' : dateOf(row.changed)}
+            </td>
+          )}
+        </>
+      )}
+    </tr>
   )
 }
