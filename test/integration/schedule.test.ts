@@ -41,11 +41,19 @@ test.concurrent.each(Object.entries(engines))(
     const folder = reapedFolder('schedule')
     const journal = join(folder, 'journal')
     writeFileSync(journal, '')
+    const allowed = join(folder, 'allowed')
+    writeFileSync(allowed, '0')
     const url = await start(folder)
     const processes: Running[] = []
     onTestFinished(() => processes.forEach(process => process.kill('SIGKILL')))
     const add = (): void => {
-      const argv = [builtProgram('test/integration/scheduler.process.js'), url, journal, String(PERIOD)]
+      const argv = [
+        builtProgram('test/integration/scheduler.process.js'),
+        url,
+        journal,
+        allowed,
+        String(PERIOD),
+      ]
       processes.push(new Running(process.execPath, argv, folder, {}))
     }
     const notes = (): Note[] =>
@@ -66,18 +74,20 @@ test.concurrent.each(Object.entries(engines))(
     for (let count = 0; count < PROCESSES; count++) add()
     await until('all are ready', areReady, PATIENT)
     const killed = new Set<number>()
-    for (let slot = 0; slot < SLOTS; slot++) {
+    for (let count = 0; count < SLOTS; count++) {
       const before = notes().length
       await until('a run begins', () => notes().length > before, PATIENT)
-      const { pid } = notes()[before]!
+      const { pid, slot } = notes()[before]!
       // In every other slot, the process that runs it.
-      if (slot % 2 === 1) {
+      if (count % 2 === 1) {
         processes.find(process => process.pid === pid)!.kill('SIGKILL')
         killed.add(pid)
         add()
       }
-      await until('the slot is done', () => ended().length > slot, PATIENT)
+      writeFileSync(allowed, String(slot))
+      await until('the slot is done', () => ended().length > count, PATIENT)
     }
+    writeFileSync(allowed, 'Infinity')
     await until('the last one is ready, too', areReady, PATIENT)
     const alive = processes.filter(({ pid }) => !killed.has(pid))
     for (const process of alive) process.kill('SIGTERM')

@@ -1,13 +1,14 @@
 /**
- * Keeps a schedule, and writes a line into a journal when a run begins and when it ends. Ends on SIGTERM.
+ * Keeps a schedule, and writes a line into a journal when a run begins and when it ends. A run may end when a file
+ * contains its slot or a later one. Ends on SIGTERM.
  *
- *     node scheduler.process.js URL JOURNAL PERIOD
+ *     node scheduler.process.js URL JOURNAL ALLOWED PERIOD
  */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { open, type Slot } from 'signalbox'
 
-const [url = '', journal = '', period = ''] = process.argv.slice(2)
+const [url = '', journal = '', allowed = '', period = ''] = process.argv.slice(2)
 const box = await open(url)
 
 function note(event: string, slot: Slot): void {
@@ -19,8 +20,7 @@ box.schedule(
   { every: Number(period) },
   async (grant, slot) => {
     note('begin', slot)
-    // Long enough to be killed in the middle.
-    await sleep(Number(period) / 10)
+    while (Number(readFileSync(allowed, 'utf8')) < slot.at.getTime()) await sleep(20)
     grant.assertHeld()
     note('end', slot)
   },
