@@ -26,7 +26,7 @@ export default defineConfig(
       globals: globals.nodeBuiltin,
       // One program for all files: a run over the whole checkout takes less time than with the service for editors.
       parserOptions: {
-        project: ['tsconfig.json', 'apps/trains/board/page/tsconfig.json', 'tsconfig.pages.json'],
+        project: ['tsconfig.json', 'tsconfig.pages.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -163,6 +163,5 @@ export default defineConfig(
       '@typescript-eslint/no-require-imports': 'off',
     },
   },
-  { files: ['apps/trains/board/page/*.js'], languageOptions: { globals: globals.browser } },
   prettier,
 )

@@ -8,7 +8,7 @@ import { root } from './command.mjs'
 /** What all pages share. */
 const kit = 'src/page-kit/browser'
 /** The folder of each page: its entry `page.ts`, and its style sheet. */
-const folders = ['src/console/page']
+const folders = ['src/console/page', 'apps/trains/board/page']
 
 /**
  * Returns the files of a page by their names.

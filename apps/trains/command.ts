@@ -66,8 +66,12 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
       )
     }
     if (settings.watch !== undefined) {
-      board = await Board.open(settings.watch, { source, locks: () => tracker.locks() })
+      board = await Board.open(settings.watch, { source, settings, locks: () => tracker.locks() })
       process.stdout.write(`watch the run at ${board.url}\n`)
+      if (settings.wait) {
+        process.stdout.write('it begins when you open the page; with --no-wait, it begins at once\n')
+        if (!(await isViewed(board))) return EXIT.interrupted.status
+      }
     }
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
@@ -84,13 +88,32 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     if (board && !report.interrupted) {
       ignoreSignals()
       output.write(`${board.url} shows the result until you press Ctrl-C\n`)
-      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+      await interrupted()
     }
     return exitStatus(report, settings.strict)
   } finally {
     await board?.close()
     await tracker.close()
   }
+}
+
+/** Resolves when somebody opens the page, or with false on Ctrl-C. */
+async function isViewed(board: Board): Promise<boolean> {
+  const decided = new AbortController()
+  try {
+    return await Promise.race([
+      board.viewed().then(() => true),
+      interrupted(decided.signal).then(() => false),
+    ])
+  } finally {
+    decided.abort()
+  }
+}
+
+/** Resolves on Ctrl-C. Its signal removes the listeners. */
+async function interrupted(signal?: AbortSignal): Promise<void> {
+  const signals = ['SIGINT', 'SIGTERM'].map(name => once(process, name, { signal }))
+  await Promise.race(signals).catch(() => undefined)
 }
 
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {

@@ -14,12 +14,13 @@ import type { Limits } from './worker/message-processor.js'
 interface PlainOptions {
   readonly engine: string
   readonly processes: number
-  readonly kill: number
   /** How long to wait for an unreachable engine, in milliseconds. */
   readonly engineWait: number
   readonly resume?: boolean
   /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
   readonly watch?: number
+  /** Whether a run with a page begins when somebody opens it. */
+  readonly wait: boolean
   /** Whether a rejected line of the input makes an exit status. */
   readonly strict?: boolean
   readonly json?: string
@@ -42,6 +43,10 @@ export interface Settings extends PlainOptions {
         readonly speed: number | undefined
       }
     | { readonly kind: 'messages'; readonly path: string }
+  /** Number of workers to kill. */
+  readonly kill: number
+  /** How long each message keeps its locks, so that a viewer sees them, in milliseconds; 0: no longer than it needs. */
+  readonly dwell: number
   readonly limits: Limits
   readonly use: StoreUse
   readonly logLevel: LogLevel
@@ -56,6 +61,15 @@ const SHORT_WAIT = 1000
 /** The longest duration of an option, in milliseconds: a message may be delivered again after it. */
 const LONGEST = ID_RETENTION / 2
 
+/** What a viewer sees by default: a day in which a second is ten minutes, and workers that are killed. */
+const SHOW = { days: 1, speed: 600, kill: 4 }
+
+/** How long a train keeps its locks for a viewer: by the timetable, in seconds, and in milliseconds. */
+const TIMETABLE_DWELL = 150
+const MAX_DWELL = 1000
+/** A shorter time, in milliseconds, can't be seen. */
+const MIN_DWELL = 20
+
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
 interface Parsed extends PlainOptions, Limits {
@@ -65,6 +79,7 @@ interface Parsed extends PlainOptions, Limits {
   readonly date?: string
   readonly by?: LocationKind
   readonly speed?: number
+  readonly kill?: number
   readonly unsafeNoLocks?: boolean
   readonly logLevel?: LogLevel
 }
@@ -88,13 +103,25 @@ export function trainsCommand(): Command {
     )
     .option('--engine <url>', 'where locks and state are kept', engineUrl, 'file:./.signalbox/trains')
     .option('--processes <number>', 'number of worker processes', integer(1, 256), 4)
-    .option('--days <number>', 'number of days, each with new trains (default: 30)', integer(1, 100_000))
+    .option(
+      '--days <number>',
+      'days, each with new trains (default: 30, with --watch 1)',
+      integer(1, 100_000),
+    )
     .option('--gtfs <path>', "timetable: folder or zip archive of a GTFS feed (default: Caltrain's, bundled)")
     .option('--date <date>', 'only the trips on this date, such as 20160704 (default: all trips)', date)
     .addOption(new Option('--by <kind>', 'what a location is (default: "stop")').choices(['stop', 'station']))
-    .option('--speed <factor>', 'run in real time, sped up by this factor (default: unpaced)', positive)
+    .option(
+      '--speed <factor>',
+      'run in real time, sped up by this factor (default: unpaced, with --watch 600)',
+      positive,
+    )
     .option('--messages <file>', 'messages instead, one JSON object per line; - for standard input')
-    .option('--kill <number>', 'kill this number of workers while they work', integer(0, 100_000), 0)
+    .option(
+      '--kill <number>',
+      'kill this number of workers while they work (default: 0, with --watch 4)',
+      integer(0, 100_000),
+    )
     .addOption(lasting('--lock-wait', 'how long a try waits for locks; below 1s messages share no locks', 0))
     .addOption(lasting('--lease', 'how long locks outlive a worker that stopped', 20))
     .option('--lock-tries <number>', 'tries to acquire the locks in one attempt', integer(1, 10_000), 1)
@@ -106,6 +133,7 @@ export function trainsCommand(): Command {
         .argParser(integer(0, 65_535))
         .preset('0'),
     )
+    .option('--no-wait', 'with --watch, begin before somebody opens the page')
     .option('--resume', 'continue the last run on this engine, with the same input')
     .option('--strict', 'exit with status 5 if an input line was rejected')
     .option('--json <file>', 'write the report to this file')
@@ -127,7 +155,7 @@ export function trainsCommand(): Command {
 export function readOptions(args: readonly string[]): Settings {
   const trains = trainsCommand()
   const parsed = trains.parse(args, { from: 'user' }).opts<Parsed>()
-  const { days, gtfs, messages, date: day, by, speed, unsafeNoLocks, logLevel, ...rest } = parsed
+  const { days, gtfs, messages, date: day, by, speed, kill, unsafeNoLocks, logLevel, ...rest } = parsed
   if (messages !== undefined) {
     for (const [name, value] of Object.entries({ gtfs, date: day, by, speed, days })) {
       if (value === undefined) continue
@@ -135,6 +163,10 @@ export function readOptions(args: readonly string[]): Settings {
     }
   }
   const { lockWait, lease, lockTries, attempts, ...plain } = rest
+  const isWatched = plain.watch !== undefined && messages === undefined
+  const show = isWatched && days === undefined && speed === undefined ? SHOW : undefined
+  const pace = speed ?? show?.speed
+  const dwell = isWatched && pace !== undefined ? dwellAt(pace) : 0
   return {
     ...plain,
     input:
@@ -144,15 +176,23 @@ export function readOptions(args: readonly string[]): Settings {
             path: gtfs ?? BUNDLED_FEED,
             date: day,
             locations: by ?? 'stop',
-            days: days ?? 30,
-            speed,
+            days: days ?? show?.days ?? 30,
+            speed: pace,
           }
         : { kind: 'messages', path: messages },
+    kill: kill ?? show?.kill ?? 0,
+    dwell,
     limits: { lockWait, lease, lockTries, attempts },
-    // Messages that share their locks wait for all of them, so with a short wait each takes its own.
-    use: unsafeNoLocks ? 'unlocked' : lockWait < SHORT_WAIT ? 'alone' : 'together',
+    // Messages that share their locks wait for all of them, so with a short wait each takes its own; and a viewer sees
+    // which train has which lock.
+    use: unsafeNoLocks ? 'unlocked' : lockWait < SHORT_WAIT || dwell > 0 ? 'alone' : 'together',
     logLevel: logLevel ?? (plain.log === undefined ? 'warn' : 'info'),
   }
+}
+
+function dwellAt(speed: number): number {
+  const dwell = Math.min((TIMETABLE_DWELL * 1000) / speed, MAX_DWELL)
+  return dwell < MIN_DWELL ? 0 : dwell
 }
 
 function engineUrl(text: string): string {

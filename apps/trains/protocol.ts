@@ -5,7 +5,7 @@ import type { WorkerFailure } from './worker/failure.js'
 /** The settings of a worker. */
 export interface WorkerSettings extends Pick<
   Settings,
-  'engine' | 'engineWait' | 'limits' | 'use' | 'log' | 'logLevel'
+  'engine' | 'engineWait' | 'limits' | 'use' | 'dwell' | 'log' | 'logLevel'
 > {
   /** The worker's number, counted from 1. */
   readonly worker: number

@@ -72,6 +72,8 @@ export class Run {
   readonly #stop = new AbortController()
   readonly #memory = new PeakMemory()
   #done = 0
+  /** The time of the timetable, in a run that follows it. */
+  #time: number | undefined
   #saving: Promise<void> | undefined
 
   private constructor(parts: RunParts, earlier: Progress | undefined) {
@@ -83,8 +85,8 @@ export class Run {
     this.#kills = new Kills(planKills(settings.kill, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
-      // At least two, so that workers contend for locks.
-      atOnce: Math.max(availableParallelism(), 2),
+      // At least two, so that workers contend for locks. Those that are slowed down for viewers wait most of the time.
+      atOnce: settings.dwell > 0 ? settings.processes : Math.max(availableParallelism(), 2),
       startWorker,
       settingsOf: worker => ({ ...settings, worker, run: this.#name }),
       revoke: session => tracker.revoke(session),
@@ -178,7 +180,16 @@ export class Run {
         })
       : all
     const speed = settings.input.kind === 'timetable' ? settings.input.speed : undefined
-    return speed === undefined ? messages : paced(messages, speed, systemClock, this.#stop.signal)
+    return speed === undefined
+      ? messages
+      : this.#timed(paced(messages, speed, systemClock, this.#stop.signal))
+  }
+
+  async *#timed(batches: AsyncIterable<readonly TimedMessage[]>): AsyncGenerator<readonly TimedMessage[]> {
+    for await (const batch of batches) {
+      this.#time = batch.at(-1)?.time
+      yield batch
+    }
   }
 
   /** Records a message that is done, in the order of the stream: the serial result is computed from these. */
@@ -205,6 +216,10 @@ export class Run {
     const kills = this.#kills.done
     return {
       messages: this.#doneSoFar(),
+      time: this.#time ?? null,
+      kills: kills.length,
+      redelivered: this.#supervisor.redelivered,
+      alreadyApplied: kills.reduce((sum, { alreadyApplied }) => sum + alreadyApplied, 0),
       workers: this.#supervisor.perWorker.map(({ worker, messages, replaced }) => ({
         worker,
         isReady: this.#supervisor.isReady(worker),

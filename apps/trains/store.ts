@@ -8,6 +8,8 @@ export interface TransactionOptions {
   readonly lease: number
   /** How long the IDs are remembered. */
   readonly retention: number
+  /** What `inspect` shows for its locks; by default the label of the box. */
+  readonly label?: string | undefined
 }
 
 /** A transaction of several messages. */

@@ -1,5 +1,6 @@
 import { open, TimedOutError, type Party, type StoreOptions } from 'signalbox'
 import { locationKey } from './domain/location.js'
+import type { LockInUse, LockUser } from './lock-in-use.js'
 import type { Outages } from './outages.js'
 import { RunStore, type Retry } from './run-store.js'
 import { unlockedStore } from './unlocked-store.js'
@@ -26,14 +27,6 @@ export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: Store
   together: { limits: { run: 64, atOnce: 16 }, store: { group: { maxSize: 8, maxTime: 20 } } },
   alone: { limits: { run: 1, atOnce: 4 }, store: {} },
   unlocked: { limits: { run: 1, atOnce: 128 }, store: {} },
-}
-
-/** A location whose lock is in use. */
-export interface LockInUse {
-  readonly location: string
-  /** The labels of the boxes that hold it, and of those that wait for it, in the order of the queue. */
-  readonly holders: readonly string[]
-  readonly waiters: readonly string[]
 }
 
 /** The tracker's access to Signalbox in a process: the only place that opens a box. */
@@ -88,7 +81,7 @@ export async function openTracker(
       const locks: LockInUse[] = []
       for await (const { key, holders, waiters } of box.inspect(prefix)) {
         const location = key.slice(prefix.length)
-        locks.push({ location, holders: holders.map(labelOf), waiters: waiters.map(labelOf) })
+        locks.push({ location, holders: holders.map(userOf), waiters: waiters.map(userOf) })
       }
       return locks
     },
@@ -96,6 +89,7 @@ export async function openTracker(
   }
 }
 
-function labelOf({ label, pid }: Party): string {
-  return label?.replace(/^trains /, '') ?? `process ${pid}`
+function userOf({ label, pid, age }: Party): LockUser {
+  const [, worker, train] = /^trains (worker \d+)(?:: (.+))?$/s.exec(label ?? '') ?? []
+  return { who: worker ?? label ?? `process ${pid}`, train, age }
 }

@@ -9,6 +9,7 @@ import { USES, openTracker, type Tracker } from './tracker.js'
 import { workerFailure } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
+import { slowedStore } from './worker/slowed-store.js'
 
 /** A worker process: it applies the messages that the supervisor sends. */
 interface Running {
@@ -16,6 +17,9 @@ interface Running {
   readonly tracker: Tracker
   readonly closeLog: () => void
 }
+
+/** With more unfinished messages, a worker no longer takes time for viewers. */
+const MAX_BEHIND = 100
 
 const memory = new PeakMemory()
 let running: Running | undefined
@@ -29,7 +33,9 @@ async function start(settings: WorkerSettings): Promise<void> {
     openTracker(settings.engine, label, settings.use, outages),
   )
   const store = tracker.store(settings.run)
-  const processor = new MessageProcessor(store, registry, settings.limits, log, systemClock)
+  const dwell = (): number => (worker.unfinished > MAX_BEHIND ? 0 : settings.dwell)
+  const used = settings.dwell > 0 ? slowedStore(store, label, dwell, systemClock) : store
+  const processor = new MessageProcessor(used, registry, settings.limits, log, systemClock)
   const worker = new MessageWorker(processor, send, fail, USES[settings.use].limits)
   running = { worker, tracker, closeLog: () => logFile?.close() }
   send({ kind: 'ready', session: tracker.session })

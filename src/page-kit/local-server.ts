@@ -42,10 +42,11 @@ export class LocalServer {
     return `http://${HOST}:${this.#port}/`
   }
 
-  /** Rejects new connections, and ends the others when `done` resolves. */
-  async close(done?: Promise<unknown>): Promise<void> {
+  /** Rejects new connections, and ends the others when `drain` has resolved. */
+  async close(drain?: () => Promise<unknown>): Promise<void> {
+    // First, because it ends connections whose reply is complete and not yet sent.
     const closed = new Promise(resolve => this.#server.close(resolve))
-    await done
+    await drain?.()
     this.#server.closeAllConnections()
     await closed
   }

@@ -1,9 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { open } from 'signalbox'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -11,6 +13,8 @@ import { trackerProgram } from '../support/trains/run-tracker.js'
 
 /** Where to write the picture of README, docs/trains.png; undefined: it is not made. */
 const picture = process.env['SIGNALBOX_PICTURE']
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const bundled = fileURLToPath(new URL('../../apps/trains/data/caltrain-gtfs', import.meta.url))
 
@@ -42,8 +46,15 @@ afterEach(async () => {
   expect(said).toEqual([])
 })
 
+interface Watched {
+  readonly run: ChildProcess
+  readonly url: string
+  /** Returns what it has printed. */
+  output(): string
+}
+
 /** Starts the tracker with a page, and gives the page's address. */
-async function watched(...argv: readonly string[]): Promise<{ run: ChildProcess; url: string }> {
+async function watched(...argv: readonly string[]): Promise<Watched> {
   const all = [trackerProgram, '--engine', `file:${folder}/state`, '--watch', ...argv]
   const run = spawn(process.execPath, all, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
   runs.push(run)
@@ -56,12 +67,14 @@ async function watched(...argv: readonly string[]): Promise<{ run: ChildProcess;
     })
     run.on('exit', status => reject(new Error(`the tracker ended with status ${String(status)}:\n${output}`)))
   })
-  return { run, url }
+  return { run, url, output: () => output }
 }
 
+type Look = Parameters<Browser['newPage']>[0]
+
 /** Opens the page. */
-async function pageAt(url: string, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme })
+async function pageAt(url: string, look: Look = {}): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...look })
   page.on('console', message => said.push(message.text()))
   page.on('pageerror', error => said.push(error.message))
   await page.addInitScript(`
@@ -81,15 +94,38 @@ function drawing(page: Page): Promise<unknown> {
   return page.evaluate('frames.sort((one, other) => one - other)[frames.length >> 1]')
 }
 
+/** What an accessibility check finds. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource)
+  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+}
+
+/** The parts of the page that are wider than the window. */
+function cut(page: Page): Promise<unknown> {
+  return page.evaluate(`[...document.querySelectorAll('body, main *')]
+    .filter(part => !part.closest('svg') && part.getBoundingClientRect().right > innerWidth + 1)
+    .map(part => part.outerHTML.slice(0, 100))`)
+}
+
+/** A figure of the page, by its name. */
+async function figure(page: Page, name: string): Promise<string> {
+  const text = page.locator('.figures div', { hasText: name }).locator('dd').innerText()
+  return (await text).replaceAll(/\s+/g, ' ')
+}
+
 /** How many trains are drawn. */
 async function drawn(page: Page): Promise<number> {
   return Number(await page.locator('canvas').getAttribute('data-trains'))
 }
 
 /** Resolves when the page shows this text there. */
-async function shows(page: Page, selector: string, text: string): Promise<void> {
+async function shows(page: Page, selector: string, text: string | RegExp): Promise<void> {
   await page.locator(selector, { hasText: text }).first().waitFor({ timeout: 60_000 })
 }
+
+/** What the end proves. */
+const RIGHT = 'Correct: no update was lost, and none was made twice.'
 
 /** A timetable of one line with a train that goes along it. */
 function feedOf(stops: readonly (readonly [id: string, name: string])[]): string {
@@ -112,32 +148,99 @@ function feedOf(stops: readonly (readonly [id: string, name: string])[]): string
 describe('the page of a run', { timeout: 120_000 }, () => {
   test('shows trains that move, killed workers, and the comparison at the end', async () => {
     symlinkSync(bundled, join(folder, 'caltrain'))
-    const { run, url } = await watched('--gtfs', 'caltrain', '--days', '24', '--kill', '8')
+    const { run, url } = await watched('--gtfs', 'caltrain', '--days', '8', '--kill', '4')
     const page = await pageAt(url)
     await expect.poll(() => drawn(page), { timeout: 60_000 }).toBeGreaterThan(100)
     const pixels = () => page.evaluate(`document.querySelector('canvas').toDataURL()`)
     const before = await pixels()
     await expect.poll(pixels).not.toBe(before)
     await shows(page, '.station.locked', '')
-    await shows(page, '#events', 'was killed')
-    await shows(page, '#events', 'was replaced')
-    if (picture !== undefined)
-      await page.screenshot({ path: picture, clip: { x: 0, y: 0, width: 1280, height: 700 } })
-    await shows(page, '#state.right', 'Every location agrees with the serial result.')
+    await shows(page, '.events', 'was killed')
+    await shows(page, '.events', 'was replaced')
+    await shows(page, '.result.right', RIGHT)
+    // The picture is that of the figures at once, although trains were on their way.
+    expect(await figure(page, 'Trains')).toMatch(/^0 /)
+    await expect.poll(() => drawn(page)).toBe(0)
+    await shows(page, '.result', 'Workers killed: 4. Messages delivered again: ')
+    expect(await figure(page, 'Workers killed')).toBe('4')
+    const [again = ''] = (await figure(page, 'Delivered again')).split(' ')
+    const [committed = ''] = (await figure(page, 'Already committed')).split(' ')
+    expect(await page.locator('.result').innerText()).toContain(`${again}, of which ${committed} were`)
     expect(await page.locator('.restarting').count()).toBe(0)
-    const [first] = await page.locator('#busiest tr').allTextContents()
+    const [first] = await page.locator('.busiest tbody tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
-    expect(first).toContain('1,920')
-    // All that were drawn go to their end and are gone.
-    await expect.poll(() => drawn(page), { timeout: 30_000 }).toBe(0)
+    expect(first).toContain('640')
     // Half of a picture's time is left to the browser.
     expect(await drawing(page)).toBeLessThan(8)
     const later = await pageAt(url)
-    await shows(later, '#state.right', 'Every location agrees with the serial result.')
-    await shows(later, '#events', 'was replaced')
+    await shows(later, '.result.right', RIGHT)
+    await shows(later, '.events', 'was replaced')
+    expect(await drawn(later)).toBe(0)
     const ended = once(run, 'exit')
     run.kill('SIGINT')
     expect(await ended).toEqual([0, null])
+  })
+
+  test('shows trains that meet at a locked station, and what that proves, on any screen', async () => {
+    symlinkSync(bundled, join(folder, 'caltrain'))
+    const { url } = await watched(
+      '--gtfs',
+      join(folder, 'caltrain'),
+      '--days',
+      '1',
+      '--speed',
+      '1800',
+      '--kill',
+      '2',
+    )
+    const looks = [{}, { colorScheme: 'dark' }, { viewport: { width: 360, height: 740 } }] satisfies Look[]
+    const [page, ...others] = await Promise.all(looks.map(look => pageAt(url, look)))
+    const pages = [page!, ...others]
+    await shows(
+      page!,
+      '.summary',
+      'One second is 30 minutes of the timetable, and each lock is kept for 83 ms',
+    )
+    await shows(page!, '.summary', 'They agree only if no update was lost and none was made twice')
+    expect(await page!.locator('body').innerText()).not.toContain(folder)
+    await shows(page!, '.waits-list li', /train \S+ \(worker \d\) waits for train \S+ \(worker \d\)/)
+    await expect
+      .poll(() => figure(page!, 'Trains'), { timeout: 60_000 })
+      .toMatch(/ [1-9]\d* waiting for a lock$/)
+    await shows(page!, '.station.locked', '')
+    await shows(page!, '.events', 'was replaced')
+    for (const one of pages) {
+      expect(await findings(one)).toEqual([])
+      expect(await cut(one)).toEqual([])
+    }
+    if (picture !== undefined) {
+      await page!.evaluate('document.activeElement.blur()')
+      await page!.locator('.map .waits', { hasText: /\d/ }).first().waitFor()
+      await page!.screenshot({ path: picture })
+    }
+    for (const one of pages) {
+      await shows(one, '.result.right', RIGHT)
+      expect(await findings(one)).toEqual([])
+      expect(await cut(one)).toEqual([])
+    }
+  })
+
+  test('begins when it is opened, or at once with --no-wait', async () => {
+    const feed = feedOf([
+      ['A', 'North'],
+      ['B', 'South'],
+    ])
+    const waits = await watched('--gtfs', feed)
+    expect((await fetch(waits.url)).status).toBe(200)
+    const ended = once(waits.run, 'exit')
+    waits.run.kill('SIGINT')
+    expect(await ended).toEqual([130, null])
+    expect(waits.output()).toContain('it begins when you open the page')
+    expect(waits.output()).not.toContain('workers on')
+
+    const unseen = await watched('--gtfs', feed, '--no-wait')
+    await expect.poll(unseen.output, { timeout: 60_000 }).toContain('shows the result until you press Ctrl-C')
+    await shows(await pageAt(unseen.url), '.result.right', RIGHT)
   })
 
   test('shows the result so far when Ctrl-C ends the run, and continues with a run that resumes it', async () => {
@@ -146,13 +249,15 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const page = await pageAt(url)
     // How many trains were created there, as the page shows it.
     const created = async (one: Page) => {
-      const cells = one.locator('#busiest tr', { hasText: '70012' }).locator('td')
-      return Number((await cells.nth(2).textContent({ timeout: 60_000 }))!.replace(',', ''))
+      const cells = one.locator('.busiest tr', { hasText: '70012' }).locator('td')
+      return Number((await cells.nth(1).textContent({ timeout: 60_000 }))!.replace(',', ''))
     }
     await expect.poll(() => created(page), { timeout: 60_000 }).toBeGreaterThan(500)
     const ended = once(run, 'exit')
     run.kill('SIGINT')
-    await shows(page, '#state.incomplete', 'agrees with the serial result so far; --resume continues.')
+    await shows(page, '.result.incomplete', 'The run was interrupted; --resume continues it.')
+    // The trains stand where they are.
+    expect(String(await drawn(page))).toBe((await figure(page, 'Trains')).split(' ')[0])
     expect(await ended).toEqual([130, null])
 
     const before = await created(page)
@@ -163,12 +268,12 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await created(next)).toBeGreaterThanOrEqual(before)
     resumed.run.kill('SIGKILL')
     await once(resumed.run, 'exit')
-    await shows(next, '#state', 'not connected')
+    await shows(next, '.status', 'Out of date')
     // The browser reports each attempt to connect.
     said = said.filter(text => !text.includes('net::ERR_'))
     const { port } = new URL(resumed.url)
     await watched(port, ...again)
-    await shows(next, '#state', 'running')
+    await shows(next, '.status', 'Live')
     said = said.filter(text => !text.includes('net::ERR_'))
   })
 
@@ -183,22 +288,20 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const { url } = await watched('--gtfs', feed, '--days', '1', '--processes', '1')
     const page = await pageAt(url)
     await shows(page, '.station.locked', 'North')
-    await shows(page, '.station.locked .waiting', 'worker 1')
+    await shows(page, '.map .waits', 'worker 1')
     await page.keyboard.press('Tab')
     const names = ['North', 'Middle', 'South']
-    const chosen = page.locator('#station-name')
+    const chosen = page.locator('.chosen-station strong')
     // They may lie from left to right, or the other way.
     const order = (await chosen.textContent()) === 'North' ? names : names.toReversed()
     for (const name of order) {
-      await shows(page, '#station-name', name)
-      if (name === 'North') {
-        await shows(page, '#station-holders', 'locked by outsider')
-        await shows(page, '#station-waiters', 'waiting: worker 1')
-      } else await shows(page, '#station-holders', 'not locked')
+      await shows(page, '.chosen-station', `${name}: `)
+      if (name === 'North') await shows(page, '.chosen-station', 'locked by outsider; waiting: worker 1')
+      else await shows(page, '.chosen-station', 'not locked')
       await page.keyboard.press('ArrowRight')
     }
     await held.release()
-    await shows(page, '#state.right', 'agrees with the serial result')
+    await shows(page, '.result.right', RIGHT)
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
@@ -209,13 +312,13 @@ describe('the page of a run', { timeout: 120_000 }, () => {
       ['B', '&lt;b&gt;'],
     ])
     const { url } = await watched('--gtfs', feed, '--days', '1', '--processes', '1')
-    const page = await pageAt(url, 'dark')
-    await shows(page, '#state.right', 'agrees with the serial result')
+    const page = await pageAt(url, { colorScheme: 'dark' })
+    await shows(page, '.result.right', RIGHT)
     await shows(page, '.station text', name)
     await shows(page, '.station text', '&lt;b&gt;')
-    await shows(page, '#busiest td', name)
+    await shows(page, '.busiest td', name)
     expect(await page.locator('img').count()).toBe(0)
-    expect(await page.title()).toBe('Trains')
+    expect(await page.title()).toBe('Train tracker · Signalbox')
     const background = await page.evaluate('getComputedStyle(document.body).backgroundColor')
     expect(background).toBe('rgb(20, 23, 26)')
   })

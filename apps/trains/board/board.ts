@@ -2,15 +2,15 @@ import type { LocationCounts } from '../domain/location.js'
 import { getOrInsert } from '../get-or-insert.js'
 import type { MessageSource } from '../input/source.js'
 import type { Message } from '../messages/message.js'
+import type { Settings } from '../options.js'
 import { busiest } from '../report/busiest.js'
 import { RateMeter } from '../report/rate-meter.js'
-import { EXIT } from '../report/exit.js'
-import { exitStatus, type Report } from '../report/report.js'
-import { outcome } from '../report/text-report.js'
-import type { LockInUse } from '../tracker.js'
+import type { Report } from '../report/report.js'
+import type { LockInUse, LockUser } from '../lock-in-use.js'
 import type {
   BusyPlace,
   EndFrame,
+  Facts,
   Frame,
   LockedStation,
   NowFrame,
@@ -20,6 +20,8 @@ import type {
 import { Network } from './network.js'
 import { PageServer } from './page-server.js'
 import { Scene } from './scene.js'
+import { verdictOf } from './verdict.js'
+import { Waits } from './waits.js'
 
 /** Interval between frames, in milliseconds. */
 const FRAME_INTERVAL = 100
@@ -27,6 +29,8 @@ const FRAME_INTERVAL = 100
 const DIAGRAM_INTERVAL = 1000
 /** Interval between queries of the locks while a page is open, in milliseconds. */
 const LOCKS_INTERVAL = 250
+/** The same in a run whose locks are kept for viewers. */
+const KEPT_LOCKS_INTERVAL = 100
 /** Interval between sorts of the locations, in milliseconds. */
 const SORT_INTERVAL = 500
 /** Maximum number of busiest locations. */
@@ -35,16 +39,26 @@ const MAX_BUSIEST = 10
 const MAX_EVENTS = 12
 
 /** The state of a run. */
-export interface RunState {
-  readonly messages: number
+export interface RunState extends Facts {
+  readonly time: number | null
   readonly workers: readonly Omit<WorkerState, 'perSecond'>[]
 }
 
 /** The parts of a board. */
 export interface BoardParts {
   readonly source: MessageSource
+  readonly settings: Pick<Settings, 'processes' | 'input' | 'dwell'>
   /** Returns the locks of locations that are in use now. Rejects if the engine is unreachable. */
   locks(): Promise<readonly LockInUse[]>
+}
+
+const NOT_BEGUN: RunState = {
+  messages: 0,
+  time: null,
+  kills: 0,
+  redelivered: 0,
+  alreadyApplied: 0,
+  workers: [],
 }
 
 /** Shows a run on a page: trains, stations, locks, workers, and the result. */
@@ -53,12 +67,13 @@ export class Board {
   readonly #network: Network
   readonly #scene: Scene
   readonly #server: PageServer
+  readonly #waits = new Waits()
   readonly #rate = new RateMeter()
   readonly #workerRates = new Map<number, RateMeter>()
   /** The workers of the last frame. */
   #workers: readonly WorkerState[] = []
   #events: readonly string[] = []
-  #state: () => RunState = () => ({ messages: 0, workers: [] })
+  #state: () => RunState = () => NOT_BEGUN
   #begun = 0
   #shownChanges = 0
   #locked: readonly LockedStation[] = []
@@ -93,6 +108,11 @@ export class Board {
     return this.#server.url
   }
 
+  /** Resolves when somebody opens the page. */
+  viewed(): Promise<void> {
+    return this.#server.joined
+  }
+
   /** Starts to send frames. @param state returns the state of the run. */
   begin(state: () => RunState): void {
     this.#state = state
@@ -101,7 +121,10 @@ export class Board {
     this.#timers = [
       setInterval(() => this.#sendFrame(), FRAME_INTERVAL),
       setInterval(() => this.#sendGrowth(), DIAGRAM_INTERVAL),
-      setInterval(() => void this.#readLocks(), LOCKS_INTERVAL),
+      setInterval(
+        () => void this.#readLocks(),
+        this.#parts.settings.dwell > 0 ? KEPT_LOCKS_INTERVAL : LOCKS_INTERVAL,
+      ),
       setInterval(() => this.#sort(), SORT_INTERVAL),
     ]
     for (const timer of this.#timers) timer.unref()
@@ -117,6 +140,7 @@ export class Board {
     for (const timer of this.#timers) clearInterval(timer)
     this.#sendGrowth()
     const { messages, seconds, perSecond } = report
+    this.#waits.take([], String)
     const now: NowFrame = {
       ...this.#now(this.#scene.frame()),
       ...{ messages, seconds, perSecond },
@@ -125,10 +149,10 @@ export class Board {
       workers: this.#workers.map(worker => ({ ...worker, isReady: true })),
       locked: [],
     }
-    const end: EndFrame = { kind: 'end', outcome: outcomeOf(report), lines: outcome(report) }
+    const end: EndFrame = { kind: 'end', ...verdictOf(report), standing: this.#scene.standing() }
     this.#server.send(now)
     this.#server.send(end)
-    this.#final = [this.#diagram(), { ...now, trains: this.#scene.standing() }, end]
+    this.#final = [this.#about(), now, end]
   }
 
   /** Stops serving, after pages have received what was sent. */
@@ -138,7 +162,7 @@ export class Board {
   }
 
   #first(): readonly Frame[] {
-    return this.#final ?? [this.#diagram(), this.#now(this.#scene.standing())]
+    return this.#final ?? [this.#about(), this.#now(this.#scene.standing())]
   }
 
   #sendFrame(): void {
@@ -152,7 +176,7 @@ export class Board {
   #sendGrowth(): void {
     if (this.#network.changes === this.#shownChanges) return
     this.#shownChanges = this.#network.changes
-    this.#server.send(this.#diagram())
+    this.#server.send(this.#about())
   }
 
   #busiestOf(locations: ReadonlyMap<string, LocationCounts>): BusyPlace[] {
@@ -163,26 +187,35 @@ export class Board {
     }))
   }
 
-  #diagram(): Frame {
-    return { kind: 'diagram', title: this.#parts.source.description, diagram: this.#network.diagram() }
+  #about(): Frame {
+    const { source, settings } = this.#parts
+    const { processes, input, dwell } = settings
+    const speed = (input.kind === 'timetable' ? input.speed : undefined) ?? null
+    return { kind: 'about', title: source.name, processes, speed, dwell, diagram: this.#network.diagram() }
   }
 
   #now(trains: readonly TrainMoves[]): NowFrame {
     const at = performance.now()
-    const { messages, workers } = this.#state()
+    const { workers, ...state } = this.#state()
     this.#note(workers.map(worker => ({ ...worker, perSecond: this.#workerRate(worker, at) })))
     return {
       kind: 'now',
-      messages,
+      ...state,
       total: this.#parts.source.total ?? null,
       seconds: this.#begun === 0 ? 0 : (at - this.#begun) / 1000,
-      perSecond: this.#rate.rate(at, messages),
+      perSecond: this.#rate.rate(at, state.messages),
       trains,
+      waiting: this.#scene.drawn(this.#waits.trains),
       running: this.#scene.running,
       busiest: this.#busiest,
       workers: this.#workers,
       events: this.#events,
       locked: this.#locked,
+      waits: this.#waits.listed.map(wait => ({
+        ...wait,
+        waiter: this.#named(wait.waiter),
+        holder: this.#named(wait.holder),
+      })),
     }
   }
 
@@ -209,27 +242,31 @@ export class Board {
     // The page shows the last state while the engine is unreachable.
     const locks = await this.#parts.locks().catch(() => undefined)
     this.#isReadingLocks = false
-    if (locks && !this.#final) this.#locked = this.#lockedStations(locks)
+    if (!locks || this.#final) return
+    this.#locked = this.#lockedStations(locks)
+    this.#waits.take(locks, location => this.#network.nameOf(location))
   }
 
   #lockedStations(locks: readonly LockInUse[]): LockedStation[] {
-    const stations = new Map<number, { holders: Set<string>; waiters: Set<string> }>()
+    // Who waits for several locks is shown where others hold them.
+    const stations = new Map<number, { holders: Map<string, LockUser>; waiters: Map<string, LockUser> }>()
     for (const { location, holders, waiters } of locks) {
       const station = this.#network.stationOf(location)
-      if (station === undefined) continue
-      const locked = getOrInsert(stations, station, () => ({ holders: new Set(), waiters: new Set() }))
-      for (const holder of holders) locked.holders.add(holder)
-      for (const waiter of waiters) locked.waiters.add(waiter)
+      if (station === undefined || holders.length === 0) continue
+      const locked = getOrInsert(stations, station, () => ({ holders: new Map(), waiters: new Map() }))
+      for (const holder of holders) locked.holders.set(holder.train ?? holder.who, this.#named(holder))
+      for (const waiter of waiters) locked.waiters.set(waiter.train ?? waiter.who, this.#named(waiter))
     }
     return [...stations].map(([station, { holders, waiters }]) => ({
       station,
-      holders: [...holders],
-      waiters: [...waiters],
+      holders: [...holders.values()],
+      waiters: [...waiters.values()],
     }))
   }
-}
 
-function outcomeOf(report: Report): EndFrame['outcome'] {
-  if (!report.matchesSerial) return 'wrong'
-  return exitStatus(report, true) === EXIT.fine.status ? 'right' : 'incomplete'
+  /** Leaves out the day of a train if there is one day only. */
+  #named(user: LockUser): LockUser {
+    if (this.#parts.source.days !== 1) return user
+    return { ...user, train: user.train?.replace(/#1$/, '') }
+  }
 }

@@ -1,13 +1,5 @@
 import type { Place } from '../input/source.js'
-
-/** A point of the diagram: `x` from 0 to 1, `y` from 0 to the diagram's height in the same unit. */
-export interface Point {
-  readonly x: number
-  readonly y: number
-}
-
-/** Two stations, by their index. */
-export type Track = readonly [one: number, other: number]
+import type { Point, Track } from './diagram.js'
 
 /** Fraction of a distance that depends on the order of the stations; the rest is as on the map. */
 const ORDER_SHARE = 0.6

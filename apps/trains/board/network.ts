@@ -1,25 +1,13 @@
 import { getOrInsert } from '../get-or-insert.js'
 import type { Geography, Place } from '../input/source.js'
-import { layOut, type Point, type Track } from './layout.js'
+import type { Diagram, Track } from './diagram.js'
+import { layOut } from './layout.js'
 import { trackName, tracksOf } from './tracks.js'
 
 /** Maximum number of stations that are drawn: those where the most trips stop. */
 const MAX_STATIONS = 1500
 /** Maximum number of tracks that are drawn. */
 const MAX_TRACKS = 6000
-
-/** A station as it is drawn. */
-export interface Station extends Point {
-  readonly name: string
-}
-
-/** A drawing of a network. Tracks are pairs of stations, by their index. */
-export interface Diagram {
-  readonly stations: readonly Station[]
-  readonly tracks: readonly Track[]
-  /** Number of stations that are not drawn, because there are too many. */
-  readonly left: number
-}
 
 /**
  * The stations at which trains stop, and the tracks between them. A station has all locations that belong to it or are
@@ -49,6 +37,12 @@ export class Network {
   stationOf(location: string): number | undefined {
     if (!this.#stationOf.has(location)) this.#add([location], location, undefined)
     return this.#stationOf.get(location)
+  }
+
+  /** Returns the name of a location's station, or else of the location. */
+  nameOf(location: string): string {
+    const station = this.stationOf(location)
+    return station === undefined ? this.#names.get(location) || location : this.#stationNames[station]!
   }
 
   /** Records that a train went from one station to another. */

@@ -72,6 +72,11 @@ export class Scene {
     return [...this.#drawn].map(drawn => ({ ...drawn, stations: drawn.stations.slice(-1) }))
   }
 
+  /** Returns the numbers of these trains, as far as they are drawn. */
+  drawn(names: readonly string[]): number[] {
+    return names.flatMap(name => this.#trains.get(name)?.drawn?.train ?? [])
+  }
+
   /** The counts of locations. */
   get counts(): ReadonlyMap<string, LocationCounts> {
     return this.#counts

@@ -1,6 +1,7 @@
 import { getOrInsert } from '../get-or-insert.js'
 import type { Place } from '../input/source.js'
-import { flat, type Track } from './layout.js'
+import type { Track } from './diagram.js'
+import { flat } from './layout.js'
 
 /** A track is left out if a path over other tracks is at most this much longer. */
 const DETOUR = 1.25

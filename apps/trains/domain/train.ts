@@ -5,7 +5,14 @@ export interface Train {
   readonly location: string
 }
 
+const PREFIX = 'TRA_'
+
 /** Returns the store key of a train, which differs from that of a location with the same name. */
 export function trainKey(id: string): string {
-  return `TRA_${id}`
+  return `${PREFIX}${id}`
+}
+
+/** Returns the train of a store key. */
+export function trainOf(key: string): string {
+  return key.slice(PREFIX.length)
 }

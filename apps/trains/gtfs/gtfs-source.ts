@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { Create } from '../messages/create.js'
 import type { Delete } from '../messages/delete.js'
 import type { Move } from '../messages/move.js'
@@ -38,6 +39,7 @@ export async function openTimetable(
     const timetable = await readTimetable(feed, stops, choice.date)
     const plan = dayPlan(timetable)
     return {
+      name: basename(choice.path, '.zip'),
       description: describe(choice),
       total: plan.length * choice.days,
       days: choice.days,

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { InvalidMessageError } from '../messages/message.js'
 import { registry } from '../messages/registry.js'
 import { reasonOf } from '../reason.js'
@@ -28,6 +29,10 @@ export class NdjsonSource implements MessageSource {
   constructor(input: NdjsonInput, findings: FindingsListener) {
     this.#input = input
     this.#findings = findings
+  }
+
+  get name(): string {
+    return basename(this.#input.file)
   }
 
   get description(): string {

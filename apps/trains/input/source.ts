@@ -26,6 +26,8 @@ export interface Geography {
 
 /** A source of messages. The same input always yields the same messages in the same order. */
 export interface MessageSource {
+  /** What a person calls the input. */
+  readonly name: string
   /** Describes the input and how it is read. A resumed run must have the same description. */
   readonly description: string
   /** Number of messages; undefined if unknown before they are read. */

@@ -90,17 +90,6 @@ function verdict(report: Report): readonly string[] {
   ]
 }
 
-/** Summarizes a run in a few lines of text: the comparison, and what was lost. */
-export function outcome(report: Report): readonly string[] {
-  const { rejected, deadLettered } = report
-  const count = (value: number, what: string) => `${numbers.format(value)} ${what}${value === 1 ? '' : 's'}`
-  return [
-    ...verdict(report),
-    ...(rejected > 0 ? [`${count(rejected, 'input line')} rejected.`] : []),
-    ...(deadLettered > 0 ? [`${count(deadLettered, 'message')} dead-lettered.`] : []),
-  ]
-}
-
 /** The faults of the input as lines of text; rejected lines come last. */
 export function findingsText(found: FindingsSummary): readonly string[] {
   const { repaired, repairs, rejected, rejections } = found

@@ -41,9 +41,7 @@ export function Old({ freshness: { since, reason }, now }: OldProperties): JSX.E
   return (
     <div class="old" role="alert">
       <p>
-        <strong>
-          {since === undefined ? 'No data yet.' : `This is the state of ${timeOf(since)}.`}
-        </strong>{' '}
+        <strong>{since === undefined ? 'No data yet.' : `This is the state of ${timeOf(since)}.`}</strong>{' '}
         Trying again every second. {/* It changes each second, which a screen reader should not repeat. */}
         {since !== undefined && <span aria-hidden="true">{span(now - since)} old.</span>}
       </p>

@@ -2,10 +2,12 @@ import { request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
-import type { DiagramFrame } from '../../../apps/trains/board/frames.js'
+import type { AboutFrame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
+import { Waits } from '../../../apps/trains/board/waits.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
 import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
+import type { LockInUse } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
 /** Stations on a line to the north, a degree apart, with a platform for each direction: `A1` and `A2` are at `A`. */
@@ -174,14 +176,45 @@ describe('the scene', () => {
   })
 })
 
+describe('the waits', () => {
+  const user = (train: string, worker = 1) => ({ who: `worker ${worker}`, train, age: 100 })
+  const named = (waits: Waits): string[] =>
+    waits.listed.map(({ waiter, holder, station }) => `${waiter.train} for ${holder.train} at ${station}`)
+  const lock = (location: string, holder: string | undefined, ...waiters: string[]): LockInUse => ({
+    location,
+    holders: holder === undefined ? [] : [user(holder)],
+    waiters: waiters.map(train => user(train, 2)),
+  })
+
+  test('are listed where somebody else holds the lock, the newest first, and stay when they have ended', () => {
+    const waits = new Waits()
+    const nameOf = (location: string): string => `Station ${location}`
+    waits.take([lock('A', undefined, 'one'), lock('B', 'two', 'one')], nameOf)
+    expect(named(waits)).toEqual(['one for two at Station B'])
+    expect(waits.trains).toEqual(['one'])
+    waits.take([lock('B', 'two', 'one'), lock('C', 'four', 'three')], nameOf)
+    expect(named(waits)).toEqual(['three for four at Station C', 'one for two at Station B'])
+    waits.take([lock('C', 'four', 'three')], nameOf)
+    expect(named(waits)).toEqual(['three for four at Station C', 'one for two at Station B'])
+    waits.take([], nameOf)
+    expect(waits.trains).toEqual([])
+    for (let train = 0; train < 20; train++) waits.take([lock('A', 'two', String(train))], nameOf)
+    expect(named(waits)).toHaveLength(8)
+    expect(named(waits)[0]).toBe('19 for two at Station A')
+  })
+})
+
 describe('the server of the page', () => {
   const open: PageServer[] = []
   afterEach(() => {
     return Promise.all(open.splice(0).map(server => server.close()))
   })
-  const first: DiagramFrame = {
-    kind: 'diagram',
+  const first: AboutFrame = {
+    kind: 'about',
     title: 'first',
+    processes: 4,
+    speed: null,
+    dwell: 0,
     diagram: { stations: [], tracks: [], left: 0 },
   }
   async function serve(port = 0, frame = first): Promise<PageServer> {
@@ -189,10 +222,11 @@ describe('the server of the page', () => {
     open.push(server)
     return server
   }
-  /** The status of an answer to a request for a path, as it is, by this Host. */
-  function statusFor(url: string, host: string, path = '/', method = 'GET'): Promise<number | undefined> {
+  /** The status of an answer to a request for a path, as it is, by this name of the host. */
+  function statusFor(url: string, name: string, path = '/', method = 'GET'): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
-      const asked = request(url, { headers: { host }, path, method }, response => {
+      const headers = { host: `${name}:${new URL(url).port}` }
+      const asked = request(url, { headers, path, method }, response => {
         response.resume()
         resolve(response.statusCode)
       })
@@ -217,7 +251,7 @@ describe('the server of the page', () => {
         await load(found!)
     }
     await load('')
-    expect([...seen]).toEqual(expect.arrayContaining(['board.css', 'board.js', './trains.js']))
+    expect([...seen]).toEqual(expect.arrayContaining(['page.css', 'page.js']))
     expect(size).toBeLessThan(100_000)
   })
 
@@ -227,7 +261,7 @@ describe('the server of the page', () => {
     const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
     expect((await lines.read()).value).toBe(`data: ${JSON.stringify(first)}\n\n`)
     expect(server.pages).toBe(1)
-    const next: DiagramFrame = { ...first, title: 'a name with\na break' }
+    const next: AboutFrame = { ...first, title: 'a name with\na break' }
     server.send(next)
     const { value } = await lines.read()
     expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
@@ -256,7 +290,9 @@ describe('the server of the page', () => {
   test('refuses requests with another host name, and unknown paths', async () => {
     const { url } = await serve()
     expect(await statusFor(url, 'evil.example')).toBe(421)
-    expect(await statusFor(url, 'evil.example:80', '/events')).toBe(421)
+    expect(await statusFor(url, 'evil.example', '/events')).toBe(421)
+    const other = { headers: { origin: 'http://evil.example' } }
+    expect((await fetch(new URL('events', url), other)).status).toBe(403)
     expect(await statusFor(url, 'LocalHost')).toBe(200)
     for (const [path, status] of [
       ['/', 200],
@@ -274,6 +310,6 @@ describe('the server of the page', () => {
     const { url } = await serve()
     const port = Number(new URL(url).port)
     await expect(serve(port)).rejects.toThrow(InputError)
-    await expect(serve(port)).rejects.toThrow(`can't serve the page on 127.0.0.1:${port}`)
+    await expect(serve(port)).rejects.toThrow(`can't serve on 127.0.0.1:${port}`)
   })
 })

@@ -37,6 +37,8 @@ describe('the command line', () => {
         speed: undefined,
       },
       kill: 0,
+      dwell: 0,
+      wait: true,
       limits: { lockWait: 30_000, lease: 30_000, lockTries: 1, attempts: 3 },
       engineWait: 30_000,
       use: 'together',
@@ -61,6 +63,8 @@ describe('the command line', () => {
         speed: 1.5,
       },
       kill: 20,
+      dwell: 0,
+      wait: true,
       limits: { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 },
       engineWait: 10_000,
       use: 'unlocked',
@@ -77,6 +81,41 @@ describe('the command line', () => {
       input: { kind: 'messages', path: '-' },
       logLevel: 'debug',
     })
+  })
+
+  test('with --watch, runs a day at a pace at which a person sees the locks, and kills workers', () => {
+    expect(readOptions(['--watch'])).toMatchObject({
+      watch: 0,
+      wait: true,
+      input: { days: 1, speed: 600 },
+      kill: 4,
+      dwell: 250,
+      use: 'alone',
+    })
+    expect(readOptions(['--watch', '8080', '--no-wait', '--kill', '0'])).toMatchObject({
+      watch: 8080,
+      wait: false,
+      input: { days: 1, speed: 600 },
+      kill: 0,
+    })
+    // Days without a speed are run as fast as possible.
+    expect(readOptions(['--watch', '--days', '24'])).toMatchObject({
+      input: { days: 24, speed: undefined },
+      kill: 0,
+      dwell: 0,
+      use: 'together',
+    })
+    expect(readOptions(['--watch', '--messages', '-'])).toMatchObject({ kill: 0, dwell: 0, use: 'together' })
+    expect(readOptions(['--watch', '--unsafe-no-locks'])).toMatchObject({ dwell: 250, use: 'unlocked' })
+  })
+
+  test('keeps locks for viewers as long as the speed allows', () => {
+    const dwell = (...args: string[]): number => readOptions(args).dwell
+    expect(dwell('--watch', '--speed', '300')).toBe(500)
+    // Others must not time out meanwhile.
+    expect(dwell('--watch', '--speed', '1')).toBe(1000)
+    expect(dwell('--watch', '--speed', '100000')).toBe(0)
+    expect(dwell('--speed', '300')).toBe(0)
   })
 
   const refused: readonly (readonly [readonly string[], string])[] = [

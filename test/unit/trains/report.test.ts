@@ -12,7 +12,8 @@ import { progressLine } from '../../../apps/trains/report/progress-display.js'
 import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter.js'
 import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
-import { outcome, textReport } from '../../../apps/trains/report/text-report.js'
+import { verdictOf } from '../../../apps/trains/board/verdict.js'
+import { textReport } from '../../../apps/trains/report/text-report.js'
 
 let folder: string
 beforeEach(() => {
@@ -62,6 +63,17 @@ const report: Report = {
   peakMemory: 1_234_567_890,
 }
 
+const KILL = {
+  worker: 1,
+  pid: 1,
+  moment: 'at work' as const,
+  afterMessages: 5,
+  inFlight: 10,
+  committed: 0,
+  redelivered: 8,
+  alreadyApplied: 3,
+}
+
 describe('the report as text', () => {
   test('has the busiest locations first, the totals and the verdict', () => {
     const lines = textReport(report, new Map([['B', 'Birch']]), 'dead.ndjson').split('\n')
@@ -82,27 +94,7 @@ describe('the report as text', () => {
     ])
   })
 
-  test('has a short form that says what was lost', () => {
-    const right = 'Every location agrees with the serial result.'
-    expect(outcome(report)).toEqual([right])
-    expect(outcome({ ...report, rejected: 1, deadLettered: 1200 })).toEqual([
-      right,
-      '1 input line rejected.',
-      '1,200 messages dead-lettered.',
-    ])
-  })
-
   test('names what went wrong', () => {
-    const kill = {
-      worker: 1,
-      pid: 1,
-      moment: 'at work' as const,
-      afterMessages: 5,
-      inFlight: 10,
-      committed: 0,
-      redelivered: 8,
-      alreadyApplied: 3,
-    }
     const text = textReport(
       {
         ...report,
@@ -115,7 +107,7 @@ describe('the report as text', () => {
         repairs: [{ file: 'stops.txt', kind: 'quotes', lines: 1, first: { line: 3, reason: 'a quote' } }],
         deadLettered: 2,
         resumedAfter: 1000,
-        kills: [kill, kill],
+        kills: [KILL, KILL],
         matchesSerial: false,
         differences: [{ location: 'B', expected: counts(1, 2, 3, 4), found: counts(1, 2, 3, 5) }],
       },
@@ -319,4 +311,38 @@ test('dead letters are stored with their reasons, and those of another run are d
   ])
   file.clear()
   expect(existsSync(file.path)).toBe(false)
+})
+
+describe('the verdict on the page', () => {
+  const headline = 'Correct: no update was lost, and none was made twice.'
+  const same =
+    'All 3 locations have the same counts as in a run in one process, which applies one message after another.'
+
+  test('says what the end proves, and what happened to the workers', () => {
+    expect(verdictOf(report)).toEqual({ outcome: 'right', headline, lines: [same] })
+    expect(verdictOf({ ...report, redelivered: 1016, kills: [KILL, KILL] }).lines).toEqual([
+      same,
+      'Workers killed: 2. Messages delivered again: 1,016, of which 6 were already committed and skipped.',
+    ])
+  })
+
+  test('says what was lost, and that a run was interrupted', () => {
+    expect(verdictOf({ ...report, rejected: 1, deadLettered: 1200 })).toEqual({
+      outcome: 'incomplete',
+      headline,
+      lines: [same, '1 input line rejected.', '1,200 messages dead-lettered.'],
+    })
+    expect(verdictOf({ ...report, interrupted: true })).toMatchObject({
+      outcome: 'incomplete',
+      headline: 'Correct so far: no update was lost, and none was made twice.',
+      lines: [same, 'The run was interrupted; --resume continues it.'],
+    })
+  })
+
+  test('names the locations that differ', () => {
+    const differences = [{ location: 'B', expected: counts(1, 2, 3, 4), found: counts(1, 2, 3, 5) }]
+    const { outcome, headline, lines } = verdictOf({ ...report, matchesSerial: false, differences })
+    expect([outcome, headline]).toEqual(['wrong', 'Wrong: updates were lost or made twice.'])
+    expect(lines.at(-1)).toMatch(/^B: expected created 1, .*; found created 1, /)
+  })
 })

@@ -45,6 +45,7 @@ function sourceOf(
   onBatch: (read: number) => void = () => undefined,
 ): MessageSource {
   return {
+    name: 'shuttles',
     description,
     total: messages.length,
     days: undefined,

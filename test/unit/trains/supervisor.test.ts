@@ -73,6 +73,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       limits,
       engineWait: 0,
       use: 'together',
+      dwell: 0,
       logLevel: 'error',
     }),
     revoke: workers.revoke,

@@ -1,0 +1,21 @@
+/** A point of the diagram: `x` from 0 to 1, `y` from 0 to the diagram's height in the same unit. */
+export interface Point {
+  readonly x: number
+  readonly y: number
+}
+
+/** Two stations, by their index. */
+export type Track = readonly [one: number, other: number]
+
+/** A station as it is drawn. */
+export interface Station extends Point {
+  readonly name: string
+}
+
+/** A drawing of a network. Tracks are pairs of stations, by their index. */
+export interface Diagram {
+  readonly stations: readonly Station[]
+  readonly tracks: readonly Track[]
+  /** Number of stations that are not drawn, because there are too many. */
+  readonly left: number
+}

@@ -1,0 +1,3 @@
+import { showApp } from './app.js'
+
+showApp(document.getElementById('page')!)

@@ -1,0 +1,54 @@
+import type { LocationCounts } from '../domain/location.js'
+import { EXIT } from '../report/exit.js'
+import { exitStatus, type Report } from '../report/report.js'
+import type { EndFrame } from './frames.js'
+
+const numbers = new Intl.NumberFormat('en-US')
+
+/** Says what the end of a run proves, to somebody who sees it for the first time. */
+export function verdictOf(report: Report): Pick<EndFrame, 'outcome' | 'headline' | 'lines'> {
+  const { matchesSerial, interrupted, rejected, deadLettered, differences } = report
+  const locations = Object.keys(report.locations).length
+  if (!matchesSerial) {
+    return {
+      outcome: 'wrong',
+      headline: 'Wrong: updates were lost or made twice.',
+      lines: [
+        'These locations differ from a run in one process, which applies one message after another:',
+        ...differences.map(
+          ({ location, expected, found }) =>
+            `${location}: expected ${counters(expected)}; found ${counters(found)}`,
+        ),
+      ],
+    }
+  }
+  return {
+    outcome: exitStatus(report, true) === EXIT.fine.status ? 'right' : 'incomplete',
+    headline: `Correct${interrupted ? ' so far' : ''}: no update was lost, and none was made twice.`,
+    lines: [
+      `${locations === 1 ? 'The location has' : `All ${numbers.format(locations)} locations have`} the same counts as ` +
+        'in a run in one process, which applies one message after another.',
+      ...killed(report),
+      ...(interrupted ? ['The run was interrupted; --resume continues it.'] : []),
+      ...(rejected > 0 ? [`${count(rejected, 'input line')} rejected.`] : []),
+      ...(deadLettered > 0 ? [`${count(deadLettered, 'message')} dead-lettered.`] : []),
+    ],
+  }
+}
+
+function killed({ kills, redelivered }: Report): readonly string[] {
+  if (kills.length === 0) return []
+  const already = kills.reduce((sum, { alreadyApplied }) => sum + alreadyApplied, 0)
+  return [
+    `Workers killed: ${numbers.format(kills.length)}. Messages delivered again: ${numbers.format(redelivered)}, of ` +
+      `which ${numbers.format(already)} were already committed and skipped.`,
+  ]
+}
+
+function count(number: number, one: string): string {
+  return `${numbers.format(number)} ${one}${number === 1 ? '' : 's'}`
+}
+
+function counters({ created, arrived, departed, deleted }: LocationCounts): string {
+  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
+}
