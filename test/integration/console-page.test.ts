@@ -143,9 +143,12 @@ test('with the keyboard alone, somebody finds who is in the way, and frees the l
   await keyboard.press('Tab')
   await keyboard.press('Enter')
   await shows(page, 'dialog[open]', 'other:0, other:1, other:2, other:3, other:4')
+  // What it would lose changes while the question is open.
+  await holder.mutex('late').acquire()
+  await shows(page, 'dialog[open]', /It loses .*late/)
   await keyboard.press('Tab')
   await keyboard.press('Enter')
-  await shows(page, '[role=status]', 'Revoked stuck: 5 requests.')
+  await shows(page, '[role=status]', 'Revoked stuck: 6 requests.')
   next.assertHeld()
 })
 
@@ -177,6 +180,8 @@ test('keys, labels and values of others are shown as text', async () => {
     expect(await page.title()).toContain('· Signalbox')
   }
   await page.evaluate(`location.hash = '#/key/${encoded}'`)
+  // A character that reverses the text after it is shown by its number.
+  await shows(page, '.waiter .name', '&lt;b&gt;\\u202e<img')
   await page.locator('button', { hasText: 'Release' }).click()
   await shows(page, 'dialog', hostile)
   await page.keyboard.press('Escape')
@@ -200,6 +205,15 @@ test('an engine that is dead is reported, and so is a console that is; both are 
   await shows(page, '.old', 'This is the state of')
   // What was known is still shown.
   await shows(page, '.lock .name', 'billing')
+  // A page that is opened later shows how old that is, too.
+  await shows(page, '.old', /([7-9]|\d\d)s old/)
+  const late = await pageAt(first.address)
+  await shows(late, '.status', 'Out of date')
+  await shows(late, '.old', 's old')
+  const ageOn = async (shown: Page): Promise<number> =>
+    Number(/(\d+)s old/.exec((await shown.locator('div.old').textContent())!)![1])
+  expect(await ageOn(late)).toBeGreaterThanOrEqual((await ageOn(page)) - 3)
+  await shows(late, '.lock .name', 'billing')
   await redis.server.restart()
   await shows(page, '.status', 'Live')
   first.run.kill('SIGKILL')
@@ -270,6 +284,7 @@ test('a deadlock is marked, and no view has a finding about accessibility, light
       if (view === 'doctor') {
         await page.locator('main button').click()
         await shows(page, 'main', 'a round trip takes')
+        await shows(page, '.warned', 'Weakens: mutual exclusion (P1); commits are atomic and durable (P13)')
       }
       expect(await findings(page)).toEqual([])
       // Nothing is cut off: the page itself is not scrolled sideways.

@@ -110,7 +110,9 @@ function App({ connection, follow }: Properties): JSX.Element {
           freshness.state === 'connecting' && <p class="empty">Loading …</p>
         )}
       </main>
-      {proposal && <Dialog proposal={proposal} close={close} />}
+      {proposal && model && (
+        <Dialog proposal={proposal} losses={proposal.losses({ model, overview })} close={close} />
+      )}
     </div>
   )
 

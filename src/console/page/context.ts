@@ -6,8 +6,8 @@ import type { Model, Overview } from './model.js'
 /** An action that the page asks about before it does it. */
 export interface Proposal {
   readonly title: string
-  /** What will be lost. */
-  readonly losses: readonly string[]
+  /** What will be lost, by what is known now: it may change while the question is open. */
+  readonly losses: (known: Pick<Shared, 'model' | 'overview'>) => readonly string[]
   readonly verb: string
   /** Does it, and returns what was done. */
   readonly act: () => Promise<string>

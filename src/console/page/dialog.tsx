@@ -5,12 +5,13 @@ import type { Proposal } from './context.js'
 
 interface Properties {
   readonly proposal: Proposal
+  readonly losses: readonly string[]
   /** Closes the dialog. @param done what was done, if it was. */
   readonly close: (done?: string) => void
 }
 
 /** Asks whether to do something, and names what will be lost. */
-export function Dialog({ proposal, close }: Properties): JSX.Element {
+export function Dialog({ proposal, losses, close }: Properties): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<string>()
@@ -29,7 +30,7 @@ export function Dialog({ proposal, close }: Properties): JSX.Element {
     <dialog ref={dialog} aria-labelledby="question" aria-describedby="losses" onClose={() => close()}>
       <h2 id="question">{proposal.title}</h2>
       <ul id="losses">
-        {proposal.losses.map(loss => (
+        {losses.map(loss => (
           <li key={loss}>{loss}</li>
         ))}
       </ul>

@@ -49,7 +49,7 @@ export function KeyPage({ name }: { readonly name: string }): JSX.Element {
           <ul class="cards">
             {holders.slice(0, MAX_SHOWN).map(holder => (
               <li class="card" key={holder.token}>
-                <Holder shared={shared} name={name} holder={holder} next={waiters[0]} />
+                <Holder shared={shared} name={name} holder={holder} />
               </li>
             ))}
           </ul>
@@ -108,10 +108,9 @@ interface HolderProperties {
   readonly shared: Shared
   readonly name: string
   readonly holder: PartyView
-  readonly next: PartyView | undefined
 }
 
-function Holder({ shared, name, holder, next }: HolderProperties): JSX.Element {
+function Holder({ shared, name, holder }: HolderProperties): JSX.Element {
   const { now, model, propose } = shared
   const { heldSince, since, until, token } = holder
   return (
@@ -138,7 +137,7 @@ function Holder({ shared, name, holder, next }: HolderProperties): JSX.Element {
         </div>
       </dl>
       {!model.readOnly && holder.session !== '' && (
-        <button type="button" class="quiet" onClick={() => propose(releaseOf(shared, name, holder, next))}>
+        <button type="button" class="quiet" onClick={() => propose(releaseOf(shared, name, holder))}>
           Release …
         </button>
       )}
@@ -147,22 +146,27 @@ function Holder({ shared, name, holder, next }: HolderProperties): JSX.Element {
 }
 
 function releaseOf(
-  { connection, overview }: Shared,
+  { connection }: Shared,
   name: string,
   holder: PartyView,
-  next: PartyView | undefined,
 ): Parameters<Shared['propose']>[0] {
-  const holds = overview.sessions.get(holder.session)?.holds ?? []
-  const together = holds.filter(([key, { token }]) => key !== name && token === holder.token)
+  const who = `${nameOf(holder)} (${placeOf(holder)})`
   return {
     title: `Release ${printable(name)}?`,
-    losses: [
-      `${nameOf(holder)} (${placeOf(holder)}) loses the lock while it may still work under it, and learns that it was lost.`,
-      ...(together.length > 0
-        ? [`Its grant also has ${together.map(([key]) => printable(key)).join(', ')}, which it loses too.`]
-        : []),
-      next ? `${nameOf(next)} (${placeOf(next)}) is next in the queue.` : 'There are no waiters.',
-    ],
+    losses({ model, overview }) {
+      const holds = overview.sessions.get(holder.session)?.holds ?? []
+      const keys = holds.filter(([, { token }]) => token === holder.token).map(([key]) => key)
+      if (!keys.includes(name)) return [`${who} does not hold this lock any more.`]
+      const together = keys.filter(key => key !== name)
+      const next = model.keys.get(name)?.waiters[0]
+      return [
+        `${who} loses the lock while it may still work under it, and learns that it was lost.`,
+        ...(together.length > 0
+          ? [`Its grant also has ${together.map(printable).join(', ')}, which it loses too.`]
+          : []),
+        next ? `${nameOf(next)} (${placeOf(next)}) is next in the queue.` : 'There are no waiters.',
+      ]
+    },
     verb: 'Release',
     async act() {
       await connection.post('release', { key: name, token: holder.token })

@@ -130,15 +130,17 @@ function Keys({
   )
 }
 
-function revocationOf({ connection }: Shared, row: SessionRow): Parameters<Shared['propose']>[0] {
-  const { who, holds, awaits } = row
+function revocationOf({ connection }: Shared, { who }: SessionRow): Parameters<Shared['propose']>[0] {
   return {
     title: `Revoke ${nameOf(who)}?`,
-    losses: [
-      `Only do this if the process is dead: ${placeOf(who)}. If it is alive, it may still work under its locks.`,
-      holds.length > 0 ? `It loses ${named(holds.map(([key]) => key))}.` : 'It holds no locks.',
-      ...(awaits.length > 0 ? [`It waits no longer for ${named(awaits.map(([key]) => key))}.`] : []),
-    ],
+    losses({ overview }) {
+      const { holds = [], awaits = [] } = overview.sessions.get(who.session) ?? {}
+      return [
+        `Only do this if the process is dead: ${placeOf(who)}. If it is alive, it may still work under its locks.`,
+        holds.length > 0 ? `It loses ${named(holds.map(([key]) => key))}.` : 'It holds no locks.',
+        ...(awaits.length > 0 ? [`It waits no longer for ${named(awaits.map(([key]) => key))}.`] : []),
+      ]
+    },
     verb: 'Revoke',
     async act() {
       const { requests } = (await connection.post('revoke', { session: who.session })) as { requests: number }
