@@ -3,13 +3,14 @@ import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import express from 'express'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type * as library from '../../src/index.js'
 import type * as consoleLibrary from '../../src/console/index.js'
 import type { StateMessage } from '../../src/console/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
-import { ask, startConsole, type Question, type RunningConsole } from './console-place.js'
+import { ask, startConsole, type Answer, type Question, type RunningConsole } from './console-place.js'
 
 /** The built modules: only they have the page. */
 const dist = (path: string): string => new URL(`../../dist/src/${path}`, import.meta.url).href
@@ -294,6 +295,49 @@ describe('the handlers of signalbox/console', () => {
     expect(released.status).toBe(200)
     expect(grant.signal.aborted).toBe(true)
     expect(log).toEqual([`console: released key "a", token ${grant.token}`])
+  })
+
+  test('work in Fastify under a prefix, as the page says', async () => {
+    await using box = await open('memory:')
+    const grant = await box.mutex('a').acquire()
+    const locks = consoleOf(box, { log: () => undefined })
+    const app = Fastify({ forceCloseConnections: true })
+    app.addHook('onRequest', async (request, reply) => {
+      if (request.headers['x-user'] !== 'amy') return reply.code(401).send()
+      return undefined
+    })
+    const show = (request: FastifyRequest, reply: FastifyReply): void => {
+      reply.hijack()
+      locks.node(Object.assign(request.raw, { body: request.body }), reply.raw)
+    }
+    app.all('/admin/locks', show)
+    app.all('/admin/locks/*', show)
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    servers.push(app.server)
+    const { port } = app.server.address() as AddressInfo
+    const headers = { 'X-User': 'amy', ...sameOrigin }
+    expect((await ask(port, '/admin/locks/')).status).toBe(401)
+    expect(await ask(port, '/admin/locks', { headers: { 'X-User': 'amy' } })).toMatchObject({
+      status: 308,
+      headers: { location: './locks/' },
+    })
+    const page = await ask(port, '/admin/locks/', { headers: { 'X-User': 'amy' } })
+    expect(page).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+    for (const [, path] of page.body.matchAll(/(?:href|src)="(page[^"]+)"/g))
+      expect((await ask(port, `/admin/locks/${path!}`, { headers: { 'X-User': 'amy' } })).status).toBe(200)
+    const state = await stateAt(`http://127.0.0.1:${port}/admin/locks/events`, { 'X-User': 'amy' })
+    expect(state).toMatchObject({ keys: [{ key: 'a' }] })
+    const release = (token: string): Promise<Answer> =>
+      ask(port, '/admin/locks/release', {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ key: 'a', token }),
+      })
+    expect((await release('1')).status).toBe(404)
+    expect((await release(String(grant.token))).status).toBe(200)
+    expect(grant.signal.aborted).toBe(true)
+    // Fastify itself refuses what is not valid JSON, and no reply is missing.
+    expect((await ask(port, '/admin/locks/release', { method: 'POST', headers, body: '{' })).status).toBe(400)
   })
 
   test('work in Hono, and end with the console', async () => {

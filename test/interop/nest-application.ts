@@ -42,10 +42,15 @@ export class NestApplication {
     return application
   }
 
-  async ask(path: string, method: 'GET' | 'POST' = 'GET'): Promise<Answer> {
-    // A connection that is kept would hold up the shutdown of Fastify for a minute.
-    const headers = { connection: 'close' }
-    const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, { method, headers })
+  /** @param order what the page of a console sends. */
+  async ask(path: string, method: 'GET' | 'POST' = 'GET', order?: object): Promise<Answer> {
+    const page = { 'Content-Type': 'application/json', 'Sec-Fetch-Site': 'same-origin' }
+    const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, {
+      method,
+      // A connection that is kept would hold up the shutdown of Fastify for a minute.
+      headers: { connection: 'close', ...(order && page) },
+      ...(order && { body: JSON.stringify(order) }),
+    })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json')
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }

@@ -100,6 +100,23 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect(await bodyOf('decorated/below')).toEqual(['below', ['below', ['admin']]])
   })
 
+  test('the console works under a path', async () => {
+    const application = await NestApplication.start({ platform, source })
+    expect(await application.ask('admin/locks')).toMatchObject({
+      status: 200,
+      body: expect.stringContaining('<div id="page">') as string,
+    })
+    for (const file of ['page.js', 'page.css'])
+      expect((await application.ask(`admin/locks/${file}`)).status).toBe(200)
+    const grant = await other.mutex(`window on ${platform}`).acquire()
+    const [key] = grant.keys
+    const release = (token: bigint): ReturnType<NestApplication['ask']> =>
+      application.ask('admin/locks/release', 'POST', { key, token: String(token) })
+    expect((await release(1n)).status).toBe(404)
+    expect(await release(grant.token)).toMatchObject({ status: 200, body: { released: true } })
+    await until('the holder notices', () => grant.signal.aborted)
+  })
+
   test('the exception filter answers errors with their status, and reports only those that an operator must know', async () => {
     const application = await NestApplication.start({ platform, source })
     await using grant = await other.mutex('door').acquire()

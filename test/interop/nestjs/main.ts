@@ -2,7 +2,9 @@ import { Module } from '@nestjs/common'
 import { APP_FILTER, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { SignalboxExceptionFilter, SignalboxModule, type SignalboxModuleOptions } from 'signalbox-nestjs'
+import type { Box } from 'signalbox'
+import { consoleOf } from 'signalbox/console'
+import { BOX, SignalboxExceptionFilter, SignalboxModule, type SignalboxModuleOptions } from 'signalbox-nestjs'
 import { GatewaysModule } from './gateways.js'
 import { HealthModule } from './health.js'
 import { JobsModule } from './jobs.js'
@@ -42,6 +44,8 @@ async function start(): Promise<void> {
   const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter()
   const application = await NestFactory.create(ApplicationModule, adapter, { logger: ['error', 'warn'] })
   application.enableShutdownHooks()
+  const locks = consoleOf(application.get<Box>(BOX), { log: () => undefined })
+  application.use('/admin/locks', locks.node)
   await application.listen(0, '127.0.0.1')
   const { port } = application.getHttpServer().address() as { readonly port: number }
   report({ port })
