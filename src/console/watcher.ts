@@ -1,4 +1,5 @@
 import { wallOf, type Clock, type Timer } from '../clock.js'
+import { shortDuration } from '../duration.js'
 import type { Box, LimiterReport, LockReport } from '../index.js'
 import { failureText } from '../failure-text.js'
 import { printable } from '../printable.js'
@@ -17,6 +18,8 @@ import type {
 
 /** The engine is asked at most once in this time, in milliseconds. */
 const LOOK_INTERVAL = 1000
+/** How often viewers are notified while the engine does not reply, in milliseconds. */
+const PATIENCE = 5000
 /** Time without a viewer after which the timeline begins again, in milliseconds. */
 const MAX_GAP = 10_000
 /** Maximum number of events of the timeline. */
@@ -124,6 +127,16 @@ export class Watcher {
     if (!this.#isFresh()) this.#forget()
     this.#lookedAt = begun
     this.#nextLook = begun + LOOK_INTERVAL
+    const warnLater = (): Timer =>
+      this.#clock.after(
+        PATIENCE,
+        () => {
+          this.#fail(`the engine has not replied for ${shortDuration(this.#clock.now() - begun)}`)
+          warning = warnLater()
+        },
+        false,
+      )
+    let warning = warnLater()
     try {
       const [reports, limiters] = await Promise.all([
         collected<LockReport>(this.#box.inspect()),
@@ -132,13 +145,18 @@ export class Watcher {
       this.#fault = undefined
       this.#send(this.#take(reports, limiters, begun))
     } catch (error) {
-      this.#fault = { type: 'fault', at: this.#wall(), text: printable(failureText(error)) }
-      this.#send(this.#fault)
+      this.#fail(failureText(error))
     } finally {
+      warning.cancel()
       this.#lookedAt = this.#clock.now()
       this.#isLooking = false
       this.#schedule()
     }
+  }
+
+  #fail(text: string): void {
+    this.#fault = { type: 'fault', at: this.#wall(), text: printable(text) }
+    this.#send(this.#fault)
   }
 
   /** Begins the timeline again. */

@@ -210,19 +210,31 @@ test('limiters are sent when one has changed', async () => {
   expect(messages[2]).toMatchObject({ limiters: [{ limits: [{ used: 2 }] }] })
 })
 
-test('a viewer that joins while the engine is slow to reply receives the state before the change', async () => {
+test('while the engine is slow to reply, viewers are notified, and new ones receive the state first', async () => {
   const world = new World()
   world.hold('a')
-  world.join()
+  const first = world.join()
   await world.advance(0)
   let reply = (): void => undefined
   world.delay = new Promise(resolve => (reply = resolve))
   await world.advance(1000)
   await world.advance(11_000)
+  expect(first.messages).toMatchObject([
+    { type: 'state' },
+    { type: 'fault', text: 'the engine has not replied for 5.0s' },
+    { type: 'fault', text: 'the engine has not replied for 10.0s' },
+  ])
   const { messages } = world.join()
   reply()
   await world.advance(0)
-  expect(messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }, { type: 'change' }])
+  expect(messages).toMatchObject([
+    { type: 'state', keys: [{ key: 'k' }] },
+    { type: 'fault' },
+    { type: 'change' },
+  ])
+  world.delay = undefined
+  for (let second = 0; second < 10; second++) await world.advance(1000)
+  expect(messages.slice(3).every(({ type }) => type === 'change')).toBe(true)
 })
 
 test('a viewer that joins while the engine is down is notified of it at once', async () => {
