@@ -6,7 +6,10 @@ import { linuxMachine } from '../linux-machine.js'
 
 let found: { readonly name: string; readonly place: string } | undefined
 
-/** Names this process, or this thread on Linux: {@link isDead} tells whether it has ended. @throws Error when the system does not say */
+/**
+ * Names this process, or this thread on Linux. {@link isDead} tells whether it has ended.
+ * @throws Error when the system does not say
+ */
 export function thisProcess(): string {
   return self().name
 }
