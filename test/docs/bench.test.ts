@@ -27,6 +27,7 @@ describe('figures in the pages', () => {
         'file',
         'hazelcast',
         'limits',
+        'lockfile',
         'memory',
         'postgres',
         'redis',
