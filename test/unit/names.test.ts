@@ -48,14 +48,13 @@ function keepsApart<T>(inputs: fc.Arbitrary<T>, nameOf: (input: T) => string | u
 function claimsIn(signature: string): Claim[] {
   const claims: Claim[] = []
   for (let rest = signature; rest !== '';) {
-    const [head, mode, permits, max, length] =
-      /^(?:(exclusive|shared)\/|permits\/(\d+)\/(\d+)\/)(\d+):/.exec(rest) ?? []
+    const [head, mode, permits, max, length] = /^(?:([es])|p(\d+)\/(\d+)\/)(\d+):/.exec(rest) ?? []
     if (head === undefined) expect.fail(`${signature} can't be read`)
     const key = rest.slice(head.length, head.length + Number(length))
     claims.push(
       mode === undefined
         ? { key, mode: 'permits', permits: Number(permits), max: Number(max) }
-        : { key, mode: mode as 'exclusive' | 'shared' },
+        : { key, mode: mode === 'e' ? 'exclusive' : 'shared' },
     )
     rest = rest.slice(head.length + key.length)
   }
