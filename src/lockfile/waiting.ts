@@ -179,6 +179,8 @@ class Crowd {
 
   #try(): void {
     this.#freeSince = undefined
+    // By now, another process may have taken the lock of a dead holder.
+    this.#holder = undefined
     this.#lastTry = systemClock.now()
     this.#callers[0]!.wake()
   }

@@ -2,6 +2,8 @@ import { isIPv6 } from 'node:net'
 
 const GROUPS = 8
 const NETWORK_GROUPS = 4
+/** The first six groups of an IPv4 address that is written as one of IPv6. */
+const MAPPED = '0:0:0:0:0:ffff'
 
 /**
  * Returns the sender that an IP address belongs to, for the `key` of a limit of requests: of IPv6, the /64 network,
@@ -14,19 +16,30 @@ const NETWORK_GROUPS = 4
  */
 export function networkOf<A extends string | undefined>(address: A): A | string {
   if (address === undefined || !isIPv6(address)) return address
-  const [, mapped] = /^::ffff:([\d.]+)$/i.exec(address) ?? []
-  if (mapped !== undefined) return mapped
-  // The zone, after a `%`, and an IPv4 address at the end are not in the first half.
-  const [before = '', after] = address
-    .replace(/%.*/, '')
-    .replace(/[\d.]+\.[\d.]+$/, '0:0')
-    .split('::')
+  // Without the zone, after a `%`.
+  const [before = '', after = ''] = address.replace(/%.*/, '').split('::')
   const first = groupsOf(before)
-  const last = groupsOf(after ?? '')
-  const zeros = Array<string>(GROUPS - first.length - last.length).fill('0')
-  return `${[...first, ...zeros, ...last].slice(0, NETWORK_GROUPS).join(':')}::/64`
+  const last = groupsOf(after)
+  const zeros = Array<number>(GROUPS - first.length - last.length).fill(0)
+  const groups = [...first, ...zeros, ...last]
+  if (hexadecimal(groups.slice(0, -2)) === MAPPED) return groups.slice(-2).flatMap(bytesOf).join('.')
+  return `${hexadecimal(groups.slice(0, NETWORK_GROUPS))}::/64`
 }
 
-function groupsOf(text: string): readonly string[] {
-  return text === '' ? [] : text.split(':').map(group => parseInt(group, 16).toString(16))
+function hexadecimal(groups: readonly number[]): string {
+  return groups.map(group => group.toString(16)).join(':')
+}
+
+/** The numbers of groups. An IPv4 address at the end is two of them. */
+function groupsOf(text: string): readonly number[] {
+  if (text === '') return []
+  return text.split(':').flatMap(group => {
+    if (!group.includes('.')) return parseInt(group, 16)
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
+    return [a * 256 + b, c * 256 + d]
+  })
+}
+
+function bytesOf(group: number): readonly number[] {
+  return [group >> 8, group & 255]
 }
