@@ -183,7 +183,7 @@ function plainCommonJs(code) {
     .replaceAll(/\brequire\((['"]node:[\w/]+['"])\)/g, 'process.getBuiltinModule($1)')
     .replaceAll(
       /\brequire\(['"]url['"]\)\.pathToFileURL\(__filename\)\.href/g,
-      '(typeof __filename === "string" ? __filename : "")',
+      '(typeof __filename === "string" ? process.getBuiltinModule("node:url").pathToFileURL(__filename).href : "")',
     )
     .replaceAll(optional, '(() => { try { return require($1) } catch (error) { throw error } })()')
 }
