@@ -47,6 +47,8 @@ interface Parsed extends Settings {
   readonly verbose?: true
 }
 
+const DEFAULT_ENGINE = 'file:./.signalbox/chaos'
+
 /** The command line of the fault harness. */
 export function chaosCommand(): Command {
   const command = applicationCommand('signalbox chaos')
@@ -56,8 +58,8 @@ export function chaosCommand(): Command {
     )
     .addOption(
       new Option('--engine <url>', 'where locks and values are')
-        .env('SIGNALBOX_URL')
-        .default('file:./.signalbox/chaos'),
+        // Not as an option's environment variable, with which --check would conflict.
+        .default(process.env.SIGNALBOX_URL ?? DEFAULT_ENGINE, `SIGNALBOX_URL, or ${DEFAULT_ENGINE}`),
     )
     .addOption(
       new Option('--peer <name>', 'whose locks are used instead, on Redis').choices(Object.keys(PACKAGES)),

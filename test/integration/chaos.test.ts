@@ -185,7 +185,7 @@ describe.concurrent('signalbox chaos', () => {
     [['--engine', 'memory:'], /memory: lives inside one process/],
     [['--engine', 'file:./locks', '--peer', 'redlock'], /needs --engine redis:/],
     [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
-    [['--faults', 'many'], /whole number/],
+    [['--faults', 'many'], /must be an integer/],
     [['--engine', 'file:./locks', '--json', '/dev/null/report.json'], /can't write .*ENOTDIR/],
     [['--engine', 'file:./locks', '--json', 'one.json', '--history', 'one.json'], /take a file each/],
   ] as const)('refuses %s', async ([args, reason], { expect }) => {
