@@ -107,6 +107,10 @@ class FollowedConsole {
     return this.#ask(`value?${new URLSearchParams({ store, key }).toString()}`, {})
   }
 
+  async values(store: string): Promise<unknown> {
+    return this.#ask(`values?${new URLSearchParams({ store }).toString()}`, {})
+  }
+
   async order(name: string, order: object): Promise<unknown> {
     const headers = { 'Content-Type': 'application/json' }
     return this.#ask(name, { method: 'POST', headers, body: JSON.stringify(order) })
@@ -190,11 +194,21 @@ test.each(Object.entries(ENGINES))('all views and both actions work on %s', asyn
 
   if (engine.hasValues) {
     const version = await billing.store('accounts').put('amy', { balance: 42 })
-    const found = { status: 200, found: true, version, value: { balance: 42 } }
-    expect(await page.value('accounts', 'amy')).toEqual(found)
+    expect(await page.value('accounts', 'amy')).toMatchObject({
+      status: 200,
+      found: true,
+      version,
+      json: JSON.stringify({ balance: 42 }, null, 2),
+    })
     expect(await page.value('accounts', 'bob')).toEqual({ status: 200, found: false })
+    expect(await page.values('accounts')).toMatchObject({
+      status: 200,
+      rows: [{ key: 'amy', version, json: JSON.stringify({ balance: 42 }) }],
+      hasMore: false,
+    })
   } else {
     expect(await page.value('accounts', 'amy')).toMatchObject({ status: 400 })
+    expect(await page.values('accounts')).toMatchObject({ status: 400 })
   }
   expect(await page.order('doctor', {})).toMatchObject({
     status: 200,
