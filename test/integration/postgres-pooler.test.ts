@@ -24,6 +24,7 @@ const pooled: EngineFixture = {
   guarantees: postgres.guarantees,
   network: 'none',
   weaknesses: {},
+  knowsChanges: true,
   async start() {
     const url = `${(await pooler()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
     return { url, engine: () => openPostgres(url), close: () => undefined }
