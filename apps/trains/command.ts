@@ -97,7 +97,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
   }
 }
 
-/** Resolves when somebody opens the page, or with false on Ctrl-C. */
+/** Resolves when a viewer opens the page, or with false on Ctrl-C. */
 async function isViewed(board: Board): Promise<boolean> {
   const decided = new AbortController()
   try {

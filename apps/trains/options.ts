@@ -19,7 +19,7 @@ interface PlainOptions {
   readonly resume?: boolean
   /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
   readonly watch?: number
-  /** Whether a run with a page begins when somebody opens it. */
+  /** Whether a run with a page begins when a viewer opens it. */
   readonly wait: boolean
   /** Whether a rejected line of the input makes an exit status. */
   readonly strict?: boolean
@@ -133,7 +133,7 @@ export function trainsCommand(): Command {
         .argParser(integer(0, 65_535))
         .preset('0'),
     )
-    .option('--no-wait', 'with --watch, begin before somebody opens the page')
+    .option('--no-wait', 'with --watch, begin before a viewer opens the page')
     .option('--resume', 'continue the last run on this engine, with the same input')
     .option('--strict', 'exit with status 5 if an input line was rejected')
     .option('--json <file>', 'write the report to this file')

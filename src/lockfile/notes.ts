@@ -70,7 +70,7 @@ let swept: string | undefined
 
 /**
  * Removes old notes of processes that died, once. Those of holders stay where proper-lockfile took the lock over, and
- * those of waiters where nobody has waited since.
+ * those of waiters where no caller has waited since.
  */
 function sweep(): void {
   const folder = root()

@@ -188,7 +188,7 @@ class Crowd {
   /** The number of processes ahead of this one. The first of them is alive. */
   #findPlace(): number {
     const tickets = (notesIn(this.#queue) ?? []).map(name => `${this.#queue}/${name}`)
-    // A ticket is missing if another process removed the folder of the queue just then, or somebody removed the notes.
+    // A ticket is missing if another process removed the folder of the queue just then, or a user deleted the notes.
     if (!tickets.includes(this.#ticket) && leaveNote(this.#ticket)) tickets.push(this.#ticket)
     tickets.sort()
     for (;;) {

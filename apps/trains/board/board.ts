@@ -108,7 +108,7 @@ export class Board {
     return this.#server.url
   }
 
-  /** Resolves when somebody opens the page. */
+  /** Resolves when a viewer opens the page. */
   viewed(): Promise<void> {
     return this.#server.joined
   }

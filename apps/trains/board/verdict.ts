@@ -5,7 +5,7 @@ import type { EndFrame } from './frames.js'
 
 const numbers = new Intl.NumberFormat('en-US')
 
-/** Says what the end of a run proves, to somebody who sees it for the first time. */
+/** Says what the end of a run proves, for a viewer who has not seen one before. */
 export function verdictOf(report: Report): Pick<EndFrame, 'outcome' | 'headline' | 'lines'> {
   const { matchesSerial, interrupted, rejected, deadLettered, differences } = report
   const locations = Object.keys(report.locations).length

@@ -8,7 +8,7 @@ const MAX_LABEL = 200
 type Transactions = Pick<RunStore, 'transaction'>
 
 /**
- * A store for a run that somebody watches: each transaction has the train in the label of its locks, and keeps them for
+ * A store for a run that has a viewer: each transaction has the train in the label of its locks, and keeps them for
  * a while.
  * @param label of the worker.
  * @param dwell returns how long, in milliseconds.
