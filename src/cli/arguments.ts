@@ -38,6 +38,13 @@ export function portOf(text: string): number {
   return port
 }
 
+/** Parses an IP address or the name of a host. @throws commander's error, which names the option. */
+export function hostOf(text: string): string {
+  if (!/^[\w.:-]+$/.test(text))
+    throw new Refusal('It must be an IP address or the name of this machine, such as 0.0.0.0.')
+  return text
+}
+
 /** Checks the name of an environment variable. @throws commander's error, which names the option. */
 export function variableOf(text: string): string {
   if (!/^[A-Za-z_]\w*$/.test(text))

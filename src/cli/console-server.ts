@@ -1,22 +1,22 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { BoxConsole } from '../console/index.js'
 import { failureText } from '../failure-text.js'
-import { LocalServer, type RequestRefusal } from '../page-kit/local-server.js'
+import { GuardedServer, type RequestRefusal } from '../page-kit/guarded-server.js'
 import { PAGE_FILES } from '../page-kit/page-headers.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
 /**
- * Serves a console on this machine to those who know a secret. The address has it after the `#`, which browsers do not
+ * Serves a console to those who know a secret. The address has it after the `#`, which browsers do not
  * send; the page sends it in a header, so that it is in no log, no `Referer` and no cookie, which servers on other
  * ports of this machine would receive.
  */
 export class ConsoleServer {
-  readonly #server: LocalServer
+  readonly #server: GuardedServer
   readonly #secret: string
 
-  private constructor(server: LocalServer, secret: string) {
+  private constructor(server: GuardedServer, secret: string) {
     this.#server = server
     this.#secret = secret
   }
@@ -24,14 +24,16 @@ export class ConsoleServer {
   /**
    * Begins to serve.
    * @param port 0 for a free one.
-   * @throws CommandError if the port can't be used.
+   * @param host the IP address or name on which to listen.
+   * @throws CommandError if the port or the host can't be used.
    */
-  static async open(console: BoxConsole, port: number, secret: string): Promise<ConsoleServer> {
-    const opening = LocalServer.open(port, (request, response) => {
+  static async open(console: BoxConsole, port: number, host: string, secret: string): Promise<ConsoleServer> {
+    const answer = (request: IncomingMessage, response: ServerResponse): RequestRefusal | undefined => {
       const refusal = refusalOf(request, secret)
       if (!refusal) console.node(request, response)
       return refusal
-    })
+    }
+    const opening = GuardedServer.open(port, answer, host)
     const server = await opening.catch((error: unknown) => {
       throw new CommandError(failureText(error), EXIT.failed)
     })

@@ -99,9 +99,13 @@ describe('signalbox console', () => {
     const { headers } = fromPage(running)
     const named = (name: string): Question => ({ headers: { ...headers, Host: name } })
     // A name of another site that leads to this address.
-    for (const name of ['evil.example', `evil.example:${port}`, '127.0.0.1', `127.0.0.1:${port + 1}`])
+    for (const name of ['evil.example', `evil.example:${port}`, `127.0.0.1.evil.example:${port}`])
       for (const path of ['/', '/events']) expect((await ask(port, path, named(name))).status, name).toBe(421)
-    expect((await ask(port, '/', named(`localhost:${port}`))).status).toBe(200)
+    // A tunnel may have another port.
+    const tunnel = `localhost:${port + 1}`
+    expect(
+      (await ask(port, '/', { headers: { ...headers, Host: tunnel, Origin: `http://${tunnel}` } })).status,
+    ).toBe(200)
     const other = { ...headers, Origin: 'http://evil.example' }
     for (const path of ['/', '/events', '/value?store=a&key=b', '/values?store=a'])
       expect((await ask(port, path, { headers: other })).status).toBe(403)
@@ -135,16 +139,41 @@ describe('signalbox console', () => {
       expect((await ask(port, '/release', question)).status, name).toBe(status)
   })
 
+  /** Addresses on which only a server listens that was told to. */
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .filter(address => !address!.internal && address!.family === 'IPv4')
+    .map(address => address!.address)
+  // Linux has more addresses that lead to this machine than the one on which the console listens.
+  if (process.platform === 'linux') outside.push('127.0.0.2')
+
   test('listens on this machine only', async () => {
     await using place = new CommandPlace()
     await place.box('any')
     const { port } = await startConsole(place)
-    const outside = Object.values(networkInterfaces())
-      .flat()
-      .filter(address => address !== undefined && !address.internal && address.family === 'IPv4')
     for (const address of outside) {
-      const socket = connect(port, address!.address)
+      const socket = connect(port, address)
       await expect(once(socket, 'connect')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    }
+  })
+
+  test('listens beyond this machine when told, and asks for the secret there', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('billing')
+    await box.mutex('invoice').acquire()
+    const { address, port, secret } = await startConsole(place, '--host', '0.0.0.0')
+    expect(address).toBe(`http://127.0.0.1:${port}/#secret=${secret}`)
+    for (const host of outside) {
+      const url = `http://${host}:${port}/`
+      expect((await fetch(url)).status).toBe(200)
+      expect((await fetch(`${url}events`)).status).toBe(401)
+      const headers = { Authorization: `Bearer ${secret}`, 'Sec-Fetch-Site': 'same-origin' }
+      expect(await stateAt(`${url}events`, headers)).toMatchObject({ keys: [{ key: 'invoice' }] })
+    }
+    for (const host of ['', 'http://0.0.0.0', '192.0.2.1']) {
+      const { status, stderr } = await place.signalbox('console', '--host', host)
+      expect(status, host).not.toBe(0)
+      expect(stderr, host).toMatch(/must be an IP address or the name|can't serve on 192\.0\.2\.1:0/)
     }
   })
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { EVENT_HEADERS, eventBytes, MAX_BACKLOG } from '../../../src/page-kit/events.js'
-import { LocalServer, type RequestRefusal } from '../../../src/page-kit/local-server.js'
+import { GuardedServer, type RequestRefusal } from '../../../src/page-kit/guarded-server.js'
 import { PAGE_FILES, PAGE_HEADERS } from '../../../src/page-kit/page-headers.js'
 import { clonePath } from '../clone-path.js'
 import { InputError } from '../input/source.js'
@@ -16,7 +16,7 @@ const CLOSE_TIMEOUT = 2000
 /** Serves the page on this machine, and sends frames to all open pages. */
 export class PageServer {
   readonly #first: () => readonly Frame[]
-  readonly #server: Promise<LocalServer>
+  readonly #server: Promise<GuardedServer>
   readonly #pages = new Set<ServerResponse>()
   #url = ''
   #onJoin: () => void = () => undefined
@@ -25,7 +25,7 @@ export class PageServer {
 
   private constructor(port: number, first: () => readonly Frame[]) {
     this.#first = first
-    this.#server = LocalServer.open(port, (request, response) => this.#answer(request, response))
+    this.#server = GuardedServer.open(port, (request, response) => this.#answer(request, response))
   }
 
   /**

@@ -1,7 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { isIP, type AddressInfo } from 'node:net'
 
-const HOST = '127.0.0.1'
+/** Where a server listens by default: on this machine alone. */
+export const LOOPBACK = '127.0.0.1'
+/** Addresses that stand for all of a machine. */
+const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::']
 
 /** Why a request is refused: the status and a text. */
 export type RequestRefusal = readonly [status: number, text: string]
@@ -9,11 +12,13 @@ export type RequestRefusal = readonly [status: number, text: string]
 /** Answers a request, or returns why it is refused. */
 export type Answer = (request: IncomingMessage, response: ServerResponse) => RequestRefusal | undefined
 
-/** A server for pages on this machine alone. Other sites can't reach it through a browser. */
-export class LocalServer {
+/** A server for pages. Other sites can't reach it through a browser. */
+export class GuardedServer {
   readonly #server: Server
+  readonly #host: string
 
-  private constructor(answer: Answer) {
+  private constructor(host: string, answer: Answer) {
+    this.#host = host
     this.#server = createServer((request, response) => {
       const refusal = this.#refusalOf(request) ?? answer(request, response)
       if (refusal) refuse(response, ...refusal)
@@ -21,25 +26,27 @@ export class LocalServer {
   }
 
   /**
-   * Begins to serve on 127.0.0.1.
+   * Begins to serve.
    * @param port 0 for a free one.
-   * @throws Error if the port can't be used.
+   * @param host the IP address or name on which to listen.
+   * @throws Error if the port or the host can't be used.
    */
-  static async open(port: number, answer: Answer): Promise<LocalServer> {
-    const serving = new LocalServer(answer)
+  static async open(port: number, answer: Answer, host = LOOPBACK): Promise<GuardedServer> {
+    const serving = new GuardedServer(host, answer)
     const server = serving.#server
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: Error) => {
-        reject(new Error(`can't serve on ${HOST}:${port}: ${error.message}`, { cause: error }))
+        reject(new Error(`can't serve on ${inUrl(host)}:${port}: ${error.message}`, { cause: error }))
       })
-      server.listen(port, HOST, resolve)
+      server.listen(port, host, resolve)
     })
     return serving
   }
 
   /** The address of the server, with a slash at its end. */
   get url(): string {
-    return `http://${HOST}:${this.#port}/`
+    const host = ALL_ADDRESSES.includes(this.#host) ? LOOPBACK : this.#host
+    return `http://${inUrl(host)}:${(this.#server.address() as AddressInfo).port}/`
   }
 
   /** Rejects new connections, and ends the others when `drain` has resolved. */
@@ -51,20 +58,22 @@ export class LocalServer {
     await closed
   }
 
-  get #port(): number {
-    return (this.#server.address() as AddressInfo).port
-  }
-
   #refusalOf({ headers }: IncomingMessage): RequestRefusal | undefined {
-    // Browsers leave out the port 80.
-    const hosts = [HOST, 'localhost'].map(name => new URL(`http://${name}:${this.#port}`).host)
-    // The name of another site may lead to this address, and its pages must not get at this one.
-    if (!hosts.includes(headers.host?.toLowerCase() ?? ''))
-      return [421, `this server answers only at ${hosts.join(' and ')}`]
-    if (headers.origin !== undefined && !hosts.some(host => headers.origin === `http://${host}`))
+    const host = headers.host?.toLowerCase() ?? ''
+    const name = host.replace(/:\d+$/, '').replace(/^\[(.+)\]$/, '$1')
+    // The name of another site may lead to this server, and its pages must not get at this one. The port may be another
+    // than this server's: that of a tunnel or a container.
+    if (isIP(name) === 0 && name !== 'localhost' && name !== this.#host.toLowerCase())
+      return [421, `this server answers only at IP addresses, localhost and the host that it was given`]
+    if (headers.origin !== undefined && headers.origin !== `http://${host}`)
       return [403, 'the request must come from the page of this server']
     return undefined
   }
+}
+
+/** An IP address or name as URLs have it. */
+function inUrl(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host
 }
 
 function refuse(response: ServerResponse, status: number, error: string): void {
