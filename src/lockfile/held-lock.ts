@@ -12,7 +12,7 @@ import {
 } from './file-system.js'
 import { MIN_STALE } from './options.js'
 import { look, noteName, removeFolder, type Made } from './lock-folder.js'
-import { removeNote } from './notes.js'
+import { leaveNote, removeNote } from './notes.js'
 
 /** After how long an update that failed is repeated, in milliseconds. */
 const REPEAT = 1000
@@ -103,7 +103,13 @@ export class HeldLock {
       }
     }
     this.#removeNote()
-    yield* removeFolder(this.#keeping.folder)
+    try {
+      yield* removeFolder(this.#keeping.folder)
+    } catch (error) {
+      // It is free once it is stale, or this process has ended.
+      if (this.note !== undefined) leaveNote(this.note)
+      throw error
+    }
   }
 
   /** Waits for an update that is being written. After a release, it would change the folder of the next holder. */

@@ -99,8 +99,12 @@ function* remove(wanted: Wanted, found: Found): Steps<void> {
   if (note !== undefined && !claim(note, holder)) throw new LockedError(file)
   try {
     removeIfSame(folder, found)
+  } catch (error) {
+    // The next caller must find the holder dead, too.
+    if (note !== undefined && holder !== undefined) leaveNote(note, holder)
+    throw error
   } finally {
-    if (note !== undefined) removeNote(note)
+    if (note !== undefined && holder === undefined) removeNote(note)
   }
 }
 
@@ -112,10 +116,10 @@ function isAbandoned({ stale, isHeldHere }: Wanted, found: Found, holder: string
 
 /**
  * Lets one of the processes that find a folder abandoned remove it: the one that removes the note of its holder, or
- * leaves one where there was none. Without notes, each may.
+ * leaves one where there was none. Where notes can't be left or removed, each may.
  */
 function claim(note: string, holder: string | undefined): boolean {
-  if (holder !== undefined) return removeNote(note)
+  if (holder !== undefined) return removeNote(note) || readNote(note) === holder
   return leaveNote(note) || readNote(note) === undefined
 }
 

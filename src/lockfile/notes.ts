@@ -12,13 +12,16 @@ const OTHERS = 0o077
 /** After how long the note of a dead process is removed, in milliseconds: its lock is stale by then. */
 const OLD = 24 * 3600 * 1000
 
-/** Leaves a note with the name of this process. @returns false when one is there, or none can be. */
-export function leaveNote(name: string): boolean {
+/**
+ * Leaves a note with the name of a process, by default this one.
+ * @returns false when one is there, or none can be.
+ */
+export function leaveNote(name: string, process?: string): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
       const path = pathOf(name)
       sweep()
-      symlinkSync(thisProcess(), path)
+      symlinkSync(process ?? thisProcess(), path)
       return true
     } catch (error) {
       // The folder of a queue is removed when it is empty.

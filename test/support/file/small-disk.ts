@@ -16,7 +16,7 @@ export class SmallDisk {
   readonly #keeper: ChildProcess
   readonly #alone: boolean
 
-  /** @param size as mount takes it: `4m`. */
+  /** @param size as mount takes it: `4m`, or with another option: `4m,nr_inodes=20`. */
   constructor(size: string) {
     this.#alone = process.getuid!() !== 0
     const command = 'mount -t tmpfs -o size="$1" none "$0" && echo mounted && exec cat'

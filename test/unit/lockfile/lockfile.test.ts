@@ -100,6 +100,30 @@ describe.each([
     expect(existsSync(lockfilePath)).toBe(false)
   })
 
+  test('in a directory that does not exist, nothing is locked, and nothing can be', async () => {
+    const lockfilePath = join(folder, 'none', 'lock')
+    expect(await attempt(() => lockIt(file, { lockfilePath }))).toEqual(code('ENOENT'))
+    expect(await checkIt(file, { lockfilePath })).toBe(false)
+    expect(await attempt(() => unlockIt(file, { lockfilePath }))).toEqual(code('ENOTACQUIRED'))
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+
+  test('a lock that vanishes with its directory can be released, and taken when the directory is back', async () => {
+    const inside = join(folder, 'directory', 'file')
+    for (const realpath of [true, false]) {
+      mkdirSync(dirname(inside))
+      writeFileSync(inside, '')
+      const release = await lockIt(inside)
+      rmSync(dirname(inside), { recursive: true })
+      expect(await checkIt(inside, { realpath: false })).toBe(false)
+      expect(await attempt(() => lockIt(inside, { realpath }))).toEqual(code('ENOENT'))
+      // As in proper-lockfile, the file must exist.
+      expect(await attempt(() => unlockIt(inside))).toEqual(code('ENOENT'))
+      expect(await attempt(realpath ? release : () => unlockIt(inside, { realpath }))).toBe(undefined)
+      expect(await attempt(release)).toEqual(code('ERELEASED'))
+    }
+  })
+
   test('a lock is stale after at least 2 seconds, 10 by default', async () => {
     makeFolder(9000)
     expect(await checkIt(file)).toBe(true)
@@ -309,12 +333,13 @@ test.each([-3_600_000, 3_600_000])(
   'a lock that was taken over is not released after the clock was set by %i ms',
   async by => {
     const release = await lock(file, { onCompromised: () => undefined })
-    const { mtimeMs } = statSync(`${file}.lock`)
-    // A new folder may have the number of the old one, and within a tick of the kernel also its time.
+    const time = (): number => statSync(`${file}.lock`).mtime.getTime()
+    const before = time()
+    // A new folder may have the number of the old one, and within a millisecond also its time.
     do {
       rmdirSync(`${file}.lock`)
       mkdirSync(`${file}.lock`)
-    } while (statSync(`${file}.lock`).mtimeMs === mtimeMs)
+    } while (time() === before)
     const { now } = Date
     vi.spyOn(Date, 'now').mockImplementation(() => now() + by)
     await expect(release()).rejects.toMatchObject({ code: 'ERELEASED', cause: { code: 'ECOMPROMISED' } })

@@ -1,0 +1,37 @@
+/**
+ * Calls a function of lock files for each line of its input, such as `["lock", "FILE", {}]`, and prints what came of
+ * it: its value, or the code of its error. `["release"]` calls what the last lock returned.
+ */
+import { createInterface } from 'node:readline'
+import * as lockfile from '../../src/lockfile/index.js'
+
+/** What it calls, besides the functions of lock files. */
+interface Others {
+  release(): unknown
+  /** Becomes the user of this number. */
+  become(user: number): void
+}
+
+export type LockfileCall =
+  | [name: Exclude<keyof typeof lockfile, 'default'>, file: string, options?: lockfile.LockOptions]
+  | { [name in keyof Others]: [name: name, ...Parameters<Others[name]>] }[keyof Others]
+
+let release: (() => unknown) | undefined
+const functions: Record<string, (...values: never[]) => unknown> = {
+  ...lockfile,
+  release: () => release!(),
+  become: (user: number) => void process.setuid!(user),
+}
+
+process.on('warning', ({ message }) => console.log(JSON.stringify(message)))
+for await (const line of createInterface(process.stdin)) {
+  const [name, ...values] = JSON.parse(line) as [string, ...never[]]
+  let result: unknown
+  try {
+    result = await functions[name]!(...values)
+    if (typeof result === 'function') release = result as () => unknown
+  } catch (error) {
+    result = (error as NodeJS.ErrnoException).code
+  }
+  console.log(JSON.stringify(typeof result === 'function' ? 'held' : (result ?? 'done')))
+}

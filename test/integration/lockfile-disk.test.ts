@@ -1,0 +1,191 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { reapLater } from '../../apps/chaos/servers/reaper.js'
+import { pause } from '../../packages/conformance/src/time.js'
+import { builtProgram } from '../support/built-program.js'
+import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'
+import type { LockfileCall } from './lockfile-calls.process.js'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-lockfile-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+})
+
+/** A process that calls the functions of lock files. */
+class Caller {
+  readonly #child: ChildProcess
+  readonly #lines: NodeJS.AsyncIterator<string>
+
+  /** @param notes where it leaves notes for others. */
+  constructor(enter: readonly string[] = [], notes = folder) {
+    const [command, ...argv] = [...enter, process.execPath]
+    const program = builtProgram('test/integration/lockfile-calls.process.js')
+    const environment = { ...process.env, TMPDIR: notes, NODE_NO_WARNINGS: '1' }
+    this.#child = spawn(command!, [...argv, program], { stdio: ['pipe', 'pipe', 2], env: environment })
+    reapLater(this.#child)
+    onTestFinished(() => void this.#child.kill('SIGKILL'))
+    this.#lines = createInterface(this.#child.stdout!)[Symbol.asyncIterator]()
+  }
+
+  /** Calls a function. @returns its value, `held` or `done` in place of one, or the code of its error. */
+  call(...call: LockfileCall): Promise<unknown> {
+    this.#child.stdin!.write(`${JSON.stringify(call)}\n`)
+    return this.printed()
+  }
+
+  /** The next value that it prints, such as a warning. */
+  async printed(): Promise<unknown> {
+    const { value, done } = await this.#lines.next()
+    return done === true ? 'ended' : JSON.parse(value)
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await once(this.#child, 'exit')
+  }
+}
+
+const BOTH_FORMS = [
+  ['lock', 'unlock', 'check'],
+  ['lockSync', 'unlockSync', 'checkSync'],
+] as const
+
+/** A small disk with a file, and a process that sees it. */
+async function start(): Promise<{ disk: SmallDisk; file: string; caller: Caller }> {
+  const disk = await smallDisk('1m,nr_inodes=20')
+  const file = join(disk.folder, 'file')
+  disk.run('touch', file)
+  return { disk, file, caller: new Caller(disk.enter) }
+}
+
+function setMode(disk: SmallDisk, mode: 'ro' | 'rw'): void {
+  disk.run('mount', '-o', `remount,${mode}`, disk.folder)
+}
+
+/** Leaves no room for another file or folder. */
+function fill(disk: SmallDisk): void {
+  disk.run('sh', '-c', 'n=0; while true > "$0/filler$n"; do n=$((n + 1)); done 2> /dev/null', disk.folder)
+}
+
+function free(disk: SmallDisk): void {
+  disk.run('sh', '-c', 'rm "$0"/filler*', disk.folder)
+}
+
+describe.runIf(process.platform === 'linux')('a disk', () => {
+  test.each(BOTH_FORMS)('that is full refuses %s until there is room', async (lock, unlock, check) => {
+    const { disk, file, caller } = await start()
+    fill(disk)
+    expect(await caller.call(lock, file)).toBe('ENOSPC')
+    expect(await caller.call(check, file)).toBe(false)
+    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
+    free(disk)
+    expect(await caller.call(lock, file)).toBe('held')
+    fill(disk)
+    expect(await caller.call(check, file)).toBe(true)
+    expect(await caller.call(lock, file)).toBe('ELOCKED')
+    expect(await caller.call(unlock, file)).toBe('done')
+    expect(await caller.call(lock, file)).toBe('held')
+    expect(await caller.call('release')).toBe('done')
+  })
+
+  test('that is full is tried again by a waiter, until there is room', async () => {
+    const { disk, file, caller } = await start()
+    fill(disk)
+    const waiting = caller.call('lock', file, { retries: [20_000] })
+    await pause(100)
+    free(disk)
+    expect(await waiting).toBe('held')
+  })
+
+  test.each(BOTH_FORMS)('that is read-only refuses %s and keeps a held lock', async (lock, unlock, check) => {
+    const { disk, file, caller } = await start()
+    setMode(disk, 'ro')
+    expect(await caller.call(lock, file)).toBe('EROFS')
+    expect(await caller.call(check, file)).toBe(false)
+    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
+    setMode(disk, 'rw')
+    expect(await caller.call(lock, file)).toBe('held')
+    setMode(disk, 'ro')
+    expect(await caller.call(check, file)).toBe(true)
+    expect(await caller.call(lock, file)).toBe('ELOCKED')
+    setMode(disk, 'rw')
+    expect(await caller.call(unlock, file)).toBe('done')
+    expect(await caller.call(check, file)).toBe(false)
+  })
+
+  test.each(BOTH_FORMS)(
+    'that is read-only refuses a release of %s, whose lock is free when its process has ended',
+    async (lock, unlock, check) => {
+      const { disk, file, caller } = await start()
+      const other = new Caller(disk.enter)
+      expect(await caller.call(lock, file)).toBe('held')
+      setMode(disk, 'ro')
+      expect(await caller.call(unlock, file)).toBe('EROFS')
+      expect(await caller.call('release')).toBe('ERELEASED')
+      expect(await other.call(check, file)).toBe(true)
+      await caller.kill()
+      expect(await other.call(check, file)).toBe(false)
+      for (let time = 0; time < 2; time++) expect(await other.call(lock, file)).toBe('EROFS')
+      setMode(disk, 'rw')
+      expect(await other.call(lock, file)).toBe('held')
+      expect(await other.call('release')).toBe('done')
+    },
+  )
+
+  test('that is read-only for longer than stale compromises a lock', async () => {
+    const { disk, file, caller } = await start()
+    expect(await caller.call('lock', file, { stale: 2000 })).toBe('held')
+    setMode(disk, 'ro')
+    expect(await caller.printed()).toMatch(/^The lock of .* was compromised: EROFS: read-only file system/)
+    expect(await caller.call('release')).toBe('ERELEASED')
+    setMode(disk, 'rw')
+    expect(await caller.call('lock', file, { stale: 2000 })).toBe('held')
+  })
+
+  test.each(BOTH_FORMS)('for notes that is full or read-only does not keep %s from a lock', async lock => {
+    const disk = await smallDisk('1m,nr_inodes=20')
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    const [holder, next] = [1, 2].map(() => new Caller(disk.enter, disk.folder)) as [Caller, Caller]
+    fill(disk)
+    expect(await holder.call(lock, file)).toBe('held')
+    expect(await next.call(lock, file)).toBe('ELOCKED')
+    expect(await holder.call('release')).toBe('done')
+    free(disk)
+    expect(await holder.call(lock, file)).toBe('held')
+    await holder.kill()
+    setMode(disk, 'ro')
+    expect(await next.call(lock, file)).toBe('held')
+    expect(await next.call('release')).toBe('done')
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+})
+
+test.each(BOTH_FORMS)(
+  '%s is refused in a folder that this user may not write',
+  async (lock, unlock, check) => {
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    const caller = new Caller()
+    // Root may write everywhere.
+    if (process.getuid!() === 0) await caller.call('become', 65_534)
+    chmodSync(folder, 0o555)
+    expect(await caller.call(lock, file)).toBe('EACCES')
+    expect(await caller.call(check, file)).toBe(false)
+    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
+    chmodSync(folder, 0o777)
+    expect(await caller.call(lock, file)).toBe('held')
+    chmodSync(folder, 0o555)
+    expect(await caller.call(check, file)).toBe(true)
+    expect(await caller.call('release')).toBe('EACCES')
+    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
+    chmodSync(folder, 0o777)
+  },
+)
