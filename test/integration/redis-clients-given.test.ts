@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createSentinel } from 'redis'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { open, type Box, type Grant } from '../../src/index.js'
 import { clientPackages } from '../support/redis/client-packages.js'
@@ -85,6 +86,33 @@ test('a lock that is handed over while `inspect` reads is shown with one holder'
     client.sendCommand = send
     await (next as Grant).release()
   }
+})
+
+test('a client that sends a command again, to another server, finds all values', async () => {
+  const standby = await startRedis()
+  opened.push(() => standby.kill())
+  const keys = Array.from({ length: 3000 }, (_, index) => `key ${index}`)
+  for (const { url } of [server, standby]) {
+    await using box = await open(url)
+    await box.store('moved').transaction(keys, transaction => keys.forEach(key => transaction.put(key, 1)))
+  }
+  const proxy = await Proxy.start(server.port)
+  opened.push(() => proxy[Symbol.asyncDispose]())
+  const client = kept(new Redis(proxy.port), () => client.disconnect())
+  const send = client.sendCommand.bind(client)
+  let scans = 0
+  client.sendCommand = command => {
+    const reply = send(command)
+    if (command.name.toUpperCase() === 'SCAN' && ++scans === 2) {
+      proxy.target = standby.port
+      proxy.cut()
+    }
+    return reply
+  }
+  const box = await openOver(client)
+  const listed: string[] = []
+  for await (const { key } of box.store('moved').list()) listed.push(key)
+  expect(listed).toEqual([...keys].sort())
 })
 
 test("the prefix of a client's keys applies to the library's keys", async () => {

@@ -199,13 +199,17 @@ export class Operator {
 
   /** Calls `take` with each name, with some of them more than once. */
   async #eachName(pattern: string, type: string, take: (name: string) => void): Promise<void> {
-    for (const master of await this.#parts.link.masters()) {
-      let cursor = '0'
+    const { link } = this.#parts
+    for (const master of await link.masters()) {
+      let cursor: string | undefined
       do {
-        const answer = await master(['SCAN', cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', type])
+        const { epoch } = link
+        const from = cursor ?? '0'
+        const answer = await master(['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', type])
         const [next, page] = answer as readonly [string, readonly string[]]
-        cursor = next
         for (const name of page) take(name)
+        // A new connection may lead to another server, to which the cursor means something else.
+        cursor = link.epoch === epoch ? next : undefined
       } while (cursor !== '0')
     }
   }
