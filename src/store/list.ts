@@ -1,6 +1,7 @@
 import type { Versioned } from '../engine/contract.js'
-import { InvalidArgumentError, shown, UnavailableError } from '../errors.js'
-import { checkKey, checkOptions } from '../options.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkKey, checkOptions, isKey } from '../options.js'
+import { runtimeTimers } from '../runtime-timers.js'
 import type { StoreEntry } from './store-entry.js'
 import { decode } from './value.js'
 import type { Values } from './values.js'
@@ -24,7 +25,7 @@ export interface ListedEntry<T = unknown> extends StoreEntry<T> {
   readonly changed: Date | undefined
 }
 
-/** How many keys are listed at once. */
+/** How many keys are listed at once at first, at least, and later, at most. */
 const MIN_KEYS = 256
 const MAX_KEYS = 10_000
 /** How many values are read at once at first, and at most. */
@@ -32,6 +33,8 @@ const FIRST_READ = 16
 const MAX_READ = 256
 /** How many characters of values are read at once, if they are as long as those before them. */
 const READ_LENGTH = 1 << 20
+/** At most this many times as many keys or values follow at once. */
+const GROWTH = 4
 
 /** Options of a listing, checked. */
 interface Checked {
@@ -60,15 +63,29 @@ export async function* list<T>(
   let left = limit
   let last = after === '' ? '' : start + after
   let size = FIRST_READ
-  for (;;) {
-    // Some keys may have no values any more.
-    const wanted = Math.min(MAX_KEYS, Math.max(MIN_KEYS, left))
-    const keys = await values.list({ prefix: start + prefix, after: last, limit: wanted })
+  // Some keys may have no values any more.
+  for (let wanted = Math.max(MIN_KEYS, limit); ; wanted *= GROWTH) {
+    wanted = Math.min(MAX_KEYS, wanted)
+    const found = await values.list({ prefix: start + prefix, after: last, limit: wanted })
+    // Other programs may have written under names that no store uses, and that can't be passed as `after`.
+    const keys = found.filter(key => key.length > start.length && isKey(key))
     for (let at = 0; at < keys.length;) {
       const some = keys.slice(at, at + Math.min(size, left))
+      // Some engines do all of it in this process, which has leases to renew.
+      await new Promise(runtimeTimers.setImmediate)
+      let entries: readonly Versioned[]
+      try {
+        entries = (await values.read({ keys: some, ids: [] })).values
+      } catch (error) {
+        // Another one may be damaged, or all together too long.
+        if (some.length === 1) throw error
+        size = 1
+        continue
+      }
       at += some.length
       let length = 1
-      for await (const [key, { value, version, changed }] of readAll(values, some)) {
+      for (const [index, key] of some.entries()) {
+        const { value, version, changed } = entries[index]!
         if (value === undefined) continue
         length += value.length
         yield {
@@ -80,25 +97,10 @@ export async function* list<T>(
         left--
       }
       if (left === 0) return
-      size = Math.min(MAX_READ, Math.max(1, Math.floor((READ_LENGTH * some.length) / length)))
+      const fitting = Math.floor((READ_LENGTH * some.length) / length)
+      size = Math.min(MAX_READ, GROWTH * size, Math.max(1, fitting))
     }
-    if (keys.length < wanted) return
-    last = keys.at(-1)!
+    if (found.length < wanted) return
+    last = found.at(-1)!
   }
-}
-
-/** Reads values. If one is damaged, those before it are read alone, and then it is the one that fails. */
-async function* readAll(
-  values: Values,
-  keys: readonly string[],
-): AsyncGenerator<readonly [key: string, found: Versioned], void, void> {
-  const read = async (wanted: readonly string[]): Promise<readonly Versioned[]> =>
-    (await values.read({ keys: wanted, ids: [] })).values
-  let all: readonly Versioned[] | undefined
-  try {
-    all = await read(keys)
-  } catch (error) {
-    if (!(error instanceof UnavailableError) || keys.length === 1) throw error
-  }
-  for (const [index, key] of keys.entries()) yield [key, all ? all[index]! : (await read([key]))[0]!]
 }
