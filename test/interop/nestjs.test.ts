@@ -282,3 +282,49 @@ test('@OncePerFleet runs each job once a slot, in the order of either decorator'
   const jobs = ['First on First.run', 'Second on Second.run', 'Third on third']
   expect([...new Set(runs().map(({ job }) => job))].sort()).toEqual(jobs)
 })
+
+test('a job of @OncePerFleet whose process is killed runs again in another one, and not after it is done', async () => {
+  const applications = await startAll(3, { platform: 'express', source, jobs: true })
+  const [first, ...others] = applications as [NestApplication, ...NestApplication[]]
+  const runs = (): { slot: string; token: string }[] =>
+    applications.flatMap(({ reports }) =>
+      reports.flatMap(report => ('job' in report && report.job === 'migrate' ? [report] : [])),
+    )
+  const migrate = (application: NestApplication): ReturnType<NestApplication['ask']> =>
+    application.ask('migrate', 'POST')
+  void migrate(first).catch(() => undefined)
+  await until('the first runs it', () => runs().length === 1)
+  const waiting = others.map(migrate)
+  await queued(other, 'migrate', 2)
+  first.kill('SIGKILL')
+  await until('another one runs it', () => runs().length === 2)
+  for (const application of others) application.order({ letGo: 'migrate' })
+  for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(201)
+  expect((await migrate(others[0]!)).status).toBe(201)
+  const [killed, again, ...more] = runs()
+  expect([killed!.slot, again!.slot, more]).toEqual(['release 8', 'release 8', []])
+  expect(BigInt(again!.token)).toBeGreaterThan(BigInt(killed!.token))
+})
+
+test('requests get a 503 or 504 while Redis is dead, and the limit counts them when it is back', async () => {
+  const own = await startRedis()
+  onTestFinished(() => own.kill())
+  const application = await NestApplication.start({ platform: 'express', source: own.url })
+  const statuses = async (): Promise<number[]> => {
+    const answers = await Promise.all(Array.from({ length: 30 }, () => application.ask('limited')))
+    return answers.map(({ status }) => status).sort()
+  }
+  const [passed, refused] = [Array.from({ length: 5 }, () => 200), Array.from({ length: 25 }, () => 429)]
+  expect(await statuses()).toEqual([...passed, ...refused])
+  const since = performance.now()
+  const during = statuses()
+  await own.kill()
+  for (const status of await during) expect([429, 503, 504]).toContain(status)
+  for (const status of await statuses()) expect(status).toBe(503)
+  expect(performance.now() - since).toBeLessThan(3000)
+  await own.start()
+  // It has lost what it counted.
+  await until('a request passes', async () => (await application.ask('limited')).status === 200)
+  expect(await statuses()).toEqual([...passed.slice(1), 429, ...refused])
+  expect(application.stderr.toLowerCase()).not.toContain('unhandled')
+})

@@ -1,8 +1,8 @@
-import { Injectable, Module } from '@nestjs/common'
+import { Controller, Injectable, Module, Post } from '@nestjs/common'
 import { Cron, ScheduleModule } from '@nestjs/schedule'
 import type { Grant, Slot } from 'signalbox'
 import { CurrentGrant, CurrentSlot, OncePerFleet } from 'signalbox-nestjs'
-import { report } from './setting.js'
+import { letGo, report } from './setting.js'
 
 const EVERY_SECOND = '* * * * * *'
 
@@ -33,5 +33,19 @@ class Third {
   }
 }
 
-@Module({ imports: [ScheduleModule.forRoot()], providers: [First, Second, Third] })
+@Controller('migrate')
+class Migration {
+  @Post()
+  @OncePerFleet('release 8', { name: 'migrate', lease: '1s' })
+  async run(@CurrentSlot() slot?: Slot, @CurrentGrant() grant?: Grant): Promise<void> {
+    ran('migrate', grant, slot)
+    await letGo('migrate')
+  }
+}
+
+@Module({
+  imports: [ScheduleModule.forRoot()],
+  controllers: [Migration],
+  providers: [First, Second, Third],
+})
 export class JobsModule {}
