@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { renameSync, rmdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { call, codeOf, disk, runSync, type FileSystem, type Found, type Steps } from './file-system.js'
 import { leaveNote, readNote, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
@@ -152,7 +153,8 @@ export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
  * back before its holder looks.
  */
 function removeIfSame(folder: string, found: Found): void {
-  const aside = `${folder}.${randomBytes(6).toString('hex')}`
+  // File systems limit the length of a name, mostly to 255 bytes.
+  const aside = join(dirname(folder), `${basename(folder).slice(0, 60)}.${randomBytes(6).toString('hex')}`)
   try {
     if (!isSame(runSync(call('stat', folder), disk), found)) return
     renameSync(folder, aside)

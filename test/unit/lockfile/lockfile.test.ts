@@ -138,6 +138,18 @@ describe.each([
     expect(await attempt(() => lockIt(file, { stale: 1 }))).toEqual(code('ELOCKED'))
   })
 
+  test('a stale lock with the longest name is taken over', async () => {
+    for (const name of ['x'.repeat(250), '\u{20ac}'.repeat(83)]) {
+      file = join(folder, name)
+      writeFileSync(file, '')
+      makeFolder(60_000)
+      await (
+        await lockIt(file)
+      )()
+      expect(existsSync(`${file}.lock`)).toBe(false)
+    }
+  })
+
   test('a folder that is not empty is not removed', async () => {
     makeFolder(0)
     writeFileSync(join(`${file}.lock`, 'something'), '')
