@@ -160,7 +160,9 @@ function removeIfSame(folder: string, found: Found): void {
     renameSync(folder, aside)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return
-    throw error
+    if (codeOf(error) !== 'EXDEV') throw error
+    // In a container, a folder of the image can be removed, but not renamed.
+    return runSync(removeFolder(folder), disk)
   }
   let isRemoved = false
   try {

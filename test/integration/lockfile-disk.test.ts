@@ -149,6 +149,18 @@ describe.runIf(process.platform === 'linux')('a disk', () => {
     expect(await caller.call('lock', file, { stale: 2000 })).toBe('held')
   })
 
+  test.each(BOTH_FORMS)('of a container gives %s a stale lock of its image', async (lock, _, check) => {
+    const { disk, caller } = await start()
+    const overlay = `cd "$0" && mkdir -p image/file.lock changes work container && touch image/file &&
+      touch -d '1 hour ago' image/file.lock &&
+      mount -t overlay -o lowerdir=image,upperdir=changes,workdir=work overlay container`
+    disk.run('sh', '-c', overlay, disk.folder)
+    const file = join(disk.folder, 'container/file')
+    expect(await caller.call(lock, file)).toBe('held')
+    expect(await caller.call('release')).toBe('done')
+    expect(await caller.call(check, file)).toBe(false)
+  })
+
   test.each(BOTH_FORMS)('for notes that is full or read-only does not keep %s from a lock', async lock => {
     const disk = await smallDisk('1m,nr_inodes=20')
     const file = join(folder, 'file')
