@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Names } from '../../src/engines/redis/names.js'
 import { open } from '../../src/open.js'
+import { listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import { locks, pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
 import { codeOf, complaintOf } from '../support/redis/outcome.js'
@@ -392,6 +393,7 @@ test("another program's data in place of a value is reported, and keeps no key l
       message: expect.stringContaining(`can't read the value of s/${key}`) as string,
     }
     await expect(store.get(key), key).rejects.toMatchObject(told)
+    await expect(listed(store, { prefix: key }), key).rejects.toMatchObject(told)
     const both = (): Promise<unknown> =>
       store.transaction(['good', key], transaction => transaction.get(key), { lease: '60s' })
     await expect(both(), key).rejects.toMatchObject(told)

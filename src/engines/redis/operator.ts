@@ -111,7 +111,8 @@ export class Operator {
   async list(list: List): Promise<string[]> {
     const { names } = this.#parts
     const first = new FirstKeys(list)
-    await this.#eachName(names.valuePattern(list.prefix), 'string', name => {
+    // Of every type, so that what another program has put in the place of a value is reported by its key.
+    await this.#eachName(names.valuePattern(list.prefix), [], name => {
       const key = names.keyOfValue(name)
       if (key !== undefined) first.add(key)
     })
@@ -193,19 +194,19 @@ export class Operator {
 
   async #scan(pattern: string, type: string): Promise<string[]> {
     const names = new Set<string>()
-    await this.#eachName(pattern, type, name => names.add(name))
+    await this.#eachName(pattern, ['TYPE', type], name => names.add(name))
     return [...names]
   }
 
-  /** Calls `take` with each name, with some of them more than once. */
-  async #eachName(pattern: string, type: string, take: (name: string) => void): Promise<void> {
+  /** Calls `take` with each name, with some of them more than once. @param filter further arguments of SCAN */
+  async #eachName(pattern: string, filter: readonly string[], take: (name: string) => void): Promise<void> {
     const { link } = this.#parts
     for (const master of await link.masters()) {
       let cursor: string | undefined
       do {
         const { epoch } = link
         const from = cursor ?? '0'
-        const answer = await master(['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', type])
+        const answer = await master(['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, ...filter])
         const [next, page] = answer as readonly [string, readonly string[]]
         for (const name of page) take(name)
         // A new connection may lead to another server, to which the cursor means something else.
