@@ -42,7 +42,18 @@ export function listing(fixture: EngineFixture): void {
       const store = one.store('s*')
       const keys = [
         ...['a', 'a/b', 'a%', 'a_', 'ab', 'a*', 'a?', 'a[b]', 'a\\', "a'b", 'a"b', 'a\nb', 'a{x}', 'A', '*'],
-        ...['}:value:s', '\u{1F682} 駅', '\u{1F682}', '\uE000', '\uFFFD', '\u{10FFFF}', '\u{10FFFF}x', '..'],
+        ...[
+          '}:value:s',
+          '\u{1F682} 駅',
+          '\u{1F682}',
+          '\uE000',
+          '\uFFFD',
+          '\uFFFF',
+          '\uFFFF\uFFFF',
+          '\u{10FFFF}',
+          '\u{10FFFF}x',
+          '..',
+        ],
       ]
       await Promise.all(keys.map(key => store.put(key, key)))
       await one.store('s+').put('a', 'of another store')

@@ -1,6 +1,7 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import type { Awaitable, List } from '../../engine/contract.js'
+import { MAX_KEY_LENGTH } from '../../options.js'
 import { answered, compareAndSet } from './call.js'
 import type { Linked, Package } from './link.js'
 import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
@@ -10,6 +11,9 @@ const DELETED_FOR = 3_600_000
 
 /** Maximum time to list keys, in milliseconds. */
 const LIST_TIMEOUT = 10_000
+
+/** No less than what can follow a prefix. Members sort only what is between the bounds. */
+const GREATEST_REST = '\uFFFF'.repeat(MAX_KEY_LENGTH)
 
 /** Entries that were read. */
 export interface ReadEntries {
@@ -63,6 +67,7 @@ export class Values {
     const range = Predicates.and(
       Predicates.greaterEqual('__key', prefix),
       Predicates.greaterThan('__key', after),
+      Predicates.lessEqual('__key', prefix + GREATEST_REST),
     )
     const listing = values.keySetWithPredicate(Predicates.paging(range, limit))
     return [...(await answered(listing, this.#clock, LIST_TIMEOUT))]
