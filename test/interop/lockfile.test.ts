@@ -49,7 +49,7 @@ describe('ours and proper-lockfile', () => {
   })
 
   test('the same rounds are found to overlap when ours calls the folder by another name', async () => {
-    const result = await meet([lockfileElsewhere, properLockfile], 20)
+    const result = await meet([lockfileElsewhere, properLockfile], 100)
     expect(result.overlaps.length).toBeGreaterThan(5)
   })
 
