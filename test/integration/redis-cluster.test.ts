@@ -145,4 +145,18 @@ describe('a slot that moves to another master', () => {
     await queued(two, key, 1)
     expect(await timed(async () => held.release().then(() => asked))).toBeLessThan(2000)
   })
+
+  test('a box lists what is in it before it has learned of a new master', async () => {
+    await using own = await startRedisCluster()
+    await using one = await open(own.url)
+    await using other = await open(own.url)
+    await one.store('{moved}').put('a', 1)
+    const slot = await own.slotOf('{moved}')
+    const [from, to] = [await own.masterOf('{moved}'), await own.join()]
+    await own.beginMoving(slot, from, to)
+    await own.finishMoving(slot, from, to)
+    await one.mutex('{moved}lock').acquire()
+    expect(keysOf(await listed(other.store('{moved}')))).toEqual(['a'])
+    expect(await locks(other, '{moved}lock')).toHaveLength(1)
+  })
 })

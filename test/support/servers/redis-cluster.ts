@@ -8,8 +8,8 @@ const SLOTS = 16_384
 export class RedisCluster {
   /** Those that were masters at the start. */
   readonly masters: readonly RedisServer[]
-  /** All, the masters first. */
-  readonly nodes: readonly RedisServer[]
+  /** All, the masters of the start first. */
+  readonly nodes: RedisServer[]
   /** `redis+cluster://` with every master. */
   readonly url: string
 
@@ -17,6 +17,15 @@ export class RedisCluster {
     this.masters = masters
     this.nodes = [...masters, ...replicas]
     this.url = `redis+cluster://${masters.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  }
+
+  /** Adds a master without slots. */
+  async join(): Promise<RedisServer> {
+    const [node] = await startNodes(1, {})
+    this.nodes.push(node!)
+    await meet(this.masters[0]!, node!)
+    await this.settled(0)
+    return node!
   }
 
   /** The master that serves the slot of this key, as the cluster stands now. */
@@ -114,10 +123,7 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
   )
   const replicas = options.replicated === true ? await startNodes(count, options) : []
   const nodes = [...masters, ...replicas]
-  for (const other of nodes.slice(1)) {
-    const busPort = ((await other.command('CONFIG', 'GET', 'cluster-port')) as string[])[1]!
-    await masters[0]!.command('CLUSTER', 'MEET', other.host, other.port, busPort)
-  }
+  for (const other of nodes.slice(1)) await meet(masters[0]!, other)
   const cluster = new RedisCluster(masters, replicas)
   await cluster.settled(0)
   for (const [index, replica] of replicas.entries())
@@ -140,6 +146,11 @@ async function startNodes(count: number, { config = [] }: RedisClusterOptions): 
       }),
     ),
   )
+}
+
+async function meet(one: RedisServer, other: RedisServer): Promise<void> {
+  const busPort = ((await other.command('CONFIG', 'GET', 'cluster-port')) as string[])[1]!
+  await one.command('CLUSTER', 'MEET', other.host, other.port, busPort)
 }
 
 /** How a node sees the nodes of the cluster; undefined when something is the matter with it. */

@@ -43,15 +43,12 @@ export class ClusterLink implements RedisLink {
     return this.#nodes.epoch
   }
 
-  async connect(): Promise<void> {
-    try {
+  connect(): Promise<void> {
+    return this.#reached(async () => {
       await this.#topology.look()
       // One master may be down while the others work; its slots are looked for when they are needed.
       await Promise.any(this.#topology.masters.map(node => this.#nodes.to(node).connect()))
-    } catch (error) {
-      const cause: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error
-      throw cause instanceof UnavailableError ? cause : unreachable(this.name, cause)
-    }
+    })
   }
 
   async command(route: string, args: readonly string[]): Promise<Reply> {
@@ -86,6 +83,8 @@ export class ClusterLink implements RedisLink {
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
+    // SCAN is never redirected to a master that is not known yet.
+    await this.#reached(() => this.#topology.look())
     return this.#topology.masters.map(node => async args => (await this.#send(node, [args])).reply)
   }
 
@@ -101,6 +100,16 @@ export class ClusterLink implements RedisLink {
     this.#topology.close()
     this.#nodes.close()
     this.#subscriptions.close()
+  }
+
+  /** Does work that some node must answer. @throws UnavailableError when none does */
+  async #reached(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      const cause: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error
+      throw cause instanceof UnavailableError ? cause : unreachable(this.name, cause)
+    }
   }
 
   async #send(node: string, commands: readonly (readonly string[])[]): Promise<Answered> {
