@@ -219,7 +219,7 @@ export class Run {
       time: this.#time ?? null,
       kills: kills.length,
       redelivered: this.#supervisor.redelivered,
-      alreadyApplied: kills.reduce((sum, { alreadyApplied }) => sum + alreadyApplied, 0),
+      alreadyApplied: this.#supervisor.alreadyApplied,
       workers: this.#supervisor.perWorker.map(({ worker, messages, replaced }) => ({
         worker,
         isReady: this.#supervisor.isReady(worker),
@@ -284,6 +284,7 @@ export class Run {
       ...findings.summary,
       deadLettered: this.#deadLettered.length,
       redelivered: this.#supervisor.redelivered,
+      alreadyApplied: this.#supervisor.alreadyApplied,
       kills: this.#kills.done,
       lockWaitMs: { p50: waits.percentile(0.5) ?? null, p99: waits.percentile(0.99) ?? null },
       serial: this.#serial.totals,

@@ -36,12 +36,11 @@ export function verdictOf(report: Report): Pick<EndFrame, 'outcome' | 'headline'
   }
 }
 
-function killed({ kills, redelivered }: Report): readonly string[] {
+function killed({ kills, redelivered, alreadyApplied }: Report): readonly string[] {
   if (kills.length === 0) return []
-  const already = kills.reduce((sum, { alreadyApplied }) => sum + alreadyApplied, 0)
   return [
     `Workers killed: ${numbers.format(kills.length)}. Messages delivered again: ${numbers.format(redelivered)}, of ` +
-      `which ${numbers.format(already)} were already committed and skipped.`,
+      `which ${numbers.format(alreadyApplied)} were already committed and skipped.`,
   ]
 }
 

@@ -30,6 +30,8 @@ export interface Report extends FindingsSummary {
   readonly deadLettered: number
   /** Number of messages that were delivered again because their worker died. */
   readonly redelivered: number
+  /** Number of those that were already committed, so they changed nothing. */
+  readonly alreadyApplied: number
   readonly kills: readonly Kill[]
   /** How long messages waited for their locks, in milliseconds; null if there were none. */
   readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }

@@ -62,7 +62,6 @@ export class Kills {
     if (killed && redelivered.length > 0) {
       killed.redelivered = redelivered.length
       this.#done.push(killed)
-      for (const sequence of redelivered) slot.redelivered.set(sequence, killed)
     } else if (plannedKill) {
       // It died by itself, or all its acknowledgements had been sent, so the kill is still to come.
       this.#planned.unshift(plannedKill)

@@ -30,8 +30,8 @@ export class Slot {
   lastFailure: string | undefined
   /** Number of its processes that died without a kill of ours since the last acknowledgement. */
   deathsInARow = 0
-  /** Messages that were delivered again after a kill, by sequence number. */
-  readonly redelivered = new Map<number, Kill>()
+  /** Messages that were delivered again, by sequence number, with the kill if their process did not die by itself. */
+  readonly redelivered = new Map<number, Kill | undefined>()
   readonly #inFlight = new Map<number, Message>()
   #waiting: NumberedMessage[] = []
   #taken = 0

@@ -79,6 +79,7 @@ export class Supervisor {
   readonly #turns: Turns
   #acknowledged = 0
   #redelivered = 0
+  #alreadyApplied = 0
   #stopping = false
   /** Whether the stream was read to its end. */
   #ended = false
@@ -98,6 +99,11 @@ export class Supervisor {
   /** Number of messages that were delivered again because their worker died. */
   get redelivered(): number {
     return this.#redelivered
+  }
+
+  /** Number of those that were already committed. */
+  get alreadyApplied(): number {
+    return this.#alreadyApplied
   }
 
   /** Number of messages that were acknowledged. */
@@ -246,9 +252,9 @@ export class Supervisor {
         for (const numbered of route.messages) next.add(numbered)
       }
       const kill = slot.redelivered.get(sequence)
-      if (kill) {
-        slot.redelivered.delete(sequence)
-        if (acknowledgement.events[index] === ALREADY_APPLIED) kill.alreadyApplied++
+      if (slot.redelivered.delete(sequence) && acknowledgement.events[index] === ALREADY_APPLIED) {
+        this.#alreadyApplied++
+        if (kill) kill.alreadyApplied++
       }
       this.#parts.onSettled?.(message, acknowledgement.events[index]!)
       this.#window.settle(sequence, reason !== undefined)
@@ -296,6 +302,7 @@ export class Supervisor {
     }
     const back = slot.takeBack()
     log.warn('worker died', { worker: slot.number, pid: process?.pid, how, inFlight: back.length })
+    for (const sequence of back) slot.redelivered.set(sequence, slot.killed)
     this.#parts.kills.gone(slot, back)
     this.#redelivered += back.length
     slot.replaced++

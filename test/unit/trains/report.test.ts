@@ -50,6 +50,7 @@ const report: Report = {
   repairs: [],
   deadLettered: 0,
   redelivered: 0,
+  alreadyApplied: 0,
   kills: [],
   lockWaitMs: { p50: 1.234, p99: null },
   serial: { created: 1000, moved: 11_000, deleted: 300, ignored: 45 },
@@ -320,9 +321,10 @@ describe('the verdict on the page', () => {
 
   test('says what the end proves, and what happened to the workers', () => {
     expect(verdictOf(report)).toEqual({ outcome: 'right', headline, lines: [same] })
-    expect(verdictOf({ ...report, redelivered: 1016, kills: [KILL, KILL] }).lines).toEqual([
+    const kills = { kills: [KILL, KILL], redelivered: 1016, alreadyApplied: 7 }
+    expect(verdictOf({ ...report, ...kills }).lines).toEqual([
       same,
-      'Workers killed: 2. Messages delivered again: 1,016, of which 6 were already committed and skipped.',
+      'Workers killed: 2. Messages delivered again: 1,016, of which 7 were already committed and skipped.',
     ])
   })
 

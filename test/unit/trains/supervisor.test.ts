@@ -60,6 +60,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
   const order: number[] = []
   const deadLetters: DeadLetter[] = []
   const lines: Record<string, unknown>[] = []
+  const events: string[] = []
   const killing = new Kills(planKills(kills, messages.length))
   const limits = { lockWait: 10, lease: 1000, lockTries: 1, attempts: 1 }
   const supervisor = new Supervisor({
@@ -83,7 +84,10 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       order.push(sequence)
       if (!deadLettered) serial.apply(message)
     },
-    onAcknowledged: acknowledgement => tally.add(acknowledgement),
+    onAcknowledged: acknowledgement => {
+      tally.add(acknowledgement)
+      events.push(...acknowledgement.events)
+    },
     placeOf: message => registry.placeOf(message),
     keepDeadLetter: letter => deadLetters.push(letter),
     log: new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, 'debug'),
@@ -106,6 +110,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
     order,
     deadLetters,
     lines,
+    events,
     killing,
     locations,
     differences,
@@ -269,6 +274,21 @@ describe('a worker that dies', () => {
     expect(run.supervisor.perWorker.map(({ peakMemory }) => peakMemory)).toEqual([1000, 4000, 3000])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
+  })
+
+  test('without a planned kill is counted with the messages that it had committed', async () => {
+    const messages = traffic(20, 30)
+    const run = supervise(messages)
+    await run.supervisor.start()
+    run.workers.processes[1]!.send({ kind: 'hold', holding: true })
+    const delivered = run.supervisor.deliver(batched(messages))
+    for (let turns = 0; turns < 50; turns++) await turn()
+    run.workers.processes[1]!.kill()
+    await delivered
+    expect(run.differences()).toEqual([])
+    const applied = run.events.filter(event => event === 'already applied')
+    expect(applied.length).toBeGreaterThan(0)
+    expect(run.supervisor.alreadyApplied).toBe(applied.length)
   })
 
   test('passes its turn to another one until it is replaced', async () => {
