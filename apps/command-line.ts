@@ -16,6 +16,14 @@ export async function exitStatusOf(
   run: () => Promise<number>,
   status: { readonly usage: number; readonly failed: number },
 ): Promise<number> {
+  // First, because that of `signalbox` exits with another status.
+  process.stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
+    // A reader that stops early, such as `head`, does not end the run.
+    if (error.code === 'EPIPE') return
+    process.stderr.write(`error: can't write to standard output: ${error.message}\n`)
+    process.exit(status.failed)
+  })
+  ignoreErrors(process.stderr)
   try {
     return await run()
   } catch (error) {
@@ -24,6 +32,11 @@ export async function exitStatusOf(
     process.stderr.write(`error: ${failureText(error)}\n`)
     return error instanceof InvalidArgumentError ? status.usage : status.failed
   }
+}
+
+/** Continues although a stream for messages can't be written: nobody can be told. */
+export function ignoreErrors(stream: NodeJS.WriteStream): void {
+  stream.on('error', () => undefined)
 }
 
 /** Parses an option that is an integer within these bounds. */

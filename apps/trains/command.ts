@@ -28,8 +28,6 @@ export async function trains(args: readonly string[]): Promise<number> {
   return exitStatusOf(
     async () => {
       const settings = readOptions(args)
-      // A reader that stops early, such as `head`, does not end the run.
-      process.stdout.on('error', ignoreClosedPipe)
       return track(settings)
     },
     { usage: EXIT.badInput.status, failed: EXIT.aborted.status },
@@ -114,10 +112,6 @@ async function isViewed(board: Board): Promise<boolean> {
 async function interrupted(signal?: AbortSignal): Promise<void> {
   const signals = ['SIGINT', 'SIGTERM'].map(name => once(process, name, { signal }))
   await Promise.race(signals).catch(() => undefined)
-}
-
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }
 
 /**

@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../command-line.js'
 import { systemClock } from './clock.js'
 import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
@@ -75,6 +76,8 @@ process.on('message', (message: ToWorker) => {
       break
   }
 })
+
+ignoreErrors(process.stderr)
 
 // A terminal sends Ctrl-C to the whole process group, a service manager SIGTERM; the supervisor decides what to do.
 process.on('SIGINT', () => undefined)
