@@ -20,6 +20,8 @@ export async function answerNode(
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
   if (response.destroyed) return
+  // It was sent before the reply to another one has ended. If the viewer leaves, this response is never closed.
+  if (!response.socket) return void response.end()
   let leave = (): void => undefined
   const end = (): void => {
     leave()

@@ -1,10 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, type AddressInfo } from 'node:net'
+import { failureText } from '../failure-text.js'
 
 /** Where a server listens by default: on this machine alone. */
 export const LOOPBACK = '127.0.0.1'
 /** Addresses that stand for all of a machine. */
 const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::']
+/** Maximum number of connections: whoever can connect must leave files to this process. */
+const MAX_CONNECTIONS = 100
 
 /** Why a request is refused: the status and a text. */
 export type RequestRefusal = readonly [status: number, text: string]
@@ -20,9 +23,10 @@ export class GuardedServer {
   private constructor(host: string, answer: Answer) {
     this.#host = host
     this.#server = createServer((request, response) => {
-      const refusal = this.#refusalOf(request) ?? answer(request, response)
+      const refusal = this.#refusalOf(request) ?? answerOf(answer, request, response)
       if (refusal) refuse(response, ...refusal)
     })
+    this.#server.maxConnections = MAX_CONNECTIONS
   }
 
   /**
@@ -74,6 +78,19 @@ export class GuardedServer {
 /** An IP address or name as URLs have it. */
 function inUrl(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
+}
+
+function answerOf(
+  answer: Answer,
+  request: IncomingMessage,
+  response: ServerResponse,
+): RequestRefusal | undefined {
+  try {
+    return answer(request, response)
+  } catch (error) {
+    // A request must not end what the page shows.
+    return [500, failureText(error)]
+  }
 }
 
 function refuse(response: ServerResponse, status: number, error: string): void {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { consoleOf } from '../../../src/console/index.js'
 import { open, UnavailableError, type Box, type LockReport } from '../../../src/index.js'
@@ -112,4 +112,19 @@ test('a viewer that receives more at once than it reads is disconnected, and the
     await new Promise(resolve => setTimeout(resolve, 1500))
     expect(looks).toBe(before)
   }, 20_000)
+})
+
+test('a viewer that asks before the reply to another request has ended is not kept', async () => {
+  await using box = await open('memory:')
+  const looks = vi.spyOn(box, 'inspect')
+  const port = await portOf(consoleOf(box).node)
+  const viewer = connect(port, '127.0.0.1')
+  viewer.write('GET /events HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2))
+  await vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThan(1), 10_000)
+  viewer.destroy()
+  await vi.waitFor(async () => {
+    const before = looks.mock.calls.length
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    expect(looks).toHaveBeenCalledTimes(before)
+  }, 10_000)
 })

@@ -1,7 +1,8 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test, type TestContext } from 'vitest'
-import { GuardedServer } from '../../../src/page-kit/guarded-server.js'
+import { expect, onTestFinished, test, vi, type TestContext } from 'vitest'
+import { GuardedServer, type Answer } from '../../../src/page-kit/guarded-server.js'
 
 /** What a server replies to a request for this host, from this page. */
 function ask(port: number, host: string, origin?: string): Promise<readonly [number, string]> {
@@ -17,8 +18,12 @@ function ask(port: number, host: string, origin?: string): Promise<readonly [num
   })
 }
 
-async function served(port: number, host?: string): Promise<URL> {
-  const server = await GuardedServer.open(port, (_, response) => void response.end('page'), host)
+async function served(
+  port: number,
+  host?: string,
+  answer: Answer = (_, response) => void response.end('page'),
+): Promise<URL> {
+  const server = await GuardedServer.open(port, answer, host)
   onTestFinished(() => server.close())
   return new URL(server.url)
 }
@@ -64,6 +69,24 @@ test('a page of another server is refused, on the same address too', async () =>
       403,
       '{"error":"the request must come from the page of this server"}',
     ])
+})
+
+test('a request that can not be answered does not end the program', async () => {
+  const { host, port } = await served(0, undefined, () => {
+    throw new Error('too many open files')
+  })
+  expect(await ask(Number(port), host)).toEqual([500, '{"error":"too many open files"}'])
+})
+
+test('others can not use up the files of the program with connections', async () => {
+  const url = await served(0)
+  const port = Number(url.port)
+  const viewers = Array.from({ length: 150 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
+  const disconnect = (): void => viewers.forEach(viewer => void viewer.destroy())
+  onTestFinished(disconnect)
+  await vi.waitFor(() => expect(viewers.filter(({ closed }) => closed)).toHaveLength(50))
+  disconnect()
+  await vi.waitFor(async () => expect(await ask(port, url.host)).toEqual([200, 'page']))
 })
 
 test('on port 80, browsers do not name the port', async ({ skip }: TestContext) => {
