@@ -164,7 +164,7 @@ export function readOptions(args: readonly string[]): Settings {
   }
   const { lockWait, lease, lockTries, attempts, ...plain } = rest
   const isWatched = plain.watch !== undefined && messages === undefined
-  const show = isWatched && days === undefined && speed === undefined ? SHOW : undefined
+  const show = isWatched && days === undefined ? SHOW : undefined
   const pace = speed ?? show?.speed
   const dwell = isWatched && pace !== undefined ? dwellAt(pace) : 0
   return {

@@ -98,6 +98,10 @@ describe('the command line', () => {
       input: { days: 1, speed: 600 },
       kill: 0,
     })
+    expect(readOptions(['--watch', '--speed', '1800'])).toMatchObject({
+      input: { days: 1, speed: 1800 },
+      kill: 4,
+    })
     // Days without a speed are run as fast as possible.
     expect(readOptions(['--watch', '--days', '24'])).toMatchObject({
       input: { days: 24, speed: undefined },
