@@ -163,7 +163,7 @@ export default {
         pathNot: [
           ...publicEntries,
           '^src/(cli|page-kit)/',
-          '^src/(failure-text|grouped|secrets)\\.ts$',
+          '^src/(failure-text|grouped|printable|secrets)\\.ts$',
           '^packages/conformance/src/index\\.ts$',
         ],
       },

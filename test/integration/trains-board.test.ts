@@ -305,14 +305,85 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
+  test('shows another run at its address, although its network lacks the selected station', async () => {
+    const small = feedOf([
+      ['A', 'North'],
+      ['B', 'South'],
+    ])
+    const first = await watched('--gtfs', bundled, '--days', '1', '--speed', '90')
+    const page = await pageAt(first.url)
+    await shows(page, '.summary', 'One second is 1.5 minutes of the timetable')
+    await page.locator('.station').last().focus()
+    await shows(page, '.chosen-station', ': ')
+    first.run.kill('SIGKILL')
+    await once(first.run, 'exit')
+    await shows(page, '.status', 'Out of date')
+    const { port } = new URL(first.url)
+    await watched(
+      port,
+      '--gtfs',
+      small,
+      '--days',
+      '1',
+      '--speed',
+      '20',
+      '--unsafe-no-locks',
+      '--processes',
+      '1',
+    )
+    await shows(page, '.status', 'Live')
+    await shows(page, '.chosen-station', 'Select a station to see its locks.')
+    expect(await page.locator('.station text').allTextContents()).toEqual(['North', 'South'])
+    await shows(
+      page,
+      '.summary',
+      '1 worker process moves these trains. They use no locks and no version checks',
+    )
+    await shows(page, '.summary', 'One second is 20 seconds of the timetable.')
+    // The browser reports each attempt to connect.
+    said = said.filter(text => !text.includes('net::ERR_'))
+  })
+
+  test('shows a train where it is soon, although it has gone further than it can be drawn', async () => {
+    const input = join(folder, 'messages')
+    const moves = Array.from({ length: 600 }, (_, step) => ({ type: 'move', to: 'AB'[step % 2] }))
+    const messages = [{ type: 'create', location: 'A' }, ...moves, { type: 'move', to: 'C' }]
+    const lines = messages.map((message, id) => JSON.stringify({ id: String(id), train: 'one', ...message }))
+    writeFileSync(input, lines.join('\n'))
+    await using box = await open(`file:${folder}/state`)
+    const held = await box.mutex('trains/LOC_C').acquire({ lease: '60s' })
+    const { url } = await watched('--messages', input, '--processes', '1')
+    const page = await pageAt(url)
+    await shows(page, '.station.locked', 'C')
+    const pictures = async () => {
+      const seen = new Set<unknown>()
+      for (let look = 0; look < 8; look++) {
+        seen.add(await page.evaluate(`document.querySelector('canvas').toDataURL()`))
+        await page.waitForTimeout(50)
+      }
+      return seen.size
+    }
+    // All these moves would take 48 seconds.
+    await expect.poll(pictures, { timeout: 30_000 }).toBe(1)
+    await held.release()
+    await shows(page, '.result.right', RIGHT)
+  })
+
   test('shows any name as text, and follows a dark color scheme', async () => {
     const name = '<img src=x onerror="document.title=1">'
     const feed = feedOf([
       [name, name],
       ['B', '&lt;b&gt;'],
+      ['C', `\u202e${'long'.repeat(50)}`],
     ])
+    await using box = await open(`file:${folder}/state`, { label: 'right\u202eto left' })
+    const held = await box.mutex('trains/LOC_C').acquire({ lease: '60s' })
     const { url } = await watched('--gtfs', feed, '--days', '1', '--processes', '1')
-    const page = await pageAt(url, { colorScheme: 'dark' })
+    const page = await pageAt(url, { colorScheme: 'dark', viewport: { width: 360, height: 740 } })
+    await shows(page, '.waits-list li', 'waits for right\\u202eto left')
+    expect(await cut(page)).toEqual([])
+    expect(await page.locator('body').innerText()).not.toContain('\u202e')
+    await held.release()
     await shows(page, '.result.right', RIGHT)
     await shows(page, '.station text', name)
     await shows(page, '.station text', '&lt;b&gt;')

@@ -47,7 +47,7 @@ export interface RunState extends Facts {
 /** The parts of a board. */
 export interface BoardParts {
   readonly source: MessageSource
-  readonly settings: Pick<Settings, 'processes' | 'input' | 'dwell'>
+  readonly settings: Pick<Settings, 'processes' | 'input' | 'dwell' | 'use'>
   /** Returns the locks of locations that are in use now. Rejects if the engine is unreachable. */
   locks(): Promise<readonly LockInUse[]>
 }
@@ -189,9 +189,11 @@ export class Board {
 
   #about(): Frame {
     const { source, settings } = this.#parts
-    const { processes, input, dwell } = settings
+    const { processes, input, dwell, use } = settings
     const speed = (input.kind === 'timetable' ? input.speed : undefined) ?? null
-    return { kind: 'about', title: source.name, processes, speed, dwell, diagram: this.#network.diagram() }
+    const isLocked = use !== 'unlocked'
+    const diagram = this.#network.diagram()
+    return { kind: 'about', title: source.name, processes, speed, dwell, isLocked, diagram }
   }
 
   #now(trains: readonly TrainMoves[]): NowFrame {
@@ -203,9 +205,11 @@ export class Board {
       ...state,
       total: this.#parts.source.total ?? null,
       seconds: this.#begun === 0 ? 0 : (at - this.#begun) / 1000,
-      perSecond: this.#rate.rate(at, state.messages),
+      // A resumed run begins with the messages that are done.
+      perSecond: this.#begun === 0 ? 0 : this.#rate.rate(at, state.messages),
       trains,
       waiting: this.#scene.drawn(this.#waits.trains),
+      allWaiting: this.#waits.trains.length,
       running: this.#scene.running,
       busiest: this.#busiest,
       workers: this.#workers,

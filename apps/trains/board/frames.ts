@@ -69,6 +69,8 @@ export interface AboutFrame {
   readonly speed: number | null
   /** How long each message keeps its locks, in milliseconds; 0: no longer than it needs. */
   readonly dwell: number
+  /** Whether messages take locks. */
+  readonly isLocked: boolean
   readonly diagram: Diagram
 }
 
@@ -84,6 +86,8 @@ export interface NowFrame extends Facts {
   readonly trains: readonly TrainMoves[]
   /** The numbers of the drawn trains that wait for a lock. */
   readonly waiting: readonly number[]
+  /** Number of trains that wait for a lock, drawn or not. */
+  readonly allWaiting: number
   /** Number of trains that exist, drawn or not. */
   readonly running: number
   readonly busiest: readonly BusyPlace[]

@@ -76,13 +76,17 @@ export class PageServer {
   #answer({ method, url = '' }: IncomingMessage, response: ServerResponse): RequestRefusal | undefined {
     if (method !== 'GET' && method !== 'HEAD') return [405, 'only GET and HEAD are allowed here']
     const path = url.split('?')[0]!
-    if (path === '/events' && method === 'GET') this.#join(response)
-    else {
+    if (path === '/events' && method === 'GET') {
+      // It was sent before the reply to another one has ended. If the viewer leaves, this response is never closed.
+      if (!response.socket) return [400, 'send this request on a connection of its own']
+      this.#join(response)
+    } else {
       const file = path.startsWith('/') ? PAGE_FILES.get(path.slice(1)) : undefined
       if (!file) return [404, 'not found']
       const [name, type] = file
+      const text = readFileSync(join(clonePath, 'dist/apps/trains/board/page', name))
       response.writeHead(200, { ...PAGE_HEADERS, 'Content-Type': `${type}; charset=utf-8` })
-      response.end(readFileSync(join(clonePath, 'dist/apps/trains/board/page', name)))
+      response.end(text)
     }
     return undefined
   }

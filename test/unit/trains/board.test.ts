@@ -1,13 +1,16 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
-import type { AboutFrame } from '../../../apps/trains/board/frames.js'
+import { Board } from '../../../apps/trains/board/board.js'
+import type { AboutFrame, Frame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
 import { Waits } from '../../../apps/trains/board/waits.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
 import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
-import type { LockInUse } from '../../../apps/trains/lock-in-use.js'
+import type { LockInUse, LockUser } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
 /** Stations on a line to the north, a degree apart, with a platform for each direction: `A1` and `A2` are at `A`. */
@@ -204,6 +207,44 @@ describe('the waits', () => {
   })
 })
 
+describe('the board', () => {
+  test('counts the messages of a resumed run as no speed, and trains that wait but are not drawn', async () => {
+    const user = (train: string): LockUser => ({ who: 'worker 1', train, age: 1 })
+    const locks = [{ location: 'A', holders: [user('one')], waiters: [user('other')] }]
+    const board = await Board.open(0, {
+      source: {
+        name: 'messages',
+        description: 'messages',
+        total: undefined,
+        days: undefined,
+        locationNames: new Map(),
+        geography: undefined,
+        async *batches() {},
+      },
+      settings: {
+        processes: 1,
+        input: { kind: 'messages', path: '-' },
+        dwell: 250,
+        use: 'alone',
+      },
+      locks: () => Promise.resolve(locks),
+    })
+    onTestFinished(() => board.close())
+    const answer = await fetch(new URL('events', board.url))
+    await board.viewed()
+    const done = { messages: 1_000_000, time: null, kills: 0, redelivered: 0, alreadyApplied: 0, workers: [] }
+    board.begin(() => done)
+    const seen: Frame[] = []
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
+      for (const [, json] of text.matchAll(/^data: (.+)$/gm)) seen.push(JSON.parse(json!) as Frame)
+      const last = seen.at(-1)
+      if (last?.kind === 'now' && last.allWaiting > 0) break
+    }
+    expect(seen.at(-1)).toMatchObject({ waiting: [], allWaiting: 1 })
+    for (const frame of seen) if (frame.kind === 'now') expect(frame.perSecond).toBe(0)
+  })
+})
+
 describe('the server of the page', () => {
   const open: PageServer[] = []
   afterEach(() => {
@@ -215,6 +256,7 @@ describe('the server of the page', () => {
     processes: 4,
     speed: null,
     dwell: 0,
+    isLocked: true,
     diagram: { stations: [], tracks: [], left: 0 },
   }
   async function serve(port = 0, frame = first): Promise<PageServer> {
@@ -266,6 +308,17 @@ describe('the server of the page', () => {
     const { value } = await lines.read()
     expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
     await lines.cancel()
+  })
+
+  test('refuses a page that asks before the reply to another one has ended, because it would stay', async () => {
+    const server = await serve()
+    const { port, host } = new URL(server.url)
+    const viewer = connect(Number(port), '127.0.0.1')
+    viewer.write(`GET /events HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(3))
+    await once(viewer, 'data')
+    expect(server.pages).toBe(1)
+    viewer.destroy()
+    await expect.poll(() => server.pages).toBe(0)
   })
 
   test('closes after a page has received what was sent', async () => {

@@ -3,11 +3,12 @@ import { useEffect, useState } from 'preact/hooks'
 import { Old, Status } from '../../../../src/page-kit/browser/freshness.js'
 import { Brand, Empty, Heading, SkipLink } from '../../../../src/page-kit/browser/parts.js'
 import { count } from '../../../../src/page-kit/browser/text.js'
+import { printable } from '../../../../src/printable.js'
 import type { AboutFrame, EndFrame, NowFrame } from '../frames.js'
 import { TrainMap } from './map.js'
 import { Run } from './run.js'
 import { Busiest, Waits, Workers } from './tables.js'
-import { clock } from './text.js'
+import { clock, pace } from './text.js'
 
 /** Shows the page in an element. */
 export function showApp(element: HTMLElement): void {
@@ -33,7 +34,7 @@ function App({ run, follow }: Properties): JSX.Element {
       <SkipLink />
       <header>
         <Brand />
-        <p class="engine">{about?.title}</p>
+        <p class="engine">{about && printable(about.title)}</p>
         <Status state={freshness.state} />
       </header>
       <main id="main">
@@ -60,15 +61,23 @@ function App({ run, follow }: Properties): JSX.Element {
 }
 
 /** What is to be seen, and what the end proves. */
-function Introduction({ about: { processes, speed, dwell } }: { readonly about: AboutFrame }): JSX.Element {
+function Introduction({
+  about: { processes, speed, dwell, isLocked },
+}: {
+  readonly about: AboutFrame
+}): JSX.Element {
   return (
     <>
       <p class="summary">
-        {count(processes, 'worker process', 'worker processes')} move these trains. A train needs the locks of
-        the station that it leaves and of the one that it enters: when two trains meet at a station, one
-        waits.
-        {speed !== null && ` One second is ${count(Math.round(speed / 60), 'minute')} of the timetable`}
-        {dwell > 0 && `, and each lock is kept for ${Math.round(dwell)} ms, so that you can see it`}
+        {count(processes, 'worker process moves', 'worker processes move')} these trains.{' '}
+        {isLocked
+          ? 'A train needs the locks of the station that it leaves and of the one that it enters: when two trains ' +
+            'meet at a station, one waits.'
+          : 'They use no locks and no version checks: when two trains meet at a station, updates can be lost.'}
+        {speed !== null && ` One second is ${pace(speed)} of the timetable`}
+        {isLocked &&
+          dwell > 0 &&
+          `, and each lock is kept for ${Math.round(dwell)} ms, so that you can see it`}
         {speed !== null && '.'}
       </p>
       <p class="summary">
@@ -84,22 +93,32 @@ function Result({ end: { outcome, headline, lines } }: { readonly end: EndFrame 
     <section class={`result ${outcome}`} role="status">
       <h2>{headline}</h2>
       {lines.map(line => (
-        <p key={line}>{line}</p>
+        <p key={line}>{printable(line)}</p>
       ))}
     </section>
   )
 }
 
 function Figures({ now, about }: { readonly now: NowFrame; readonly about: AboutFrame }): JSX.Element {
-  const { messages, total, time, seconds, perSecond, running, waiting, kills, redelivered, alreadyApplied } =
-    now
+  const {
+    messages,
+    total,
+    time,
+    seconds,
+    perSecond,
+    running,
+    allWaiting,
+    kills,
+    redelivered,
+    alreadyApplied,
+  } = now
   const figures: readonly (readonly [name: string, value: number | string, note?: string | undefined])[] = [
     time === null
       ? ['Duration', `${whole(seconds)} s`]
       : ['Timetable', clock(time), `after ${whole(seconds)} s`],
     ['Messages', whole(messages), total === null ? undefined : `of ${whole(total)}`],
     about.dwell > 0
-      ? ['Trains', whole(running), `${whole(waiting.length)} waiting for a lock`]
+      ? ['Trains', whole(running), `${whole(allWaiting)} waiting for a lock`]
       : ['Trains', whole(running), `${whole(perSecond)} messages per second`],
     ['Workers killed', whole(kills)],
     ['Delivered again', whole(redelivered), 'because a worker died'],

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { printable } from '../../../../src/printable.js'
 import type { LockUser } from '../../lock-in-use.js'
 import type { LockedStation } from '../frames.js'
 import type { Diagram } from '../diagram.js'
@@ -23,7 +24,7 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null)
   const svg = useRef<SVGSVGElement>(null)
   const [width, setWidth] = useState(0)
-  const [chosen, setChosen] = useState<number>()
+  const [selected, setSelected] = useState<{ readonly station: number; readonly name: string }>()
   useLayoutEffect(() => {
     const resized = new ResizeObserver(() => setWidth(svg.current!.parentElement!.clientWidth))
     resized.observe(figure.current!)
@@ -33,6 +34,9 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
   const order = useMemo(() => plan.order, [plan])
   const names = useMemo(() => plan.named, [plan])
   useEffect(() => trains.show(canvas.current!, plan), [plan])
+  const { tracks, stations, left } = diagram
+  // The diagram of another run may not have this station.
+  const chosen = stations[selected?.station ?? -1]?.name === selected?.name ? selected?.station : undefined
   const locks = new Map(locked.map(lock => [lock.station, lock]))
   const step = (event: KeyboardEvent): void => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key]
@@ -42,7 +46,6 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
     const next = order[(at + order.length) % order.length]!
     svg.current!.querySelectorAll<SVGElement>('.station')[next]!.focus()
   }
-  const { tracks, stations, left } = diagram
   const [forward, backward] = plan.isUpright ? ['down', 'up'] : ['to the right', 'to the left']
   return (
     <figure class="map" ref={figure}>
@@ -66,6 +69,7 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
             />
           ))}
           {stations.map(({ name }, index) => {
+            const choose = (): void => setSelected({ station: index, name })
             const lock = locks.get(index)
             const isNamed = names.has(index) || index === chosen
             return (
@@ -75,16 +79,16 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
                 transform={`translate(${plan.points[index]!.x} ${plan.points[index]!.y})`}
                 tabindex={index === (chosen ?? order[0]) ? 0 : -1}
                 role="button"
-                aria-label={name}
+                aria-label={printable(name)}
                 aria-pressed={index === chosen}
-                onClick={() => setChosen(index)}
-                onFocus={() => setChosen(index)}
+                onClick={choose}
+                onFocus={choose}
               >
                 <circle class="hit" r={2 * RADIUS} />
                 <circle r={RADIUS} />
                 {isNamed && (
                   <text transform={plan.isUpright ? 'translate(16 4)' : 'translate(6 -12) rotate(-40)'}>
-                    {name}
+                    {printable(name)}
                   </text>
                 )}
               </g>
@@ -136,7 +140,7 @@ function Station({
   const list = (users: readonly LockUser[]): string => users.map(named).join(', ')
   return (
     <>
-      <strong>{name}</strong>:{' '}
+      <strong>{printable(name)}</strong>:{' '}
       {lock && lock.holders.length > 0 ? `locked by ${list(lock.holders)}` : 'not locked'}
       {lock && lock.waiters.length > 0 && `; waiting: ${list(lock.waiters)}`}
     </>
@@ -146,5 +150,5 @@ function Station({
 /** The first waiters, and the number of the others. */
 function shortened(waiters: readonly LockUser[]): string {
   const shown = waiters.slice(0, MAX_WAITERS).map(({ train, who }) => train ?? who)
-  return `${shown.join(', ')}${waiters.length > MAX_WAITERS ? ` +${waiters.length - MAX_WAITERS}` : ''}`
+  return `${printable(shown.join(', '))}${waiters.length > MAX_WAITERS ? ` +${waiters.length - MAX_WAITERS}` : ''}`
 }

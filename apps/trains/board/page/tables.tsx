@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { printable } from '../../../../src/printable.js'
 import type { BusyPlace, Wait, WorkerState } from '../frames.js'
 import { named } from './text.js'
 
@@ -10,7 +11,7 @@ export function Waits({ waits }: { readonly waits: readonly Wait[] }): JSX.Eleme
       <ol>
         {waits.map(({ waiter, holder, station }) => (
           <li key={`${waiter.train ?? waiter.who} ${station}`}>
-            <span class="name">{station}</span>
+            <span class="name">{printable(station)}</span>
             <span class="place">
               {named(waiter)} waits for {named(holder)}
             </span>
@@ -59,7 +60,7 @@ export function Busiest({ places }: { readonly places: readonly BusyPlace[] }): 
         {places.map(({ id, name, created, arrived, departed, deleted }) => (
           <tr key={id}>
             <td>
-              {name} <span class="hint">{id}</span>
+              {printable(name)} <span class="hint">{printable(id)}</span>
             </td>
             <Numbers values={[created, arrived, departed, deleted]} />
           </tr>

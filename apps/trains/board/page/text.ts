@@ -1,8 +1,16 @@
+import { printable } from '../../../../src/printable.js'
 import type { LockUser } from '../../lock-in-use.js'
 
 /** Who holds or awaits a lock, in words. */
 export function named({ who, train }: LockUser): string {
-  return train === undefined ? who : `train ${train} (${who})`
+  return printable(train === undefined ? who : `train ${train} (${who})`)
+}
+
+/** How much of the timetable passes in a second. */
+export function pace(speed: number): string {
+  const unit = speed < 60 ? 'second' : 'minute'
+  const number = speed < 60 ? speed : speed / 60
+  return number.toLocaleString('en', { style: 'unit', unit, unitDisplay: 'long', maximumFractionDigits: 1 })
 }
 
 /** A time of the timetable, whose day has more than 24 hours. */

@@ -66,6 +66,8 @@ export class Trains {
         this.#trains.set(number, train)
       }
       train.ahead.push(...stations.slice(1))
+      // Its hops to the others would take longer than a train may stay behind.
+      train.ahead.splice(0, train.ahead.length - CATCH_UP / MIN_HOP)
       train.isGone = isGone
     }
     this.#waiting = new Set(waiting)
