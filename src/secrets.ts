@@ -9,7 +9,7 @@ const WITH_BLANKS = /(\/\/)[^\s/@]*:(?!\d{1,5}(?:[\s/,?#]|$))[^]*@/g
 /** Without slashes a scheme is followed by user and password. */
 const WITHOUT_SLASHES = /(^\s*[a-z][\w+.-]*:\/?)[^\s/:@]*:[^]*@/i
 /** An address that ends after the password: the part after the colon is not a port. */
-const WITHOUT_HOST = /(\/\/[^\s/:@[\],]*:)(?!\d{1,5}(?:[\s/,?#]|$))[^\s/@,*]+/g
+const WITHOUT_HOST = /(\/\/[^\s/:@[\],]*:)(?!\d{1,5}(?:[\s/,?#]|:\s|$))[^\s/@,*]+/g
 
 /**
  * Removes the passwords from the URLs in a text. It is applied to every text that may contain a URL, even a misspelt

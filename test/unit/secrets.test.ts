@@ -113,6 +113,7 @@ describe('a password in a URL', () => {
 
 test.each([
   ['redis://localhost:6379/0 refuses a@b', 'redis://localhost:6379/0 refuses a@b'],
+  ["can't reach redis://localhost:6379: refused", "can't reach redis://localhost:6379: refused"],
   [
     'zookeeper://a:2181,b:2181/app and rediss://[::1]:6379',
     'zookeeper://a:2181,b:2181/app and rediss://[::1]:6379',
