@@ -1,5 +1,5 @@
 import { render, type JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { Old, Status } from '../../../../src/page-kit/browser/freshness.js'
 import { Brand, Empty, Heading, SkipLink } from '../../../../src/page-kit/browser/parts.js'
 import { count } from '../../../../src/page-kit/browser/text.js'
@@ -26,7 +26,8 @@ interface Properties {
 
 function App({ run, follow }: Properties): JSX.Element {
   const [, setTurn] = useState(0)
-  useEffect(() => follow(() => setTurn(turn => turn + 1)), [])
+  // Before anything arrives: after the end, nothing more would follow that shows it.
+  useLayoutEffect(() => follow(() => setTurn(turn => turn + 1)), [])
   const { about, now, end } = run
   const freshness = run.freshness()
   return (
