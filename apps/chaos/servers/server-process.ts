@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { reapLater } from './reaper.js'
 
@@ -140,6 +140,8 @@ export abstract class ServerProcess {
   /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP')
+    // On a busy machine, some of its threads may go on for a moment, and answer what is sent next.
+    while (!isStopped(this.pid));
   }
 
   /** Lets it continue after {@link pause}. */
@@ -156,5 +158,20 @@ export abstract class ServerProcess {
     const force = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT)
     await ended
     clearTimeout(force)
+  }
+}
+
+/** Whether no thread of a process runs any more. True where the system does not tell. */
+function isStopped(pid: number): boolean {
+  const threads = `/proc/${pid}/task`
+  if (!existsSync(threads)) return true
+  try {
+    return readdirSync(threads).every(thread => {
+      const status = readFileSync(`${threads}/${thread}/status`, 'latin1')
+      return /^State:\s+[TtZX]/m.test(status)
+    })
+  } catch {
+    // A thread has just ended.
+    return false
   }
 }
