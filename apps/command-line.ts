@@ -16,7 +16,7 @@ export async function exitStatusOf(
   run: () => Promise<number>,
   status: { readonly usage: number; readonly failed: number },
 ): Promise<number> {
-  // First, because that of `signalbox` exits with another status.
+  // Before the listener of `signalbox`, which exits with another status.
   process.stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
     // A reader that stops early, such as `head`, does not end the run.
     if (error.code === 'EPIPE') return
@@ -34,7 +34,7 @@ export async function exitStatusOf(
   }
 }
 
-/** Continues although a stream for messages can't be written: nobody can be told. */
+/** Ignores the errors of a stream for messages, because there is no other place to report them. */
 export function ignoreErrors(stream: NodeJS.WriteStream): void {
   stream.on('error', () => undefined)
 }

@@ -8,9 +8,9 @@ import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
 /**
- * Serves a console to those who know a secret. The address has it after the `#`, which browsers do not
- * send; the page sends it in a header, so that it is in no log, no `Referer` and no cookie, which servers on other
- * ports of this machine would receive.
+ * Serves a console to those who know a secret. The address has it after the `#`, which browsers do not send; the page
+ * sends it in a header, so that it is in no log, no `Referer` and no cookie, which servers on other ports of this
+ * machine would receive.
  */
 export class ConsoleServer {
   readonly #server: GuardedServer

@@ -20,7 +20,7 @@ export async function answerNode(
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
   if (response.destroyed) return
-  // It was sent before the reply to another one has ended. If the viewer leaves, this response is never closed.
+  // The request is pipelined: this response has no socket yet, and is never closed if the viewer leaves.
   if (!response.socket) return void response.end()
   let leave = (): void => undefined
   const end = (): void => {

@@ -4,9 +4,9 @@ import { failureText } from '../failure-text.js'
 
 /** Where a server listens by default: on this machine alone. */
 export const LOOPBACK = '127.0.0.1'
-/** Addresses that stand for all of a machine. */
+/** Addresses that mean all addresses of a machine. */
 const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::']
-/** Maximum number of connections: whoever can connect must leave files to this process. */
+/** Maximum number of connections, so that viewers can't use up the file descriptors of this process. */
 const MAX_CONNECTIONS = 100
 
 /** Why a request is refused: the status and a text. */
@@ -65,10 +65,10 @@ export class GuardedServer {
   #refusalOf({ headers }: IncomingMessage): RequestRefusal | undefined {
     const host = headers.host?.toLowerCase() ?? ''
     const name = host.replace(/:\d+$/, '').replace(/^\[(.+)\]$/, '$1')
-    // The name of another site may lead to this server, and its pages must not get at this one. The port may be another
-    // than this server's: that of a tunnel or a container.
+    // The name of another site may resolve to this server, and the pages of that site must not read this one. The port
+    // may be that of a tunnel or a container.
     if (isIP(name) === 0 && name !== 'localhost' && name !== this.#host.toLowerCase())
-      return [421, `this server answers only at IP addresses, localhost and the host that it was given`]
+      return [421, 'this server answers only at IP addresses, localhost and the host that it was given']
     if (headers.origin !== undefined && headers.origin !== `http://${host}`)
       return [403, 'the request must come from the page of this server']
     return undefined
@@ -88,7 +88,7 @@ function answerOf(
   try {
     return answer(request, response)
   } catch (error) {
-    // A request must not end what the page shows.
+    // A request that fails must not end the program that serves the page.
     return [500, failureText(error)]
   }
 }

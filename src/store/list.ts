@@ -25,15 +25,16 @@ export interface ListedEntry<T = unknown> extends StoreEntry<T> {
   readonly changed: Date | undefined
 }
 
-/** How many keys are listed at once at first, at least, and later, at most. */
+/** Minimum number of keys that the first search asks for. */
 const MIN_KEYS = 256
+/** Maximum number of keys that a search asks for. */
 const MAX_KEYS = 10_000
 /** How many values are read at once at first, and at most. */
 const FIRST_READ = 16
 const MAX_READ = 256
 /** How many characters of values are read at once, if they are as long as those before them. */
 const READ_LENGTH = 1 << 20
-/** At most this many times as many keys or values follow at once. */
+/** Maximum growth of the number of keys or values from one request to the next. */
 const GROWTH = 4
 
 /** Options of a listing, checked. */
@@ -64,8 +65,8 @@ export async function* list<T>(
   let last = after === '' ? '' : start + after
   let size = FIRST_READ
   // Some keys may have no values any more.
-  for (let wanted = Math.max(MIN_KEYS, limit); ; wanted *= GROWTH) {
-    wanted = Math.min(MAX_KEYS, wanted)
+  let wanted = Math.min(MAX_KEYS, Math.max(MIN_KEYS, limit))
+  for (;;) {
     const found = await values.list({ prefix: start + prefix, after: last, limit: wanted })
     // Other programs may have written under names that no store uses, and that can't be passed as `after`.
     const keys = found.filter(key => key.length > start.length && isKey(key))
@@ -102,5 +103,6 @@ export async function* list<T>(
     }
     if (found.length < wanted) return
     last = found.at(-1)!
+    wanted = Math.min(MAX_KEYS, GROWTH * wanted)
   }
 }

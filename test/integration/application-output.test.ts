@@ -27,7 +27,7 @@ test.each([
   expect(ended).toEqual([status, null])
 })
 
-test('a run is reported although nobody reads what it and its workers print', async () => {
+test('a run is reported even if its output and that of its workers have no reader', async () => {
   const cwd = reapedFolder('output')
   const argv = ['--engine', 'file:./state', '--days', '2', '--kill', '2', '--json', 'report.json']
   const run = started(cwd, ['ignore', 'pipe', 'pipe'], 'trains/main', ...argv)
@@ -39,7 +39,7 @@ test('a run is reported although nobody reads what it and its workers print', as
   expect(report.matchesSerial).toBe(true)
 })
 
-test('the mutex demo ends normally although nobody reads its output', async () => {
+test('the mutex demo ends normally even if its output has no reader', async () => {
   const run = started(reapedFolder('output'), ['ignore', 'pipe', 'inherit'], 'mutex/main')
   run.stdout!.destroy()
   expect(await once(run, 'exit')).toEqual([0, null])

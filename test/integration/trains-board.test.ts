@@ -305,7 +305,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
-  test('shows another run at its address, although its network lacks the selected station', async () => {
+  test('shows another run at its address, even if its network lacks the selected station', async () => {
     const small = feedOf([
       ['A', 'North'],
       ['B', 'South'],
@@ -344,7 +344,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     said = said.filter(text => !text.includes('net::ERR_'))
   })
 
-  test('shows a train where it is soon, although it has gone further than it can be drawn', async () => {
+  test('soon shows a train where it is, even if it has gone further than can be drawn', async () => {
     const input = join(folder, 'messages')
     const moves = Array.from({ length: 600 }, (_, step) => ({ type: 'move', to: 'AB'[step % 2] }))
     const messages = [{ type: 'create', location: 'A' }, ...moves, { type: 'move', to: 'C' }]

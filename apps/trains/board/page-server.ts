@@ -77,7 +77,7 @@ export class PageServer {
     if (method !== 'GET' && method !== 'HEAD') return [405, 'only GET and HEAD are allowed here']
     const path = url.split('?')[0]!
     if (path === '/events' && method === 'GET') {
-      // It was sent before the reply to another one has ended. If the viewer leaves, this response is never closed.
+      // The request is pipelined: this response has no socket yet, and is never closed if the viewer leaves.
       if (!response.socket) return [400, 'send this request on a connection of its own']
       this.#join(response)
     } else {

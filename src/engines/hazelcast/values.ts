@@ -12,7 +12,7 @@ const DELETED_FOR = 3_600_000
 /** Maximum time to list keys, in milliseconds. */
 const LIST_TIMEOUT = 10_000
 
-/** No less than what can follow a prefix. Members sort only what is between the bounds. */
+/** Sorts after every text that can follow a prefix. With this bound, members sort only the keys with the prefix. */
 const GREATEST_REST = '\uFFFF'.repeat(MAX_KEY_LENGTH)
 
 /** Entries that were read. */

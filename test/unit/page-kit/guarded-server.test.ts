@@ -1,3 +1,4 @@
+import dns from 'node:dns'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -29,7 +30,11 @@ async function served(
 }
 
 test('the name of another site is refused; addresses and the own name are not, with the port of a tunnel too', async () => {
-  const url = await served(0, 'localhost.localdomain').catch(() => served(0))
+  const { lookup } = dns
+  vi.spyOn(dns, 'lookup').mockImplementation(((_: string, ...rest: [never]) =>
+    lookup('127.0.0.1', ...rest)) as typeof lookup)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const url = await served(0, 'Locks.example')
   const port = Number(url.port)
   for (const host of [
     `LOCALHOST:${port}`,
@@ -37,7 +42,7 @@ test('the name of another site is refused; addresses and the own name are not, w
     '127.0.0.1',
     `[::1]:${port}`,
     '192.168.1.5',
-    url.hostname,
+    `locks.example:${port}`,
   ])
     expect(await ask(port, host), host).toEqual([200, 'page'])
   for (const host of [
@@ -46,6 +51,7 @@ test('the name of another site is refused; addresses and the own name are not, w
     `a@localhost:${port}`,
     `127.0.0.1.evil.example`,
     `localhost.evil.example`,
+    `locks.example.evil.example`,
     `127.0.0.1:${port}:80`,
   ])
     expect(await ask(port, host), host).toEqual([

@@ -26,7 +26,7 @@ interface Properties {
 
 function App({ run, follow }: Properties): JSX.Element {
   const [, setTurn] = useState(0)
-  // Before anything arrives: after the end, nothing more would follow that shows it.
+  // Before the first frame arrives: after the end of a run, no later one would update the page.
   useLayoutEffect(() => follow(() => setTurn(turn => turn + 1)), [])
   const { about, now, end } = run
   const freshness = run.freshness()

@@ -36,7 +36,7 @@ export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
   useEffect(() => trains.show(canvas.current!, plan), [plan])
   const { tracks, stations, left } = diagram
   // The diagram of another run may not have this station.
-  const chosen = stations[selected?.station ?? -1]?.name === selected?.name ? selected?.station : undefined
+  const chosen = selected && stations[selected.station]?.name === selected.name ? selected.station : undefined
   const locks = new Map(locked.map(lock => [lock.station, lock]))
   const step = (event: KeyboardEvent): void => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key]

@@ -66,7 +66,7 @@ export class Trains {
         this.#trains.set(number, train)
       }
       train.ahead.push(...stations.slice(1))
-      // Its hops to the others would take longer than a train may stay behind.
+      // Drops the stations that it could not reach within `CATCH_UP`.
       train.ahead.splice(0, train.ahead.length - CATCH_UP / MIN_HOP)
       train.isGone = isGone
     }
