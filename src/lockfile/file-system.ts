@@ -101,3 +101,8 @@ export function runSync<T>(steps: Steps<T>, fs: FileSystem): T {
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code
 }
+
+/** An error with a code. */
+export function errorOf(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, cause === undefined ? undefined : { cause }), { code })
+}

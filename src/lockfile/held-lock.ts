@@ -4,6 +4,7 @@ import {
   call,
   codeOf,
   disk,
+  errorOf,
   runSync,
   type FileSystem,
   type Found,
@@ -46,11 +47,6 @@ function releasedAtExit(locks: Map<string, HeldLock>): Map<string, HeldLock> {
     for (const lock of [...locks.values()]) lock.releaseAtExit()
   })
   return locks
-}
-
-/** An error with a code. */
-export function errorOf(code: string, message: string, cause?: unknown): Error {
-  return Object.assign(new Error(message, cause === undefined ? undefined : { cause }), { code })
 }
 
 /** A lock that this process holds. It updates the time of its folder, and finds out when it is compromised. */

@@ -1,7 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, rmdirSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { call, codeOf, disk, runSync, type FileSystem, type Found, type Steps } from './file-system.js'
+import { lstatSync, readdirSync, renameSync, rmdirSync } from 'node:fs'
+import { basename, dirname, join, sep } from 'node:path'
+import {
+  call,
+  codeOf,
+  disk,
+  errorOf,
+  runSync,
+  type FileSystem,
+  type Found,
+  type Steps,
+} from './file-system.js'
 import { leaveNote, readNote, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
@@ -156,8 +165,10 @@ function removeIfSame(folder: string, found: Found): void {
   // File systems limit the length of a name, mostly to 255 bytes.
   const aside = join(dirname(folder), `${basename(folder).slice(0, 60)}.${randomBytes(6).toString('hex')}`)
   try {
+    checkRemovable(folder)
     if (!isSame(runSync(call('stat', folder), disk), found)) return
-    renameSync(folder, aside)
+    // With the separator, POSIX renames nothing but a folder, even if another process has replaced it since.
+    renameSync(folder + sep, aside)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return
     if (codeOf(error) !== 'EXDEV') throw error
@@ -173,6 +184,17 @@ function removeIfSame(folder: string, found: Found): void {
   } finally {
     if (!isRemoved) renameSync(aside, folder)
   }
+}
+
+/**
+ * Refuses what no holder has made, such as Gemfile.lock or a folder in use, before anything is moved.
+ * @throws Error the one of a removal, as of proper-lockfile: `ENOTDIR`, `ENOTEMPTY`; what the file system says
+ */
+function checkRemovable(folder: string): void {
+  if (!lstatSync(folder).isDirectory())
+    throw errorOf('ENOTDIR', `ENOTDIR: not a directory, rmdir '${folder}'`)
+  if (readdirSync(folder).length > 0)
+    throw errorOf('ENOTEMPTY', `ENOTEMPTY: directory not empty, rmdir '${folder}'`)
 }
 
 function isSame(one: Found, other: Found): boolean {

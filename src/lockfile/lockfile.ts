@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.js'
-import { call, disk, run, runSync, type FileSystem, type Run, type Steps } from './file-system.js'
-import { errorOf, HeldLock, heldLocks } from './held-lock.js'
+import { call, disk, errorOf, run, runSync, type FileSystem, type Run, type Steps } from './file-system.js'
+import { HeldLock, heldLocks } from './held-lock.js'
 import { isHeld, make, type Made, type Wanted } from './lock-folder.js'
 import {
   fileSystemOf,
@@ -95,7 +95,7 @@ function wantedOf(file: string, options: CheckOptions): Wanted {
 }
 
 function keep(wanted: Wanted, made: Made, options: LockOptions, run: Run): HeldLock {
-  const { onCompromised = (error: Error) => warn(wanted.file, error) } = options
+  const onCompromised = options.onCompromised ?? ((error: Error) => warn(wanted.file, error))
   return new HeldLock({ ...wanted, run, update: updateOf(options, wanted.stale), onCompromised }, made)
 }
 

@@ -85,7 +85,7 @@ export interface Retries extends RetryOptions {
 /** How to retry, as an object. */
 export function retriesOf({ retries }: LockOptions): Retries {
   if (Array.isArray(retries)) return { delays: retries }
-  return typeof retries === 'object' ? retries : { retries: retries || 0 }
+  return typeof retries === 'object' && retries !== null ? retries : { retries: retries || 0 }
 }
 
 /** The path of the folder that locks a file. */

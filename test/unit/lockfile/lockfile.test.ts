@@ -150,13 +150,40 @@ describe.each([
     }
   })
 
-  test('a folder that is not empty is not removed', async () => {
-    makeFolder(0)
-    writeFileSync(join(`${file}.lock`, 'something'), '')
-    const time = new Date(0)
-    utimesSync(`${file}.lock`, time, time)
-    expect(await attempt(() => lockIt(file))).toEqual(code('ENOTEMPTY'))
-    expect(readdirSync(`${file}.lock`)).toEqual(['something'])
+  test.each([
+    ['a file', 'ENOTDIR', (path: string) => writeFileSync(path, 'GEM')],
+    ['a link to a folder', 'ENOTDIR', (path: string) => symlinkSync(folder, path)],
+    [
+      'a folder with a file',
+      'ENOTEMPTY',
+      (path: string) => {
+        mkdirSync(path)
+        writeFileSync(join(path, 'something'), '')
+      },
+    ],
+  ] as const)('%s at the path of the lock is never moved or removed', async (_, error, create) => {
+    const project = join(folder, 'project')
+    mkdirSync(project)
+    file = join(project, 'file')
+    writeFileSync(file, '')
+    create(`${file}.lock`)
+    lutimesSync(`${file}.lock`, 0, 0)
+    utimesSync(`${file}.lock`, 0, 0)
+    // Each change of a name in the directory sets its time.
+    const { mtimeNs } = statSync(project, { bigint: true })
+    expect(await checkIt(file)).toBe(false)
+    expect(await attempt(() => lockIt(file))).toEqual(code(error))
+    expect(statSync(project, { bigint: true }).mtimeNs).toBe(mtimeNs)
+    expect(readdirSync(project)).toEqual(['file', 'file.lock'])
+  })
+
+  test('null counts as left out, as in proper-lockfile', async () => {
+    const nothing = null as unknown as undefined
+    const options = { retries: nothing, stale: nothing, update: nothing, lockfilePath: nothing, fs: nothing }
+    const release = await lockIt(file, { ...options, onCompromised: nothing })
+    expect(existsSync(`${file}.lock`)).toBe(true)
+    expect(await attempt(() => lockIt(file, options))).toEqual(code('ELOCKED'))
+    await release()
   })
 
   test('a file system of the caller has all calls', async () => {
