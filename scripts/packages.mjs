@@ -1,19 +1,23 @@
-/** The packages from npm, in sets: a command has those installed that it takes. */
+/** The packages from npm, in sets: each command installs those that it needs. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { npm, root } from './command.mjs'
 
-/** A folder for each other set, which is a workspace of npm: what they name lies in `node_modules` of the checkout. */
+/**
+ * A folder for each set but `development`, which is a workspace of npm: its packages go into `node_modules` of the
+ * checkout. No set but `development` and `nest` may depend on `signalbox`, not even through our other packages: its
+ * folder is the checkout, and npm would install all workspaces of the checkout, so all sets.
+ */
 const folder = 'scripts/packages'
-/** What no command can do without. */
-const basic = 'run'
-/** The set of the devDependencies of the checkout. */
+/** Packages that run the programs: the dependencies of the checkout, and more. */
+const run = 'run'
+/** The devDependencies of the checkout, and the packages of `run`. */
 const development = 'development'
-/** Its workspace: to check the types of the package, `signalbox` must be found from it. */
+/** A workspace of `development`: to check the types of the package, `signalbox` must be found from it. */
 const conformance = 'packages/conformance'
 
-/** Each can be requested in addition to what all commands take. */
-export const packageSets = [development, 'peers', 'reference', 'packing', 'runners', 'nest']
+/** The names of the sets. */
+export const packageSets = [development, run, 'peers', 'reference', 'packing', 'packed', 'runners', 'nest']
 
 /**
  * Whether packages of the sets are not installed, or anything is not as package-lock.json has it.
@@ -25,7 +29,7 @@ export function areSetsMissing(sets) {
   const isCurrent = [...installed].every(([path, { version }]) => locked.get(path)?.version === version)
   // npm installs a package with all that it takes, so it is enough to look for those that are named.
   const named = [
-    locked.get('')?.dependencies,
+    includesRoot(sets) && locked.get('')?.dependencies,
     sets.includes(development) && locked.get('')?.devDependencies,
     ...workspaces(sets).flatMap(path => [locked.get(path)?.dependencies, locked.get(path)?.devDependencies]),
   ].flatMap(packages => Object.keys(packages || {}))
@@ -48,14 +52,25 @@ export function installSets(sets) {
     // No package here needs its install script, and one of them would write into the home directory.
     '--ignore-scripts',
     `--${wanted.includes(development) ? 'include' : 'omit'}=dev`,
-    '--include-workspace-root',
+    ...(includesRoot(wanted) ? ['--include-workspace-root'] : []),
     ...workspaces(wanted).map(path => `--workspace=${path}`),
   )
 }
 
+/**
+ * Whether the sets include the dependencies of the checkout.
+ * @param {readonly string[]} sets
+ */
+function includesRoot(sets) {
+  return sets.includes(run) || sets.includes(development)
+}
+
 /** @param {readonly string[]} sets */
 function workspaces(sets) {
-  return [basic, ...sets].map(set => (set === development ? conformance : `${folder}/${set}`))
+  const paths = sets.flatMap(set =>
+    set === development ? [conformance, `${folder}/${run}`] : `${folder}/${set}`,
+  )
+  return [...new Set(paths)]
 }
 
 /**

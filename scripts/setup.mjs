@@ -1,8 +1,8 @@
 /**
  * Makes a checkout ready: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
  *
- * Installs the packages from npm that every command takes, and provides the targets. `development` and the like are
- * sets of more packages; `dist`, `tools` and `package` are built from the sources. `servers` installs the programs that
+ * Provides each target: `run`, `development`, `packing` and the like are sets of packages from npm; `dist`, `tools` and
+ * `package` are built from the sources. `servers` installs the programs that
  * `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs in other languages
  * that tests need, and the name of a language those in this one. Each is done only when it is missing or stale. Says
  * nothing when there is nothing to do. Plain Node, because it runs before anything is installed.

@@ -84,20 +84,45 @@ function readmeCompilerOptions(): object {
 let folder: string
 let tarball: Tarball
 let clonePath: string
+/** Packages that `npm pack` installed in the clone. */
+let installed: readonly string[]
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-package-'))
-  // To pack a clone replaces what runs in it, so this packs a copy.
+  // Packing replaces the modules that run in a clone, so this packs a copy. A fresh clone has no packages and no builds.
   using clone = new Clone()
-  // A fresh clone has no compiled tools.
-  rmSync(join(clone.path, 'build'), { recursive: true, force: true })
+  for (const name of ['node_modules', 'dist', 'build']) rmSync(join(clone.path, name), { recursive: true })
   tarball = await pack(clone.path, folder)
+  installed = packagesOf(clone.path)
   await runProgram('tar', ['xf', tarball.path], { cwd: folder, timeLimit })
   clonePath = clone.path
 }, timeLimit)
 
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
+})
+
+/** The paths of the packages that are installed in a clone, without links to its own folders. */
+function packagesOf(clone: string): string[] {
+  const file = join(clone, 'node_modules/.package-lock.json')
+  const { packages } = JSON.parse(readFileSync(file, 'utf8')) as {
+    packages: Record<string, { link?: boolean }>
+  }
+  return Object.keys(packages).filter(path => path.startsWith('node_modules/') && !packages[path]!.link)
+}
+
+test('packing a fresh clone installs a compiler and a bundler, not the packages of tests or programs', () => {
+  expect(installed).toEqual(expect.arrayContaining(['node_modules/typescript', 'node_modules/rolldown']))
+  expect(installed.length).toBeLessThan(50)
+})
+
+test('running the programs of a fresh clone does not install the packages of tests', async () => {
+  using clone = new Clone()
+  rmSync(join(clone.path, 'node_modules'))
+  await runProgram('node', ['scripts/setup.mjs', 'run'], { cwd: clone.path, timeLimit })
+  const paths = packagesOf(clone.path)
+  expect(paths).toEqual(expect.arrayContaining(['node_modules/redis', 'node_modules/hazelcast-client']))
+  expect(paths.length).toBeLessThan(250)
 })
 
 describe('the tarball', () => {
