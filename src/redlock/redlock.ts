@@ -90,7 +90,7 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards.
+   * Has the lock last for `duration` milliseconds from now on. `existing` cannot be used again.
    * The lease on the server stays as long as `acquire` made it, and is renewed until then while the process runs.
    * @throws ExecutionError when it had expired or was released before
    */
@@ -217,7 +217,7 @@ export class Lock {
   readonly attempts: readonly Promise<ExecutionStats>[] = []
 
   /**
-   * @param grant what redlock has no equal to: the fencing token, the signal of a loss, `assertHeld()`.
+   * @param grant parts that redlock lacks: the fencing token, the signal of a loss, `assertHeld()`.
    * @param expiration milliseconds of the wall clock; 0 once it was released, extended or lost.
    */
   constructor(

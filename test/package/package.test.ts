@@ -91,7 +91,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-package-'))
   // Packing replaces the modules that run in a clone, so this packs a copy. A fresh clone has no packages and no builds.
   using clone = new Clone()
-  for (const name of ['node_modules', 'dist', 'build']) rmSync(join(clone.path, name), { recursive: true })
+  for (const name of ['node_modules', 'dist', 'build'])
+    rmSync(join(clone.path, name), { recursive: true, force: true })
   tarball = await pack(clone.path, folder)
   installed = packagesOf(clone.path)
   await runProgram('tar', ['xf', tarball.path], { cwd: folder, timeLimit })

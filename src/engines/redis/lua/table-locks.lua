@@ -224,7 +224,7 @@ function operations.renew()
   return function()
     local request = holding(id, granted, claims)
     if not request then
-      -- A grant that has lost a held key to other hands stands before no waiter.
+      -- A grant no longer blocks waiters once another client has taken one of its keys.
       local known = load(id)
       if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
       return 0

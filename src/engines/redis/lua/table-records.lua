@@ -74,7 +74,7 @@ local function queue(key)
           if claim.key == key then return request, claim end
         end
       end
-      -- A record that was lost by other hands than ours leaves an entry that no request could take out.
+      -- If another program deleted the record of a request, its entry remains, and no request would remove it.
       call('ZREM', QUEUES, chunk[at])
       fronts[key] = nil
       from = from - 1
