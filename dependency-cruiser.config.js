@@ -100,11 +100,12 @@ export default {
     ),
     wall(
       'testing',
-      'Boxes for tests are boxes on the memory engine, with another clock.',
+      'Boxes for tests are boxes on the memory engine, with another clock; they know a transaction as PostgreSQL does.',
       '^src/testing/',
       '^src/box\\.ts$',
       '^src/engine/contract\\.ts$',
       '^src/engines/memory/memory-engine\\.ts$',
+      '^src/engines/postgres/clients/callers-transaction\\.ts$',
     ),
     {
       name: 'zookeeper-client',

@@ -1,7 +1,19 @@
-import type { Awaitable, Engine, Listener, Operation, OutcomeOf, SessionInfo } from '../engine/contract.js'
+import type {
+  Awaitable,
+  Commit,
+  CommitOutcome,
+  Engine,
+  Granted,
+  Listener,
+  Operation,
+  OutcomeOf,
+  SessionInfo,
+  SqlTransaction,
+} from '../engine/contract.js'
 import { IndeterminateError, InvalidArgumentError, shown, UnavailableError } from '../errors.js'
 import type { Guarantees } from '../guarantees.js'
 import { checkOptions } from '../options.js'
+import type { OpenTransactions } from './open-transactions.js'
 
 /**
  * What goes wrong with an operation:
@@ -13,8 +25,11 @@ export type Fault = (typeof FAULTS)[number]
 
 const FAULTS = ['unreachable', 'requestLost', 'replyLost'] as const
 
-/** An operation of a box. `reservePermits` reserves permits of a limiter; the others are those of the engine contract. */
-export type FailingOperation = Operation['type'] | 'reservePermits'
+/**
+ * An operation of a box. `reservePermits` reserves permits of a limiter, and `fence` binds a grant to a transaction; the
+ * others are those of the engine contract.
+ */
+export type FailingOperation = Operation['type'] | 'reservePermits' | 'fence'
 
 const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
   enqueue: true,
@@ -34,6 +49,7 @@ const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
   watch: true,
   unwatch: true,
   reservePermits: true,
+  fence: true,
 }
 
 /** Which operations fail. */
@@ -66,14 +82,17 @@ export class FailingEngine implements Engine {
   readonly reservePermits: NonNullable<Engine['reservePermits']>
   readonly limiters: NonNullable<Engine['limiters']>
   readonly #engine: Engine
+  readonly #transactions: OpenTransactions
   readonly #onLeave: () => void
   #listener: Listener | undefined
   #failure: Failure | undefined
   /** Whether an operation has failed, and none has succeeded since. */
   #hasFailed = false
 
-  constructor(engine: Engine, onLeave: () => void) {
+  /** @param transactions bind grants of the engine's memory. */
+  constructor(engine: Engine, transactions: OpenTransactions, onLeave: () => void) {
     this.#engine = engine
+    this.#transactions = transactions
     this.#onLeave = onLeave
     this.name = engine.name
     this.guarantees = engine.guarantees
@@ -101,10 +120,31 @@ export class FailingEngine implements Engine {
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Awaitable<OutcomeOf<Operation>> {
     return this.#execute(operation.type, () => {
+      if (operation.type === 'commit' && this.#transactions.isLocked(operation))
+        return this.#transactions.unlocked(operation).then(() => this.#engine.submit(operation))
       const outcome = this.#engine.submit(operation) as OutcomeOf<Operation>
       const isUncontended = typeof outcome === 'object' && 'isUncontended' in outcome
       return isUncontended ? { ...outcome, isUncontended: false } : outcome
     })
+  }
+
+  async fence(guard: Granted, transaction: SqlTransaction): Promise<boolean> {
+    const failure = this.#nextFailure('fence')
+    const check: Commit = {
+      type: 'commit',
+      guard,
+      expect: [],
+      writes: [],
+      record: [],
+      retention: 0,
+      release: false,
+    }
+    const { state } = await this.#transactions.commitWithin(check, transaction, failure)
+    return state !== 'lost'
+  }
+
+  commitWithin(commit: Commit, transaction: SqlTransaction): Promise<CommitOutcome> {
+    return this.#transactions.commitWithin(commit, transaction, this.#nextFailure('commit'))
   }
 
   async leave(): Promise<void> {
@@ -164,11 +204,21 @@ export class FailingEngine implements Engine {
     return failure.fault
   }
 
+  /** Why a statement in a transaction of the test fails, if it does. It aborts the transaction, whatever the fault. */
+  #nextFailure(type: FailingOperation): string | undefined {
+    const fault = this.#nextFault(type)
+    return fault && reasonOf(fault)
+  }
+
   #errorOf(fault: Fault): Error {
     const context = { engine: this.name }
-    const why = `the test called fail('${fault}')`
+    const why = reasonOf(fault)
     return fault === 'unreachable'
       ? new UnavailableError(`can't reach ${this.name}: ${why}`, context)
       : new IndeterminateError(`lost the connection to ${this.name} before the reply: ${why}`, context)
   }
+}
+
+function reasonOf(fault: Fault): string {
+  return `the test called fail('${fault}')`
 }

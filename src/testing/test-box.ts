@@ -4,6 +4,7 @@ import { MemoryEngine, MemorySpace } from '../engines/memory/memory-engine.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../options.js'
 import { FailingEngine, type FailOptions, type Fault } from './failing-engine.js'
+import { OpenTransactions } from './open-transactions.js'
 import { TestClock } from './test-clock.js'
 
 /** A box for tests: its engine is a memory of its own, and its time is what the test makes it. */
@@ -61,16 +62,17 @@ export function openTestBox(options?: BoxOptions): Promise<TestBox> {
   return new TestPlace().open(options)
 }
 
-/** What boxes of a test share: a memory and a clock. */
+/** What boxes of a test share: a memory, a clock, and the transactions of the test. */
 class TestPlace {
   readonly #clock = new TestClock()
   readonly #space = new MemorySpace(this.#clock)
+  readonly #transactions = new OpenTransactions(this.#space, this.#clock)
   /** Number of open boxes. */
   #boxes = 0
 
   async open(options?: BoxOptions): Promise<TestBox> {
     const memory = new MemoryEngine('memory:', this.#space, this.#clock)
-    const engine = new FailingEngine(memory, () => this.#left())
+    const engine = new FailingEngine(memory, this.#transactions, () => this.#left())
     const box = await Box.join(engine, this.#clock, options)
     this.#boxes++
     return Object.assign(box, {

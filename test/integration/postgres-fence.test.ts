@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, LostError, open, type Box, type Claim } from '../../src/index.js'
-import { pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
-import { makeLedger, stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
+import { InvalidArgumentError, open, type Box } from '../../src/index.js'
+import { pause, soFar, until } from '../../packages/conformance/src/time.js'
+import { testCallersTransactions } from '../support/callers-transactions.js'
+import { stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
@@ -38,42 +39,26 @@ async function writeInTurn(box: Box, name: string, order: string[]): Promise<voi
 }
 
 describe.concurrent('a grant that is bound to a transaction', () => {
-  test('the next holder waits for the end of the transaction, not for the release', async () => {
+  testCallersTransactions(async () => {
     const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    const client = await pool.connect()
-    await client.query('begin')
-    const grant = await box.mutex('key').acquire()
-    await grant.fence(client)
-    await grant.release()
-    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-    const next = other.mutex('key').acquire({ wait: '10s' })
-    await queued(other, 'key', 1)
-    const local = box.mutex('key').acquire({ wait: '10s' })
-    await pause(300)
-    expect(await soFar(next)).toBe('pending')
-    expect(await soFar(local)).toBe('pending')
-    await client.query('commit')
-    client.release()
-    await (await next).release()
-    await (await local).release()
-  })
-
-  test('a caller of the same box waits for the end of the transaction, too', async () => {
-    const url = place()
-    await using box = await open(url)
-    const client = await pool.connect()
-    const grant = await box.mutex('key').acquire()
-    const local = box.mutex('key').acquire({ wait: '10s' })
-    await client.query('begin')
-    await grant.fence(client)
-    await grant.release()
-    await pause(300)
-    expect(await soFar(local)).toBe('pending')
-    await client.query('rollback')
-    client.release()
-    await (await local).release()
+    const box = await open(url)
+    const other = await open(url)
+    const clients: pg.PoolClient[] = []
+    return {
+      box,
+      other,
+      client: async () => {
+        const client = await pool.connect()
+        clients.push(client)
+        return client
+      },
+      pass: pause,
+      [Symbol.asyncDispose]: async () => {
+        for (const client of clients) client.release(true)
+        await other.close()
+        await box.close()
+      },
+    }
   })
 
   test('the holder renews its lease, and waiters queue up, while the transaction is open', async () => {
@@ -91,57 +76,6 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       return { waits }
     })
     await (await waits).release()
-  })
-
-  test('keys of one request are bound together, and others stay free', async () => {
-    const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    await within(pool, async client => {
-      await using grant = await box.mutex('a', 'b').acquire()
-      await grant.fence(client)
-      await grant.release()
-      expect(await other.mutex('b').tryAcquire()).toBeUndefined()
-      expect(await other.mutex('a').tryAcquire()).toBeUndefined()
-      await (await other.mutex('c').acquire()).release()
-    })
-    await (await other.mutex('a', 'b').acquire({ wait: '5s' })).release()
-  })
-
-  test.each([
-    ['a', 'b'],
-    ['b', 'a'],
-  ])('the exclusive key %s of a grant is bound, and its permits of %s are not', async (key, permits) => {
-    const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    await within(pool, async client => {
-      const claims: Claim[] = [
-        { key, mode: 'exclusive' },
-        { key: permits, mode: 'permits', permits: 1, max: 2 },
-      ]
-      const grant = await box.lock(...claims).acquire()
-      await grant.fence(client)
-      const second = await other.semaphore(permits, { max: 2 }).tryAcquire()
-      expect(second).toBeDefined()
-      await second!.release()
-      await grant.release()
-      expect(await other.mutex(key).tryAcquire()).toBeUndefined()
-      const both = await other.semaphore(permits, { max: 2 }).tryAcquire({ permits: 2 })
-      expect(both).toBeDefined()
-      await both!.release()
-    })
-    await (await other.lock({ key, mode: 'exclusive' }).acquire({ wait: '5s' })).release()
-  })
-
-  test('a lost grant of an exclusive key and permits is rejected', async () => {
-    const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    const permits: Claim = { key: 'a', mode: 'permits', permits: 1, max: 2 }
-    const grant = await box.lock(permits, { key: 'b', mode: 'exclusive' }).acquire()
-    expect(await other.forceRelease('b', grant.token)).toBe(true)
-    await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
   })
 
   test('a row that gets another number while it is being bound is bound nevertheless', async () => {
@@ -169,21 +103,6 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       client.release()
     })
     await (await other.mutex('key').acquire({ wait: '5s' })).release()
-  })
-
-  test('a client that has begun no transaction is rejected', async () => {
-    await using box = await open(place())
-    const client = await pool.connect()
-    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('has begun none') }
-    await box.mutex('key').run(async grant => {
-      await expect(grant.fence(client)).rejects.toMatchObject(refused)
-    })
-    const store = box.store('s')
-    await expect(store.transaction(['key'], tx => tx.put('key', 1), { in: client })).rejects.toMatchObject(
-      refused,
-    )
-    expect(await store.get('key')).toBeUndefined()
-    client.release()
   })
 
   test('an operation that waits for a row locked by a transaction delays no other operation', async () => {
@@ -241,26 +160,12 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     },
   )
 
-  test('a lost grant is rejected', async () => {
-    const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    const grant = await box.mutex('key').acquire()
-    expect(await other.forceRelease('key', grant.token)).toBe(true)
-    await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
-  })
-
-  test('a pool, and a grant that is not exclusive, are rejected', async () => {
-    const url = place()
-    await using box = await open(url)
-    const grant = await box.mutex('key').acquire()
+  test('a pool of pg, and a text, are rejected', async () => {
+    await using box = await open(place())
+    await using grant = await box.mutex('key').acquire()
     // @ts-expect-error The types reject it, too.
     await expect(grant.fence(pool)).rejects.toThrow(InvalidArgumentError)
     await expect(grant.fence('client' as never)).rejects.toThrow(InvalidArgumentError)
-    await grant.release()
-    const permit = await box.semaphore('permits', { max: 2 }).acquire()
-    await expect(within(pool, client => permit.fence(client))).rejects.toThrow(InvalidArgumentError)
-    await permit.release()
   })
 
   test.each<readonly [string, (result: pg.QueryResult<object>) => readonly unknown[]]>([
@@ -281,42 +186,6 @@ describe.concurrent('a grant that is bound to a transaction', () => {
         await grant.fence({ query: (text, values) => client.query(text, values) })
       }),
     )
-  })
-
-  test('the values of a store transaction are written when the caller’s transaction commits', async () => {
-    const url = place()
-    const ledger = await makeLedger(pool)
-    await using box = await open(url)
-    await using other = await open(url)
-    const store = box.store('accounts')
-    await store.put('from', 10)
-    const move = (client: pg.PoolClient) =>
-      store.transaction(
-        ['from', 'to'],
-        tx => {
-          tx.put('from', tx.get<number>('from')! - 3)
-          tx.put('to', (tx.get<number>('to') ?? 0) + 3)
-        },
-        { in: client, id: 'move' },
-      )
-    const client = await pool.connect()
-    await client.query('begin')
-    await client.query(`update ${ledger} set last = 1`)
-    await move(client)
-    expect((await store.get('from'))?.value).toBe(10)
-    expect(await other.mutex('accounts/from').tryAcquire()).toBeUndefined()
-    await client.query('rollback')
-    expect((await store.get('from'))?.value).toBe(10)
-    await client.query('begin')
-    expect(await move(client)).toMatchObject({ applied: true })
-    await client.query('commit')
-    expect((await other.store('accounts').get('from'))?.value).toBe(7)
-    expect((await other.store('accounts').get('to'))?.value).toBe(3)
-    await client.query('begin')
-    expect(await move(client)).toMatchObject({ applied: false })
-    await client.query('commit')
-    client.release()
-    expect((await store.get('from'))?.value).toBe(7)
   })
 
   describe.each(['pg', 'postgres', 'pg behind PgBouncer'] as const)('of %s', client => {

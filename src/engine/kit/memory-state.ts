@@ -26,6 +26,8 @@ interface Snapshot {
 
 /** The whole state of an engine in variables. {@link save} and {@link load} convert it to text and back. */
 export class MemoryState implements EngineState {
+  /** Set for an engine whose callers bind grants to their transactions. */
+  isBound?: (key: string) => boolean
   #queues = new TransientMap<string, Entry[]>()
   #requests = new TransientMap<string, Request>()
   readonly #members = new Map<string, SessionInfo>()

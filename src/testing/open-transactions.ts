@@ -1,0 +1,115 @@
+import type { Clock } from '../clock.js'
+import type { Commit, CommitOutcome, Listener, SqlTransaction } from '../engine/contract.js'
+import { MemoryEngine, type MemorySpace } from '../engines/memory/memory-engine.js'
+import { UnavailableError } from '../errors.js'
+import { pause } from '../pause.js'
+import { executeIn, type CallersTransaction } from './box-statement.js'
+
+/** How long a write waits for a value that an open transaction has locked, in milliseconds, as on PostgreSQL. */
+const LOCKED_FOR = 2000
+
+/** The listener of a session that has no requests. */
+const NOBODY: Listener = {
+  wake: () => undefined,
+  lost: () => undefined,
+  contended: () => undefined,
+  reserved: () => undefined,
+  changed: () => undefined,
+  missed: () => undefined,
+  ended: () => undefined,
+}
+
+/** What a transaction of the test holds until its end. */
+interface Part {
+  readonly transaction: CallersTransaction
+  readonly keys: ReadonlySet<string>
+  /** The store keys that it has read or written. */
+  readonly values: ReadonlySet<string>
+  readonly ended: Promise<void>
+}
+
+/** The open transactions of the test's clients that bind grants and values of one memory. */
+export class OpenTransactions {
+  /** Ends transactions, also those that outlast the box. */
+  readonly #memory: MemoryEngine
+  readonly #clock: Clock
+  readonly #parts = new Set<Part>()
+
+  constructor(space: MemorySpace, clock: Clock) {
+    this.#memory = new MemoryEngine('memory:', space, clock)
+    this.#memory.join({ session: 'transactions', host: '', pid: 0, label: undefined }, NOBODY)
+    this.#clock = clock
+    space.state.isBound = key => [...this.#parts].some(({ keys }) => keys.has(key))
+  }
+
+  /**
+   * Executes a commit in a transaction, and binds its guard.
+   * @param failure why the statement fails, if it does.
+   */
+  async commitWithin(
+    commit: Commit,
+    transaction: SqlTransaction,
+    failure: string | undefined,
+  ): Promise<CommitOutcome> {
+    let outcome!: CommitOutcome
+    await executeIn(this.#memory.name, transaction, async within => {
+      if (failure !== undefined) throw new Error(failure)
+      for (let other; (other = this.#locking(commit, within));) await other.ended
+      // Only checks, so far.
+      outcome = this.#memory.submit({ ...commit, writes: [], record: [], release: false })
+      if (outcome.state === 'committed') this.#add(commit, within)
+    })
+    return outcome
+  }
+
+  /** Waits until no open transaction has locked the values of a commit. @throws UnavailableError after two seconds */
+  async unlocked(commit: Commit): Promise<void> {
+    const over = new AbortController()
+    let isOver = false
+    const timeout = pause(LOCKED_FOR, this.#clock, over.signal).then(() => void (isOver = true))
+    try {
+      for (let other; (other = this.#locking(commit));) {
+        await Promise.race([other.ended, timeout])
+        if (!isOver) continue
+        const { name } = this.#memory
+        const text = `commit failed on ${name}: another transaction has locked the value`
+        throw new UnavailableError(text, { engine: name })
+      }
+    } finally {
+      over.abort()
+    }
+  }
+
+  /** Whether an open transaction has locked values of a commit. */
+  isLocked(commit: Commit): boolean {
+    return this.#locking(commit) !== undefined
+  }
+
+  /** Another transaction that has locked a value of the commit. */
+  #locking(commit: Commit, within?: CallersTransaction): Part | undefined {
+    const keys = valuesOf(commit)
+    return [...this.#parts].find(
+      ({ transaction, values }) => transaction !== within && keys.some(key => values.has(key)),
+    )
+  }
+
+  #add(commit: Commit, transaction: CallersTransaction): void {
+    const claims = commit.guard?.request.claims ?? []
+    const exclusive = claims.filter(({ mode }) => mode === 'exclusive').map(({ key }) => key)
+    transaction.onEnd.push(isCommitted => {
+      this.#parts.delete(part)
+      if (isCommitted && commit.writes.length + commit.record.length > 0)
+        this.#memory.submit({ ...commit, guard: undefined, expect: [], release: false })
+      this.#memory.submit({ type: 'sweepExpired', keys: exclusive })
+      end()
+    })
+    let end!: () => void
+    const ended = new Promise<void>(resolve => (end = resolve))
+    const part: Part = { transaction, keys: new Set(exclusive), values: new Set(valuesOf(commit)), ended }
+    this.#parts.add(part)
+  }
+}
+
+function valuesOf({ expect, writes }: Commit): string[] {
+  return [...expect, ...writes].map(({ key }) => key)
+}
