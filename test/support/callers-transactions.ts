@@ -256,6 +256,24 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     expect((await box.store('s').get('key'))?.value).toBe(2)
   })
 
+  test('transactions in one client may read the same value to find their keys', async () => {
+    await using place = await open()
+    const store = place.box.store('s')
+    await store.put('prefix', 'a')
+    const client = await begun(place)
+    const write = (key: string) =>
+      store.transaction(
+        async read => [`${await read<string>('prefix')}${key}`],
+        tx => tx.put(`a${key}`, key),
+        { in: client },
+      )
+    await write('1')
+    await write('2')
+    await client.query('commit')
+    expect((await store.get('a1'))?.value).toBe('1')
+    expect((await store.get('a2'))?.value).toBe('2')
+  })
+
   test('a write without the lock waits for the transaction for two seconds', async () => {
     await using place = await open()
     const { box, other } = place

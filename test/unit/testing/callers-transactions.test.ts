@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { InvalidArgumentError, UnavailableError } from '../../../src/index.js'
+import { InvalidArgumentError, LostError, UnavailableError } from '../../../src/index.js'
 import { openTestBox, TestClient, type TestBox } from '../../../src/testing/index.js'
 import { testCallersTransactions, type CallersPlace } from '../../support/callers-transactions.js'
 
@@ -22,6 +22,19 @@ describe('a client of the test', () => {
         await box.close()
       },
     }
+  })
+
+  test('a grant whose loss the box has not noticed is rejected', async () => {
+    await using box = await openTestBox()
+    await using other = await box.another()
+    const grant = await box.mutex('key').acquire()
+    box.fail('unreachable')
+    await other.forceRelease('key', grant.token)
+    box.restore()
+    grant.assertHeld()
+    const client = new TestClient()
+    await client.query('begin')
+    await expect(grant.fence(client)).rejects.toThrow(LostError)
   })
 
   test('a watch yields the value at the commit, and only then', async () => {
