@@ -6,7 +6,7 @@ import type { Box } from '../../../src/index.js'
 import { startChild } from '../../contract/child.js'
 
 /** A ledger with the token that was last written, and the one that its writer found. */
-export async function makeLedger(pool: pg.Pool): Promise<string> {
+async function makeLedger(pool: pg.Pool): Promise<string> {
   const ledger = `ledger_${randomUUID().slice(0, 8)}`
   await pool.query(`create table ${ledger} (before bigint, last bigint)`)
   await pool.query(`insert into ${ledger} values (0, 0)`)
