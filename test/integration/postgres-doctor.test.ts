@@ -3,6 +3,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
+import { SCHEMA_REVISION } from '../../src/engines/postgres/schema.js'
 import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
@@ -113,7 +114,7 @@ test('there are no findings if all is well, and facts are reported', async () =>
         `^postgres://.*/${name}: PostgreSQL \\d+.*, database ${name}, primary, 0 standbys, clock .* (ahead|behind)$`,
       ),
     ),
-    'schema signalbox: version 2',
+    `schema signalbox: version 2, revision ${SCHEMA_REVISION} of the functions`,
     expect.stringMatching(/^schema signalbox: \d+ rows and \d+ dead rows/),
     'NOTIFY arrives',
   ])

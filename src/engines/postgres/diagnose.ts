@@ -25,20 +25,12 @@ export async function diagnosePostgres(url: string): Promise<Diagnosis> {
 }
 
 function factsOf(name: string, facts: PostgresFacts): string[] {
-  const {
-    version,
-    database,
-    isStandby,
-    standbys,
-    schema,
-    schemaVersion,
-    rows,
-    receivesNotify,
-    hiddenTransactions,
-  } = facts
+  const { version, database, isStandby, standbys, schema, state, rows, receivesNotify, hiddenTransactions } =
+    facts
   const role = isStandby ? 'standby' : `primary, ${standbys} standbys`
   const lines = [`${name}: PostgreSQL ${version}, database ${database}, ${role}${clockFact(facts)}`]
-  if (schemaVersion) lines.push(`schema ${schema}: version ${schemaVersion}`)
+  if (state.version > 0)
+    lines.push(`schema ${schema}: version ${state.version}, revision ${state.revision} of the functions`)
   if (rows)
     lines.push(`schema ${schema}: ${rows.live} rows and ${rows.dead} dead rows, by the server's statistics`)
   if (receivesNotify !== undefined) lines.push(receivesNotify ? 'NOTIFY arrives' : 'NOTIFY does not arrive')

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
-import { SqlError, type SqlClient } from './clients/sql-client.js'
-import { schemaVersion, withSafePath } from './provide-schema.js'
+import type { SqlClient } from './clients/sql-client.js'
+import { withSafePath } from './provide-schema.js'
 import { lackingRights } from './rights.js'
+import { schemaState, type SchemaState } from './schema-state.js'
+import { statementsOf } from './statements.js'
 
 /** What a server reports to any user. */
 interface ServerFacts {
@@ -32,8 +34,7 @@ interface ServerFacts {
 /** What was found out about a server, a database and a schema. */
 export interface PostgresFacts extends ServerFacts, ClockFacts {
   readonly schema: string
-  /** The version of the schema, 0 if it is missing; undefined if the user may not read it. */
-  readonly schemaVersion: number | undefined
+  readonly state: SchemaState
   /** The rights on existing objects of the schema that the user lacks. */
   readonly lacking: readonly string[]
   /** Whether a box receives NOTIFY; undefined on a standby, which can't send it. */
@@ -42,8 +43,6 @@ export interface PostgresFacts extends ServerFacts, ClockFacts {
 
 /** Maximum time to wait for the doctor's own message, in milliseconds. */
 const MESSAGE_TIMEOUT = 3000
-/** SQLSTATE: the user lacks a right. */
-const DENIED = '42501'
 
 const SERVER = `
   with long as (
@@ -99,11 +98,12 @@ const SERVER = `
 
 /** Collects facts about a server and a schema. Changes nothing. @throws SqlError */
 export async function postgresFacts(sql: SqlClient, schema: string): Promise<PostgresFacts> {
-  const [server, lacking] = await withSafePath(
+  const [server, state, lacking] = await withSafePath(
     sql,
     async query =>
       [
         JSON.parse((await query(SERVER, [schema])) as string) as ServerFacts,
+        await schemaState(query, schema, statementsOf(schema).called),
         await lackingRights(query, schema),
       ] as const,
   )
@@ -111,7 +111,7 @@ export async function postgresFacts(sql: SqlClient, schema: string): Promise<Pos
     ...server,
     ...(await clockOf(sql)),
     schema,
-    schemaVersion: await versionSeen(sql, schema),
+    state,
     lacking,
     receivesNotify: server.isStandby ? undefined : await receivesOwnMessage(sql),
   }
@@ -126,15 +126,6 @@ async function clockOf(sql: SqlClient): Promise<ClockFacts> {
   )
   const uncertainty = systemClock.now() - begun
   return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
-}
-
-async function versionSeen(sql: SqlClient, schema: string): Promise<number | undefined> {
-  try {
-    return await schemaVersion(sql, schema)
-  } catch (error) {
-    if (error instanceof SqlError && error.code === DENIED) return undefined
-    throw error
-  }
 }
 
 /** Whether a message arrives that is sent the way boxes send theirs. */

@@ -2,7 +2,7 @@ import type { Finding } from '../../engine/diagnosis.js'
 import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { PostgresFacts } from './diagnosed-facts.js'
 import { MIN_SERVER } from './provide-schema.js'
-import { SCHEMA_VERSION } from './schema.js'
+import { SCHEMA_REVISION, SCHEMA_VERSION, TRUST_ADVICE, useOf } from './schema.js'
 
 /** From this fraction on, some session does not read the queue of NOTIFY. */
 const QUEUE_THRESHOLD = 0.01
@@ -18,7 +18,8 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 
 /** What prevents a box from being opened or used safely. */
 function usability(facts: PostgresFacts): (Finding | false)[] {
-  const { version, schema, schemaVersion = SCHEMA_VERSION, lacking, unpinned, isStandby, encoding } = facts
+  const { version, schema, state, lacking, unpinned, isStandby, encoding } = facts
+  const use = useOf(state)
   return [
     Number.parseInt(version, 10) < MIN_SERVER && {
       id: 'version',
@@ -26,19 +27,26 @@ function usability(facts: PostgresFacts): (Finding | false)[] {
       how: `the server is PostgreSQL ${version}, which Signalbox does not support`,
       fix: `use PostgreSQL ${MIN_SERVER} or later`,
     },
-    schemaVersion > SCHEMA_VERSION && {
+    state.untrusted !== undefined && {
+      id: 'untrusted-schema',
+      promises: [],
+      how: `the schema ${schema} is not safe, so \`open\` fails: ${state.untrusted}`,
+      fix: TRUST_ADVICE,
+    },
+    use === 'refuse' && {
       id: 'newer-schema',
       promises: [],
       how: `the schema ${schema} was made by a newer version of Signalbox, and this version can't use it`,
       fix: 'update Signalbox to that version everywhere',
     },
-    schemaVersion < SCHEMA_VERSION && {
+    use === 'replace' && {
       id: 'no-schema',
       promises: [],
       how:
-        schemaVersion === 0
+        state.version === 0
           ? `the schema ${schema} is missing`
-          : `the schema ${schema} has version ${schemaVersion}, and this version of Signalbox needs ${SCHEMA_VERSION}`,
+          : `the schema ${schema} has version ${state.version}, revision ${state.revision}, and this version of ` +
+            `Signalbox needs version ${SCHEMA_VERSION}, revision ${SCHEMA_REVISION}`,
       fix: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
     },
     lacking.length > 0 && {

@@ -1,7 +1,8 @@
 import { UnavailableError } from '../../errors.js'
 import { SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
-import { SCHEMA_VERSION, schemaText } from './schema.js'
+import { schemaText, TRUST_ADVICE, useOf } from './schema.js'
+import { schemaState, type SchemaState } from './schema-state.js'
 import { statementsOf } from './statements.js'
 
 /** The oldest supported major version of the server. */
@@ -13,44 +14,62 @@ const READ_ONLY = '25006'
 /** The search path under which no objects of other roles are found. */
 export const SAFE_PATH = 'pg_catalog, pg_temp'
 
-/** SQLSTATEs: the schema, function or column does not exist. */
-const ABSENT = ['3F000', '42883', '42P01']
+/** SQLSTATE: the user lacks a right. */
+const DENIED = '42501'
 
 /**
- * Creates the schema if it is missing, or older than this package.
- * @throws UnavailableError if the schema is newer, the server is too old, or the user lacks a right on existing
- * objects; SqlError if the server rejects a statement
+ * Creates the schema if it is missing, and replaces its functions if they are older than this package.
+ * @throws UnavailableError if another role could run code as this user there, the schema is newer, the server is too
+ * old, or the user lacks a right on existing objects; SqlError if the server rejects a statement
  */
 export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
+  const refused = (text: string): UnavailableError => new UnavailableError(text, { engine: sql.name })
   const server = String(await sql.query('show server_version', []))
   if (Number.parseInt(server, 10) < MIN_SERVER)
-    throw new UnavailableError(
+    throw refused(
       `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${MIN_SERVER} or later`,
-      { engine: sql.name },
     )
-  const lacking = await withSafePath(sql, async query => {
-    if ((await query('select pg_is_in_recovery()::text', [])) === 'true')
-      throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
-    return lackingRights(query, schema)
-  })
+  const { called } = statementsOf(schema)
+  const [state, lacking] = await withSafePath(
+    sql,
+    async query => [await schemaState(query, schema, called), await lackingRights(query, schema)] as const,
+  )
+  if (state.isStandby) throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
+  if (state.untrusted !== undefined)
+    throw refused(
+      `the schema ${schema} of ${sql.name} is not safe for the user ${state.user}: ${state.untrusted}. ${TRUST_ADVICE}`,
+    )
   if (lacking.length > 0)
-    throw new UnavailableError(
+    throw refused(
       `the user of ${sql.name} lacks ${lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
         'rights that are needed',
-      { engine: sql.name },
     )
-  const version = await schemaVersion(sql, schema)
-  if (version > SCHEMA_VERSION)
-    throw new UnavailableError(`the schema ${schema} was made by a newer version of Signalbox`, {
-      engine: sql.name,
-    })
+  const use = useOf(state)
+  if (use === 'refuse') throw refused(`the schema ${schema} was made by a newer version of Signalbox`)
+  if (use === 'replace') await replaceFunctions(sql, schema, state)
+  else if (state.missing.length > 0)
+    throw refused(
+      `the schema ${schema} was made by another version of Signalbox, and lacks ${state.missing.join(', ')}; use that ` +
+        'version, or apply what `signalbox schema postgres` prints',
+    )
+}
+
+async function replaceFunctions(sql: SqlClient, schema: string, state: SchemaState): Promise<void> {
   // Without the lock, two boxes that create it at once would make each other fail. A box that has waited sees the
   // other's objects only after it has opened a table, which `if not exists` does not do.
-  if (version < SCHEMA_VERSION)
-    await sql.run(
-      `set local search_path = ${SAFE_PATH}; select pg_advisory_xact_lock(hashtext('signalbox')); ` +
-        `select from pg_namespace limit 0; ${schemaText(schema)}`,
+  const text =
+    `set local search_path = ${SAFE_PATH}; select pg_advisory_xact_lock(hashtext('signalbox')); ` +
+    `select from pg_namespace limit 0; ${schemaText(schema)}`
+  try {
+    await sql.run(text)
+  } catch (error) {
+    if (state.version === 0 || !(error instanceof SqlError) || error.code !== DENIED) throw error
+    throw new UnavailableError(
+      `the functions of the schema ${schema} of ${sql.name} are older than this version of Signalbox, and its user may ` +
+        `not replace them: apply what \`signalbox schema postgres\` prints as ${state.owner!}`,
+      { engine: sql.name, cause: error },
     )
+  }
 }
 
 /**
@@ -62,14 +81,4 @@ export function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<
     await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
     return work(query)
   })
-}
-
-/** The version of the schema; 0 if it is missing. @throws SqlError */
-export async function schemaVersion(sql: SqlClient, schema: string): Promise<number> {
-  try {
-    return Number(await sql.query(statementsOf(schema).version, []))
-  } catch (error) {
-    if (error instanceof SqlError && ABSENT.includes(error.code!)) return 0
-    throw error
-  }
 }

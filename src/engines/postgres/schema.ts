@@ -1,18 +1,90 @@
+import { createHash } from 'node:crypto'
 import { schemaIdentifier } from './postgres-url.js'
+import { sqlFile } from './sql/sql-file.js'
 import { sqlFiles } from './sql-files.js'
 
 /**
- * The version of the schema. A box with a newer version recreates its functions; one with an older version refuses it.
+ * The version of the layout: the format of the rows and messages. A box with a newer version upgrades the schema; one
+ * with an older version refuses it.
  */
 export const SCHEMA_VERSION = 2
 
 /**
- * Returns the statements that create the schema. They can be run again.
+ * The revision of the functions and views of this version of the layout. Increase it with each change of the SQL; a
+ * unit test compares the hash. A box replaces functions of a lower revision, and uses those of a higher one.
+ */
+export const SCHEMA_REVISION = 1
+
+/** What is recorded of the functions in a schema. */
+export interface SchemaStamp {
+  /** The version of the layout; 0 if the schema or its function `version` is missing. */
+  readonly version: number
+  /** 0 for functions of a package that did not record it. */
+  readonly revision: number
+  readonly hash: string | undefined
+}
+
+/** What a box does with a schema that it finds. */
+export type SchemaUse = 'use' | 'replace' | 'refuse'
+
+/**
+ * Decides what to do with a schema, so that boxes of two versions never replace each other's functions in turn: the
+ * higher revision stays. Functions of one revision with another text are from a build that nobody has released.
+ */
+export function useOf({ version, revision, hash }: SchemaStamp): SchemaUse {
+  if (version !== SCHEMA_VERSION) return version > SCHEMA_VERSION ? 'refuse' : 'replace'
+  if (revision !== SCHEMA_REVISION) return revision > SCHEMA_REVISION ? 'use' : 'replace'
+  return hash === schemaHash() ? 'use' : 'replace'
+}
+
+/** Reads the comment on the function `version`. @param version of the layout */
+export function stampOf(version: number, comment: string | null): SchemaStamp {
+  const [, revision = '0', hash] = /^revision (\d+), ([0-9a-f]+)$/.exec(comment ?? '') ?? []
+  return { version, revision: Number(revision), hash }
+}
+
+/** Returns the hash of the SQL of the schema. */
+export function schemaHash(): string {
+  return (hashed ??= createHash('sha256').update(sqlFiles().join('\n')).digest('hex').slice(0, 16))
+}
+let hashed: string | undefined
+
+/** The query for what makes a schema unsafe, see `untrusted.sql`. Its parameter is the name of the schema. */
+export function untrustedQuery(): string {
+  return sqlFile('untrusted')
+}
+
+/** What to do about a schema in which other roles could run code as the user of a box. */
+export const TRUST_ADVICE =
+  'Such a role could run its code as this user: drop the schema if none of your administrators created it; otherwise ' +
+  'let this user, the owner of the database or a superuser own it and everything in it, and revoke the rights of others'
+
+/**
+ * Returns the statements that create the schema. They can be run again. They fail before anything of the schema is run
+ * if another role could have prepared it.
  * @param schema its name, made of letters, digits and underscores
  */
 export function schemaText(schema: string): string {
+  const guard = `
+create schema if not exists signalbox;
+
+do $guard$
+declare
+  untrusted text;
+begin
+  untrusted := (
+${untrustedQuery().replaceAll('$1::text', `'${schema}'`)}
+  );
+  if untrusted is not null then
+    raise exception 'the schema ${schema} is not safe for the user %: %. ${TRUST_ADVICE}', current_user, untrusted;
+  end if;
+end $guard$;
+`
   const version = `
 create or replace function signalbox.version() returns int language sql immutable as 'select ${SCHEMA_VERSION}';
+comment on function signalbox.version() is 'revision ${SCHEMA_REVISION}, ${schemaHash()}';
 `
-  return [...sqlFiles(), version].join('\n').replaceAll(/\bsignalbox(?=[.;])/g, schemaIdentifier(schema))
+  return [guard, ...sqlFiles(), version]
+    .join('\n')
+    .replaceAll(/\bsignalbox(?=[.;])/g, schemaIdentifier(schema))
 }

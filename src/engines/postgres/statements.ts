@@ -19,9 +19,10 @@ export interface Statements {
   readonly lockLimiter: string
   readonly keepLimiters: string
   readonly limiters: string
-  readonly version: string
   /** The seconds since 1970, as text. */
   readonly clock: string
+  /** The functions of the schema that these statements call, with the names of their types in the catalog. */
+  readonly called: readonly string[]
 }
 
 /**
@@ -30,7 +31,11 @@ export interface Statements {
  */
 export function statementsOf(schema: string): Statements {
   const own = schemaIdentifier(schema)
-  const call = (name: string, ...types: readonly Type[]): string => `select ${own}.${name}(${casts(types)})`
+  const called: string[] = []
+  const call = (name: string, ...types: readonly Type[]): string => {
+    called.push(`${name}(${types.map(type => type.replace(/^(.*)\[\]$/, '_$1')).join(', ')})`)
+    return `select ${own}.${name}(${casts(types)})`
+  }
   return {
     decideOne: call(
       'decide_one',
@@ -60,8 +65,8 @@ export function statementsOf(schema: string): Statements {
     lockLimiter: call('lock_limiter', 'text'),
     keepLimiters: call('keep_limiters', 'text[]', 'int8[]', 'float8', 'float8', 'text[]', 'float8[]'),
     limiters: call('limiters'),
-    version: `select ${own}.version()::pg_catalog.text`,
     clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
+    called,
   }
 }
 

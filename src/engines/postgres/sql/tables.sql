@@ -1,9 +1,8 @@
--- The types and tables of Signalbox, in a schema that is called signalbox by default. Each statement can be run again.
+-- The types and tables of Signalbox, in a schema that is called signalbox by default. Each statement can be run again,
+-- and then waits for no transaction that uses the tables: `create index if not exists` would.
 --
 -- The queue of a lock, a value, and the state of a limiter are each a row of `data`. `keys` maps a name to the number
 -- of its row, so a row that changes often changes no index.
-create schema if not exists signalbox;
-
 do $$
 begin
   if pg_catalog.to_regtype('signalbox.claim') is null then
@@ -31,8 +30,15 @@ create table if not exists signalbox.keys (
   primary key (name, id)
 );
 -- Names are unique. No query reads this index, because it also has dead entries of older numbers, unordered.
-create unique index if not exists keys_name on signalbox.keys ((name || ''));
-create index if not exists keys_due on signalbox.keys (due) where due is not null;
+do $$
+begin
+  if pg_catalog.to_regclass('signalbox.keys_name') is null then
+    create unique index keys_name on signalbox.keys ((name || ''));
+  end if;
+  if pg_catalog.to_regclass('signalbox.keys_due') is null then
+    create index keys_due on signalbox.keys (due) where due is not null;
+  end if;
+end $$;
 
 -- Free space in each page lets the server update a row in place, without a new index entry.
 create table if not exists signalbox.data (
@@ -50,7 +56,12 @@ create table if not exists signalbox.recorded (
   mark uuid primary key,
   until timestamptz not null
 );
-create index if not exists recorded_until on signalbox.recorded (until);
+do $$
+begin
+  if pg_catalog.to_regclass('signalbox.recorded_until') is null then
+    create index recorded_until on signalbox.recorded (until);
+  end if;
+end $$;
 
 -- The sessions that watch a value.
 create table if not exists signalbox.watchers (
@@ -59,4 +70,9 @@ create table if not exists signalbox.watchers (
   until timestamptz not null,
   primary key (name, session)
 );
-create index if not exists watchers_until on signalbox.watchers (until);
+do $$
+begin
+  if pg_catalog.to_regclass('signalbox.watchers_until') is null then
+    create index watchers_until on signalbox.watchers (until);
+  end if;
+end $$;

@@ -1,0 +1,64 @@
+import type { Query } from './clients/sql-client.js'
+import { stampOf, untrustedQuery, type SchemaStamp } from './schema.js'
+
+/** What the catalogs of the server say about a schema. */
+export interface SchemaState extends SchemaStamp {
+  readonly isStandby: boolean
+  /** The name of the user. */
+  readonly user: string
+  /** What lets another role run code as this user, as one text; undefined if nothing does. */
+  readonly untrusted: string | undefined
+  /** Who owns the function `version`; undefined without one. */
+  readonly owner: string | undefined
+  /** The functions that boxes of this package call, and that are missing. */
+  readonly missing: readonly string[]
+}
+
+/** The version is read as text: a function must not be called before its owner is known. */
+const stateQuery = (): string => `
+  with v as (
+    select p.oid, p.prosrc, p.proowner from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname = $1::text and p.proname = 'version' and p.pronargs = 0
+  )
+  select json_build_object(
+    'isStandby', pg_is_in_recovery(),
+    'user', current_user,
+    'untrusted', (${untrustedQuery()}),
+    'version', coalesce((select substring(v.prosrc from '[0-9]+')::numeric from v), 0),
+    'comment', (select obj_description(v.oid, 'pg_proc') from v),
+    'owner', (select pg_get_userbyid(v.proowner) from v),
+    'missing', (
+      select coalesce(json_agg(w.signature), '[]') from json_array_elements_text($2::text::json) w(signature)
+        where not exists (
+          select from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+            where n.nspname = $1::text and w.signature = p.proname || '(' || array_to_string(array(
+              select t.typname from unnest(p.proargtypes) with ordinality a(type, place)
+                join pg_type t on t.oid = a.type order by a.place
+            ), ', ') || ')'
+        )
+    )
+  )::text`
+
+/** Reads the state of a schema, from catalogs only. @param called the functions that a box calls, with their types */
+export async function schemaState(
+  query: Query,
+  schema: string,
+  called: readonly string[],
+): Promise<SchemaState> {
+  const text = await query(stateQuery(), [schema, JSON.stringify(called)])
+  const { version, comment, owner, untrusted, ...others } = JSON.parse(text as string) as {
+    readonly isStandby: boolean
+    readonly user: string
+    readonly untrusted: string | null
+    readonly version: number
+    readonly comment: string | null
+    readonly owner: string | null
+    readonly missing: readonly string[]
+  }
+  return {
+    ...stampOf(version, comment),
+    ...others,
+    untrusted: untrusted ?? undefined,
+    owner: owner ?? undefined,
+  }
+}
