@@ -27,7 +27,8 @@ const RETRY_DELAY = 250
  *   return before they are on the disk;
  * - `redis://user:password@host:6379/0` is one Redis server; `rediss:` uses TLS, `redis+unix:` a socket,
  *   `redis+sentinel://host,host/name?db=0` Sentinels, and `redis+cluster://host,host` a Cluster. The query takes
- *   `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does;
+ *   `prefix`, `minReplicas` and `layout`, as {@link ExistingRedis} does. `valkey:` and `valkeys:` mean the same as
+ *   `redis:` and `rediss:`;
  * - `redis-quorum://host,host,host` grants locks, and only locks, by a majority of independent Redis servers;
  *   `rediss-quorum:` uses TLS;
  * - `postgres://user:password@host:5432/database?signalbox_schema=signalbox` is a schema of a database, which `open`

@@ -48,6 +48,7 @@ const sidebar = [
     ZooKeeper: '/docs/zookeeper',
     'ZooKeeper client': '/packages/zookeeper/README',
     Hazelcast: '/docs/hazelcast',
+    'Hosted services': '/docs/hosted',
   }),
   group('Evidence', {
     Benchmarks: '/docs/benchmarks',

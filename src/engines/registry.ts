@@ -35,6 +35,8 @@ const engines: readonly Registered[] = [
     schemes: [
       'redis',
       'rediss',
+      'valkey',
+      'valkeys',
       'redis+unix',
       'redis+sentinel',
       'rediss+sentinel',

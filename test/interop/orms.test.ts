@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
@@ -66,6 +67,10 @@ test.each(packages.filter(([name]) => name !== 'Drizzle over postgres'))(
     const shown = rows.map(([, code]) => code!).filter(code => /\W/.test(code))
     expect(rows).toHaveLength(2)
     for (const code of shown) expect(withoutLayout(source)).toContain(withoutLayout(code))
+    const listener = "on('connect', client => client.on('error', () => undefined))"
+    expect(page).toContain(`pool.${listener}`)
+    const needsListener = rows.some(([row]) => row.endsWith(' | yes |'))
+    expect(withoutLayout(source).includes(withoutLayout(listener))).toBe(needsListener)
   },
 )
 
@@ -123,6 +128,20 @@ describe.each(packages)('in a transaction of %s', (_, module) => {
       )
       const work = (): Promise<boolean> => box.mutex('again').run(() => true)
       await until('the box works', () => work().catch(() => false))
+    })
+
+    test('a connection that the server ends fails its transaction, and does not end the process', async () => {
+      const uncaught = await uncaughtDuring(async () => {
+        const failing = orm.transaction(async transaction => {
+          const [row] = await runIn(transaction, 'select pg_backend_pid() as pid')
+          await server.query(`select pg_terminate_backend(${(row as { pid: number }).pid}, 5000)`)
+          await runIn(transaction, 'select 1')
+        })
+        await expect(failing).rejects.toThrow()
+        // The client reports the loss in a turn of its own.
+        await setTimeout(20)
+      })
+      expect(uncaught).toEqual([])
     })
 
     test('values are written with the row, or neither is', async () => {
@@ -199,4 +218,19 @@ async function runIn(transaction: SqlTransaction, text: string): Promise<readonl
   if (!('query' in transaction)) throw new Error('all packages here have a query')
   const result = await transaction.query(text, [])
   return 'rows' in result ? result.rows : result
+}
+
+/** Returns the errors that would have ended the process while `work` ran. */
+async function uncaughtDuring(work: () => Promise<void>): Promise<readonly unknown[]> {
+  const listeners = process.listeners('uncaughtException')
+  const errors: unknown[] = []
+  const note = (error: unknown): void => void errors.push(error)
+  process.removeAllListeners('uncaughtException').on('uncaughtException', note)
+  try {
+    await work()
+  } finally {
+    process.off('uncaughtException', note)
+    for (const listener of listeners) process.on('uncaughtException', listener)
+  }
+  return errors
 }

@@ -28,7 +28,8 @@ const PASSWORDS = [
 function urlsWith(password: string, host: string): string[] {
   return [
     ...['pg', 'redis-cluster', 'mysql', 'REDIS', 'redis+tls', 'postgres', 'redis', 'rediss', 'redis+unix'],
-    ...['redis+sentinel', 'redis+cluster', 'redis-quorum', 'zookeeper', 'hazelcast', 'file', 'memory', ''],
+    ...['valkey', 'valkeys', 'redis+sentinel', 'redis+cluster', 'redis-quorum', 'zookeeper', 'hazelcast'],
+    ...['file', 'memory', ''],
   ]
     .flatMap(scheme => [
       `${scheme}://user:${password}@${host}/name`,

@@ -4,7 +4,7 @@ import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.j
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
-/** What a URL of one of the schemes of {@link REDIS_SCHEMES} means. */
+/** What a URL of one of the schemes of {@link REDIS_SCHEMES} or {@link VALKEY} means. */
 export interface RedisPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
@@ -34,6 +34,9 @@ type Scheme = keyof typeof KINDS
 /** What URLs of Redis begin with. */
 const REDIS_SCHEMES = Object.keys(KINDS)
 
+/** Schemes in URLs of Valkey, whose protocol is that of Redis, and the scheme that each stands for. */
+const VALKEY: Readonly<Record<string, Scheme>> = { valkey: 'redis', valkeys: 'rediss' }
+
 const FORM = /^([a-z+]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/
 const HOST_AND_PORT = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\],]+))(?::(\d{1,5}))?$/i
 
@@ -43,8 +46,9 @@ const HOST_AND_PORT = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\],]+))(?::(\d{1,5}))?$/i
  */
 export function parseRedisUrl(url: string): RedisPlace {
   const match = FORM.exec(url)
-  const scheme = match?.[1] as Scheme | undefined
-  if (!match || scheme === undefined || !REDIS_SCHEMES.includes(scheme)) {
+  const given = match?.[1] ?? ''
+  const scheme = (VALKEY[given] ?? given) as Scheme
+  if (!match || !REDIS_SCHEMES.includes(scheme)) {
     // What does not have the form may have its password anywhere.
     throw new InvalidArgumentError(
       `a Redis URL must look like redis://user:password@host:6379/0, with a scheme of ${REDIS_SCHEMES.join(', ')}`,

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { parseRedisUrl } from '../../../../src/engines/redis/redis-url.js'
+import { registeredFor } from '../../../../src/engines/registry.js'
+
+/** What a URL means, or why it is invalid. */
+function outcome(url: string): unknown {
+  try {
+    return parseRedisUrl(url)
+  } catch (error) {
+    return (error as Error).message
+  }
+}
 
 const DEFAULT_USER = { username: undefined, password: undefined, database: 0 }
 const DEFAULTS = { prefix: '', minReplicas: 0, layout: 'string' }
@@ -29,6 +39,15 @@ describe('the URL of a Redis server', () => {
       kind: 'server',
       address: { host: 'db.example', port: 6379, tls: true },
     })
+  })
+
+  test('may have a scheme of Valkey, and means the same', () => {
+    for (const rest of ['://ann:a@host:1/3?prefix=x', '://', '://a,b', '://host?x=1']) {
+      expect(outcome(`valkey${rest}`)).toEqual(outcome(`redis${rest}`))
+      expect(outcome(`valkeys${rest}`)).toEqual(outcome(`rediss${rest}`))
+    }
+    expect(registeredFor('valkey://host')).toBe(registeredFor('redis://host'))
+    expect(registeredFor('valkeys://host')).toBe(registeredFor('redis://host'))
   })
 
   test('carries options', () => {
