@@ -1,11 +1,12 @@
 import { Cron, CronPattern } from 'croner'
 import { isDuration, milliseconds, type Duration } from './duration.js'
 import { InvalidArgumentError, shown } from './errors.js'
+import { failureText } from './failure-text.js'
 import { checkKey, checkOptions, checkTimeZone } from './options.js'
 
 /** The times of a cron pattern. */
 export interface CronSlots {
-  /** A pattern of the package croner, such as `'0 3 * * *'`. */
+  /** A pattern of the package croner, such as `'0 3 * * *'`. A step after a number counts up: `0/5` is `0-59/5`. */
   cron: string
   /** The time zone of the pattern, such as `'Europe/Vienna'`; default `'UTC'`. */
   timeZone?: string | undefined
@@ -127,12 +128,14 @@ function matches(slots: CronSlots): Timetable {
   let pattern: Cron
   try {
     // Checks the pattern, because Cron would also accept a date.
-    new CronPattern(cron)
-    pattern = new Cron(cron, { timezone: timeZone, paused: true })
+    new CronPattern(cron, undefined, { sloppyRanges: true })
+    // 0/5 is 0-59/5, as in @nestjs/schedule and Quartz.
+    pattern = new Cron(cron, { timezone: timeZone, paused: true, sloppyRanges: true })
   } catch (error) {
-    throw new InvalidArgumentError(`cron must be a pattern like '0 3 * * *', not ${shown(cron)}`, {
-      cause: error,
-    })
+    throw new InvalidArgumentError(
+      `cron must be a pattern like '0 3 * * *', not ${shown(cron)}: ${failureText(error)}`,
+      { cause: error },
+    )
   }
   const match = (time: Date | null | undefined): Slot | undefined => (time ? slotOf(cron, time) : undefined)
   return {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { locks, until } from '../../packages/conformance/src/time.js'
@@ -35,3 +36,26 @@ test.runIf(process.platform === 'linux')(
     expect(Math.max(alone, waiting, perBox())).toBeLessThan(40)
   },
 )
+
+/** Opens a box with few file descriptors left, and prints why that failed. */
+const OPEN_WITHOUT_DESCRIPTORS = `
+  const { openSync } = require('node:fs')
+  const { open } = require('signalbox')
+  const url = 'file:' + process.argv[1]
+  const opening = async () => {
+    await (await open(url)).close()
+    try {
+      for (;;) openSync('/dev/null', 'r')
+    } catch {}
+    await open(url).catch(error => console.log(error.code, error.message))
+    process.exit()
+  }
+  void opening()
+`
+
+test.runIf(process.platform === 'linux')('a process with too many open files is told so', () => {
+  const script = 'ulimit -n 256; exec "$0" -e "$1" "$2"'
+  const args = ['-c', script, process.execPath, OPEN_WITHOUT_DESCRIPTORS, place().folder]
+  const printed = execFileSync('sh', args, { encoding: 'utf8', timeout: 20_000 })
+  expect(printed).toMatch(/^UNAVAILABLE open failed on file:.*: this process has too many open files\n$/)
+})

@@ -91,6 +91,13 @@ test('the periods of `every` are the same in all processes, whenever they start'
   expect(fleet.runs).toEqual(['2026-03-02T14:15:00.000Z', '2026-03-02T14:30:00.000Z'])
 })
 
+test('a step after a number begins there', async () => {
+  const start = '2026-03-02T14:02:00Z'
+  const steps = await runsOf({ start, times: { cron: '5/20 * * * *' }, duration: HOUR })
+  expect(steps).toEqual(await runsOf({ start, times: { cron: '5-59/20 * * * *' }, duration: HOUR }))
+  expect(steps).toHaveLength(3)
+})
+
 test('a period of 40 days, which is longer than a timer of the runtime, is kept exactly', async () => {
   const start = new Date(511 * 40 * DAY - 5 * MINUTE)
   const runs = await runsOf({
@@ -613,6 +620,7 @@ test.each<[unknown, RegExp]>([
   ['1d', /times must be \{ cron \} or \{ every \}, not "1d"/],
   [undefined, /times must be .* not undefined/],
   [{ cron: 'at noon' }, /cron must be a pattern like '0 3 \* \* \*', not "at noon"/],
+  [{ cron: '*/0 * * * *' }, /not "\*\/0 \* \* \* \*": CronPattern: Syntax error, illegal stepping: 0/],
   [{ cron: '0 3 31 2 *' }, /cron must have a time in the future, unlike "0 3 31 2 \*"/],
   [{ cron: '0 0 3 1 1 * 2020' }, /cron must have a time in the future/],
   [{ cron: '0 3 * * *', timeZone: 'Europe/Atlantis' }, /timeZone must be a name .* not "Europe\/Atlantis"/],

@@ -18,11 +18,18 @@ export async function thisMachine(): Promise<Machine> {
       return { bootId: stdout.trim(), namespaces: 'macos' }
     }
   } catch (cause) {
+    // The failure is not about this file.
+    if (isOutOfFiles(cause)) throw cause
     throw new UnavailableError('The file engine has to know the boot id and the namespaces; see the cause', {
       cause,
     })
   }
   throw new UnavailableError(`The file engine works on Linux and macOS, not on ${process.platform}`)
+}
+
+function isOutOfFiles(error: unknown): boolean {
+  const { code } = error as { code?: string }
+  return code === 'EMFILE' || code === 'ENFILE'
 }
 
 /**

@@ -30,6 +30,8 @@ export interface ZooKeeperPlace {
 
 const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
 const DEFAULT_ROOT = '/signalbox'
+/** The server has its configuration and quotas there. */
+const RESERVED = /^\/zookeeper(\/|$)/
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const SESSION_TIMEOUT = { min: 1000, max: 3_600_000 }
 const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
@@ -47,6 +49,10 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const [, scheme = '', credentials, hosts = '', path = '', query = ''] = match
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
   if (root !== '') checkedByClient(() => checkPath(root))
+  if (RESERVED.test(root))
+    throw new InvalidArgumentError(
+      `the path of a ZooKeeper URL must not be in ${shown('/zookeeper')}, which the server keeps for itself: use another path, such as /app`,
+    )
   try {
     parseEnsemble(hosts)
   } catch {

@@ -65,6 +65,7 @@ async function askSentinel(
   return { host, port: Number(port), tls: sentinel.tls }
 }
 
+/** Whether a Sentinel requires a login, or gives the default user no right to ask. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOAUTH')
+  return error instanceof Error && /^(NOAUTH|NOPERM)/.test(error.message)
 }

@@ -18,6 +18,7 @@ test('a ZooKeeper URL names servers, a node, credentials and their kind', () => 
   })
   expect(parseZooKeeperUrl('zookeeper://a/x?bridge=true')).toMatchObject({ isBridged: true })
   expect(parseZooKeeperUrl('zookeeper://a/x?bridge=false')).toMatchObject({ isBridged: false })
+  expect(parseZooKeeperUrl('zookeeper://a/zookeeper-app')).toMatchObject({ root: '/zookeeper-app' })
   expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
   expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
     connect: { auth: [{ scheme: 'digest', data: 'ann:s@cret' }], sessionTimeout: 5000 },
@@ -71,6 +72,8 @@ test('an invalid URL is rejected with an error without its password', () => {
     'zookeeper://a?bridge=',
     'zookeeper://secret@a',
     'zookeeper://ann:%secret@a',
+    'zookeeper://a/zookeeper',
+    'zookeeper://a/zookeeper/quota',
   ]) {
     expect(() => parseZooKeeperUrl(url), url).toThrow(InvalidArgumentError)
     expect(() => parseZooKeeperUrl(url), url).not.toThrow(/secret/)
