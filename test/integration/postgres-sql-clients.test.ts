@@ -41,7 +41,8 @@ const served: readonly { readonly name: string; connect(): Promise<Opened> }[] =
     name: `${name} that is given`,
     async connect() {
       const { client, close } = await connect(server.url)
-      return { sql: detectClient(client, 'signalbox', systemClock), close }
+      const sql = await detectClient(client, 'signalbox', systemClock)
+      return { sql, close: () => sql.close().then(close) }
     },
   })),
 ]
@@ -55,7 +56,7 @@ const lite = {
       await client.exec(TABLE)
       return client
     })
-    return own(detectClient(await pglite, 'signalbox', systemClock))
+    return own(await detectClient(await pglite, 'signalbox', systemClock))
   },
 }
 

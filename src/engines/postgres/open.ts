@@ -20,5 +20,5 @@ export async function openPostgres(source: string | ExistingPostgres): Promise<E
   const { postgres, ...more } = source
   checkOptions(more, ['schema'])
   const schema = schemaName(more.schema)
-  return new PostgresEngine(detectClient(postgres, schema, systemClock), schema, systemClock)
+  return new PostgresEngine(await detectClient(postgres, schema, systemClock), schema, systemClock)
 }

@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../errors.js'
-import { SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { READ_ONLY, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
 import { schemaText, TRUST_ADVICE, useOf } from './schema.js'
 import { schemaState, type SchemaState } from './schema-state.js'
@@ -7,9 +7,6 @@ import { statementsOf } from './statements.js'
 
 /** The oldest supported major version of the server. */
 export const MIN_SERVER = 13
-
-/** SQLSTATE: the server accepts no writes. */
-const READ_ONLY = '25006'
 
 /** The search path under which no objects of other roles are found. */
 export const SAFE_PATH = 'pg_catalog, pg_temp'

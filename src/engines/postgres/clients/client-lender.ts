@@ -15,44 +15,96 @@ interface LentClient extends PgConnection {
   end(): Promise<void>
 }
 
-/** The connections of a lender, as a pool of `pg` lends them. */
+type Waiting = Parameters<PgPool['connect']>[0]
+
+/** One for messages, and two for statements. */
+const KEPT = 3
+
+/**
+ * Connections of a lender, as a pool of `pg` lends them. They are kept until they break or {@link end} is called, so an
+ * open box never waits until the application returns a connection, unless all of its own have broken.
+ */
 export class LenderPool implements PgPool {
   readonly #lender: ClientLender
   readonly #clock: Clock
+  readonly #free: LentConnection[] = []
+  readonly #waiting: Waiting[] = []
+  /** How many are lent to the box or requested. */
+  #count = 0
+  #hasEnded = false
 
   constructor(lender: ClientLender, clock: Clock) {
     this.#lender = lender
     this.#clock = clock
   }
 
-  connect(lent: Parameters<PgPool['connect']>[0]): void {
-    this.#connect().then(
-      connection => lent(undefined, connection),
-      (error: unknown) => lent(error as Error, undefined),
-    )
+  connect(waiting: Waiting): void {
+    this.#waiting.push(waiting)
+    this.#serve()
   }
 
-  async #connect(): Promise<LentConnection> {
-    const client = (await this.#lender.connect()) as LentClient
-    return {
+  /** Returns all connections when they are no longer used. */
+  end(): void {
+    this.#hasEnded = true
+    for (const connection of this.#free.splice(0)) connection.release()
+  }
+
+  #serve(): void {
+    while (this.#free.length > 0 && this.#waiting.length > 0)
+      this.#waiting.shift()!(undefined, this.#free.shift())
+    for (; this.#count < KEPT && !this.#hasEnded; this.#count++) void this.#borrow()
+  }
+
+  async #borrow(): Promise<void> {
+    try {
+      this.#keep((await this.#lender.connect()) as LentClient)
+    } catch (error) {
+      this.#count--
+      // Otherwise those that are in use will be free.
+      if (this.#count === 0) for (const waiting of this.#waiting.splice(0)) waiting(error as Error, undefined)
+    }
+  }
+
+  #keep(client: LentClient): void {
+    let isBroken = false
+    const connection: LentConnection = {
       query: statement => client.query(statement),
       on: client.on.bind(client),
       off: client.off.bind(client),
       unref: () => client.unref(),
-      release: isBroken => void this.#release(client, isBroken === true).catch(ignore),
+      release: hasFailed => {
+        isBroken ||= hasFailed === true
+        if (isBroken || this.#hasEnded) void giveBack()
+        else {
+          this.#free.push(connection)
+          this.#serve()
+        }
+      },
     }
-  }
-
-  async #release(client: LentClient, isBroken: boolean): Promise<void> {
-    if (isBroken) {
-      client.on('error', ignore)
+    const broken = (): void => {
+      isBroken = true
+      const place = this.#free.indexOf(connection)
+      if (place >= 0) this.#free.splice(place, 1)[0]!.release()
+    }
+    const giveBack = async (): Promise<void> => {
       // Pools recognize an ended client by its event `end`.
-      await answered(client.end(), this.#clock, false).catch(ignore)
+      if (isBroken) await answered(client.end(), this.#clock, false).catch(ignore)
+      client.off('error', broken)
+      client.off('end', broken)
+      this.#count--
+      try {
+        await this.#lender.release(client as never)
+      } catch {
+        // The client has ended, or is the lender's to end.
+      }
+      this.#serve()
     }
-    await this.#lender.release(client as never)
+    client.on('error', broken)
+    client.on('end', broken)
+    connection.release()
   }
 }
 
 function ignore(): void {
-  // The client has ended, or is the lender's to end.
+  // The server is unreachable, so the connection can't be ended properly.
 }

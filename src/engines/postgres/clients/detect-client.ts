@@ -1,10 +1,16 @@
 import type { Clock } from '../../../clock.js'
+import { ifInstalled } from '../../../engine/kit/if-installed.js'
+import { missingPackage } from '../../../engine/kit/missing-package.js'
 import { InvalidArgumentError, shown } from '../../../errors.js'
 import { placeName } from '../postgres-url.js'
+import { STATEMENT_TIMEOUT } from './answered.js'
 import { LenderPool, type ClientLender } from './client-lender.js'
+import { ownPool, ownSql, type MakeSql, type PgPoolClass, type SqlSettings } from './own-connections.js'
 import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
 import { PGliteClient, type PGlite } from './pglite-client.js'
-import { PostgresClient, type PostgresSql } from './postgres-client.js'
+import type { PostgresSql } from './postgres-client.js'
+import type { SocketPlace } from './quiet-sockets.js'
+import { chosenOf } from './server-choice.js'
 import { SinglePgClient } from './single-pg-client.js'
 import type { SqlClient } from './sql-client.js'
 
@@ -15,10 +21,22 @@ interface Address {
 }
 
 interface ExistingPool extends PgPool {
-  readonly options: Address & { readonly max: number; readonly connectionString?: string }
+  readonly options: Address & { readonly connectionString?: string }
+  /** Connects with the options of the pool. */
+  readonly Client: new (options: object) => PgConnection
   readonly ending: boolean
-  on(event: 'error', listener: () => void): unknown
-  listeners(event: 'error'): unknown[]
+  emit(event: 'connect', connection: PgConnection): unknown
+}
+
+/** A `sql` of `postgres`, with its options as the package has completed them. */
+interface ExistingSql extends PostgresSql {
+  readonly options: SqlSettings & {
+    readonly host: readonly string[]
+    readonly port: readonly number[]
+    /** Of a Unix socket. */
+    readonly path: string | false
+    readonly database: string
+  }
 }
 
 interface ExistingClient extends PgConnection, Address {
@@ -36,38 +54,55 @@ interface ExistingPGlite extends PGlite {
 
 /**
  * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, a `PGlite`, or
- * a lender of clients.
- * @throws InvalidArgumentError if it is of another kind, or can't be used
+ * a lender of clients. With the settings of a `Pool` or a `sql`, the box opens connections of its own, so it never waits
+ * until the application returns a connection.
+ * @throws InvalidArgumentError if it is of another kind, or can't be used; MissingPackageError if it is a `sql` and
+ * `postgres` can't be imported
  */
-export function detectClient(client: unknown, schema: string, clock: Clock): SqlClient {
+export async function detectClient(client: unknown, schema: string, clock: Clock): Promise<SqlClient> {
   if ((typeof client === 'object' || typeof client === 'function') && client !== null) {
     const has = (...methods: string[]): boolean =>
       methods.every(name => typeof Reflect.get(client, name) === 'function')
-    if (has('unsafe', 'begin', 'listen'))
-      return overSql(client as PostgresSql & { options: Address }, schema, clock)
+    if (has('unsafe', 'begin', 'listen')) return besideSql(client as ExistingSql, schema, clock)
     if (has('unsafe'))
       throw unusable('the sql of a transaction or of one connection; give the sql that made it')
     if (has('exec', 'query', 'transaction', 'listen'))
       return overPGlite(client as ExistingPGlite, schema, clock)
     if (has('exec', 'query', 'rollback')) throw unusable('a transaction of a PGlite; give the PGlite')
     if (has('connect', 'query', 'on') && 'totalCount' in client)
-      return overPool(client as unknown as ExistingPool, schema, clock)
+      return besidePool(client as unknown as ExistingPool, schema, clock)
     if (has('connect', 'query', 'on') && 'processID' in client)
       return overClient(client as unknown as ExistingClient, schema, clock)
-    if (has('connect', 'release') && !has('query'))
-      return new PgClient(placeName('', schema), new LenderPool(client as ClientLender, clock), clock)
+    if (has('connect', 'release') && !has('query')) return overLender(client as ClientLender, schema, clock)
   }
   throw unusable(shown(client))
 }
 
-function overPool(pool: ExistingPool, schema: string, clock: Clock): SqlClient {
-  const { connectionString, max } = pool.options
+function besidePool(pool: ExistingPool, schema: string, clock: Clock): SqlClient {
   if (pool.ending) throw unusable('a Pool that was ended')
-  if (max < 2) throw unusable('a Pool of one connection; the box listens on one and needs another')
-  // The pool replaces an idle connection that breaks. The listener stays, because a dropped connection can fail later.
-  if (!pool.listeners('error').includes(ignore)) pool.on('error', ignore)
-  const [, place] = /^\w+:\/\/(?:[^?]*@)?([^?]*)/.exec(connectionString ?? '') ?? []
-  return new PgClient(placeName(place ?? placeOf(pool.options), schema), pool, clock)
+  const { options } = pool
+  const [, place] = /^\w+:\/\/(?:[^?]*@)?([^?]*)/.exec(options.connectionString ?? '') ?? []
+  // The pool hides its password from copies of its options.
+  class Client extends pool.Client {
+    constructor() {
+      super(pool.options)
+    }
+  }
+  const prepare = (connection: PgConnection): unknown => pool.emit('connect', connection)
+  const name = placeName(place ?? placeOf(options), schema)
+  return ownPool(name, classOf(pool), { ...options, Client }, clock, STATEMENT_TIMEOUT, prepare)
+}
+
+/** The class of `pg` from which the class of a pool derives, whose constructor may take other arguments. */
+function classOf(pool: PgPool): PgPoolClass {
+  let prototype = Object.getPrototypeOf(pool) as PgPool
+  for (let next = prototype; 'connect' in next; next = Object.getPrototypeOf(next) as PgPool) prototype = next
+  return prototype.constructor as PgPoolClass
+}
+
+function overLender(lender: ClientLender, schema: string, clock: Clock): SqlClient {
+  const pool = new LenderPool(lender, clock)
+  return new PgClient(placeName('', schema), pool, clock, () => pool.end())
 }
 
 function overClient(client: ExistingClient, schema: string, clock: Clock): SqlClient {
@@ -78,8 +113,29 @@ function overClient(client: ExistingClient, schema: string, clock: Clock): SqlCl
   return new SinglePgClient(placeName(placeOf(client), schema), client, clock)
 }
 
-function overSql(sql: PostgresSql & { readonly options: Address }, schema: string, clock: Clock): SqlClient {
-  return new PostgresClient(placeName(placeOf(sql.options), schema), { given: sql }, clock)
+async function besideSql({ options }: ExistingSql, schema: string, clock: Clock): Promise<SqlClient> {
+  const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
+  if (!postgres) throw missingPackage('a given sql of postgres needs its package', ['postgres'])
+  const name = placeName(placeOf(options), schema)
+  const { host, port, path, socket } = options
+  const places: readonly SocketPlace[] = path
+    ? [{ path }]
+    : host.map((each, index) => ({ host: each, port: port[index]! }))
+  const settings = {
+    ...options,
+    // The box itself chooses a server that accepts writes.
+    target_session_attrs: null,
+    onclose: undefined,
+    onnotify: undefined,
+    onparameter: undefined,
+    parameters: {},
+    shared: { retries: 0, typeArrayMap: {} },
+  }
+  const limit = Math.floor(STATEMENT_TIMEOUT / places.length)
+  const clients = (socket ? places.slice(0, 1) : places).map(place =>
+    ownSql(name, postgres.default as MakeSql, settings, place, clock, limit),
+  )
+  return chosenOf(name, clients)
 }
 
 function overPGlite(pglite: ExistingPGlite, schema: string, clock: Clock): SqlClient {
@@ -95,8 +151,4 @@ function unusable(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `postgres must be a Pool or a Client of pg, a sql of postgres, a PGlite, or { connect, release }, not ${what}`,
   )
-}
-
-function ignore(): void {
-  // The pool has ended the connection.
 }

@@ -9,10 +9,9 @@ import { InvalidArgumentError } from '../../../errors.js'
 import type { PostgresTls } from '../postgres-tls.js'
 import { portNumber, type PostgresAddress, type PostgresPlace } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
-import { PgClient } from './pg-client.js'
-import { PostgresClient } from './postgres-client.js'
-import { QuietSockets, type SocketPlace } from './quiet-sockets.js'
-import { ServerChoice } from './server-choice.js'
+import { ownPool, ownSql, type MakeSql, type PgPoolClass } from './own-connections.js'
+import type { SocketPlace } from './quiet-sockets.js'
+import { chosenOf } from './server-choice.js'
 import type { SqlClient } from './sql-client.js'
 
 /** One of the servers of an address. */
@@ -20,16 +19,6 @@ interface Server {
   readonly host: string
   readonly port: number
 }
-
-/** For statements, renewals, limits, messages, and statements that wait for locked rows. */
-const CONNECTIONS = 5
-/**
- * Connections that are kept when idle: two for statements, and one for messages. Over a long distance, connecting takes
- * several round trips, in which a waiter can lose its turn.
- */
-const KEPT_CONNECTIONS = 3
-/** After this many milliseconds, an idle connection sends a keep-alive. */
-const KEEP_ALIVE = 10_000
 
 /**
  * Returns a client of the installed package; if both are installed, of `pg`.
@@ -50,7 +39,7 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
     const ssl = tls ? tlsOptions(tls, server.host) : false
     const ways = tls?.isOptional ? [ssl, false] : [ssl]
     return ways.map(way => {
-      const pool = new Pool({
+      const settings = {
         ...server,
         user,
         password,
@@ -58,16 +47,8 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
         application_name: applicationName ?? usualName(),
         ...(options !== undefined && { options }),
         ssl: way,
-        min: KEPT_CONNECTIONS,
-        max: CONNECTIONS,
-        connectionTimeoutMillis: connectLimit(place.address),
-        allowExitOnIdle: true,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: KEEP_ALIVE,
-      })
-      // The pool replaces an idle connection that breaks.
-      pool.on('error', () => undefined)
-      return new PgClient(place.name, pool, clock, () => pool.end())
+      }
+      return ownPool(place.name, Pool as PgPoolClass, settings, clock, connectLimit(place.address))
     })
   })
 }
@@ -76,7 +57,6 @@ export function overPg(place: PostgresPlace, { Pool }: typeof Pg, clock: Clock):
 export function overPostgres(place: PostgresPlace, make: typeof postgres, clock: Clock): SqlClient {
   const { user, password, database, applicationName, options, tls } = place.address
   return chosen(place, server => {
-    const sockets = new QuietSockets(socketPlace(server), connectLimit(place.address), clock)
     const settings = {
       ...(user !== undefined && { user }),
       ...(password !== undefined && { password }),
@@ -86,28 +66,15 @@ export function overPostgres(place: PostgresPlace, make: typeof postgres, clock:
         ...(options !== undefined && { options }),
       },
       ssl: tls?.isOptional ? ('prefer' as const) : tls ? tlsOptions(tls, server.host) : false,
-      max: CONNECTIONS,
-      fetch_types: false,
-      keep_alive: KEEP_ALIVE / 1000,
-      // Its timers would keep the process alive.
-      connect_timeout: 0,
-      max_lifetime: 0,
-      backoff: false,
-      onnotice: () => undefined,
-      // The package's types lack it.
-      socket: () => sockets.connect(),
     }
-    return [new PostgresClient(place.name, () => make(settings), clock)]
+    const limit = connectLimit(place.address)
+    return [ownSql(place.name, make as MakeSql, settings, socketPlace(server), clock, limit)]
   })
 }
 
-/**
- * Returns the client of the only server, or one that chooses among several. @param make the clients of a server, to try
- * in turn
- */
+/** @param make the clients of a server, to try in turn */
 function chosen({ name, address }: PostgresPlace, make: (server: Server) => readonly SqlClient[]): SqlClient {
-  const clients = serversOf(address).flatMap(make)
-  return clients.length === 1 ? clients[0]! : new ServerChoice(name, clients)
+  return chosenOf(name, serversOf(address).flatMap(make))
 }
 
 /** The name of the box's connections in pg_stat_activity. */

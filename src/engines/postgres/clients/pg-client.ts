@@ -42,11 +42,11 @@ export class PgClient implements SqlClient {
   readonly name: string
   readonly #pool: PgPool
   readonly #clock: Clock
-  readonly #end: () => Promise<void>
+  readonly #end: () => Promise<void> | void
   readonly #preparation = new Preparation()
 
-  /** @param end ends a pool that was created for the box. */
-  constructor(name: string, pool: PgPool, clock: Clock, end = () => Promise.resolve()) {
+  /** @param end ends a pool that was created for the box, or returns connections that it has kept. */
+  constructor(name: string, pool: PgPool, clock: Clock, end: () => Promise<void> | void = () => undefined) {
     this.name = name
     this.#pool = pool
     this.#clock = clock
@@ -80,6 +80,10 @@ export class PgClient implements SqlClient {
     const end = (): void => {
       if (isOver) return
       isOver = true
+      connection.off('notification', notified)
+      connection.off('error', broken)
+      connection.off('error', ignore)
+      connection.off('end', broken)
       connection.release(true)
     }
     const broken = (): void => {
@@ -87,9 +91,10 @@ export class PgClient implements SqlClient {
       if (isListening && !isOver) onLost()
       end()
     }
-    connection.on('notification', message => {
+    const notified: NotificationListener = message => {
       if (message.channel === channel && !isOver) onMessage(message.payload ?? '')
-    })
+    }
+    connection.on('notification', notified)
     connection.on('error', broken)
     connection.on('end', broken)
     try {
@@ -108,8 +113,8 @@ export class PgClient implements SqlClient {
     }
   }
 
-  close(): Promise<void> {
-    return this.#end()
+  async close(): Promise<void> {
+    await this.#end()
   }
 
   async #with<T>(work: (connection: LentConnection) => Promise<T>): Promise<T> {

@@ -1,7 +1,14 @@
 import type { Clock } from '../../../clock.js'
-import { answered } from './answered.js'
+import { answered, STATEMENT_TIMEOUT } from './answered.js'
 import { Preparation } from './preparation.js'
-import { endsConnection, sqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
+import {
+  endsConnection,
+  isReadOnly,
+  sqlError,
+  type Listening,
+  type Query,
+  type SqlClient,
+} from './sql-client.js'
 
 type Rows = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
@@ -14,11 +21,7 @@ interface Statements {
 /** The parts of a `sql` of the package `postgres` that are used; its types may not be installed. */
 export interface PostgresSql extends Statements {
   begin(work: (sql: Statements) => Promise<unknown>): Promise<unknown>
-  listen(
-    channel: string,
-    onMessage: (message: string) => void,
-    listening: () => void,
-  ): Promise<{ unlisten(): Promise<unknown> }>
+  listen(channel: string, onMessage: (message: string) => void, listening: () => void): Promise<unknown>
   end(options: { timeout: number }): Promise<void>
 }
 
@@ -26,24 +29,26 @@ export interface PostgresSql extends Statements {
 export class PostgresClient implements SqlClient {
   readonly name: string
   readonly #clock: Clock
-  readonly #make: (() => PostgresSql) | undefined
+  readonly #make: () => PostgresSql
   readonly #preparation = new Preparation()
   #sql: PostgresSql
 
-  /** @param source a `sql` of the caller's, or a function that creates one for the box. */
-  constructor(name: string, source: { readonly given: PostgresSql } | (() => PostgresSql), clock: Clock) {
+  /** @param make creates a `sql` for the box. */
+  constructor(name: string, make: () => PostgresSql, clock: Clock) {
     this.name = name
     this.#clock = clock
-    this.#make = typeof source === 'function' ? source : undefined
-    this.#sql = typeof source === 'function' ? source() : source.given
+    this.#make = make
+    this.#sql = make()
   }
 
   readonly query: Query = (text, values) =>
-    this.#preparation.around(() => this.#answered(this.#ask(this.#sql, text, values, this.#preparation.isOn)))
+    this.#preparation.around(() => {
+      const sql = this.#sql
+      return this.#answered(sql, this.#ask(sql, text, values, this.#preparation.isOn))
+    })
 
   async run(text: string): Promise<void> {
-    // The package prints notices unless its options say otherwise.
-    await this.#answered(this.#sql.unsafe(`set local client_min_messages = warning; ${text}`))
+    await this.#answered(this.#sql, this.#sql.unsafe(text))
   }
 
   async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
@@ -51,23 +56,24 @@ export class PostgresClient implements SqlClient {
     const beginning = new Promise<Statements>(resolve => (begun = resolve))
     let finish!: (result: Promise<unknown>) => void
     const finished = new Promise<unknown>(resolve => (finish = resolve))
-    const done = this.#sql.begin(sql => {
+    const all = this.#sql
+    const done = all.begin(sql => {
       begun(sql)
       return finished
     })
     for (const promise of [done, finished]) promise.catch(() => undefined)
     let last: Promise<unknown> = Promise.resolve()
     try {
-      const sql = await this.#answered(Promise.race([beginning, done as Promise<never>]), false)
+      const sql = await this.#answered(all, Promise.race([beginning, done as Promise<never>]), false)
       // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
       // commit has certainly had no effect.
       const result = await work((text, values) => {
         last = this.#ask(sql, text, values, false)
-        return this.#answered(last, false)
+        return this.#answered(all, last, false)
       })
       // The package commits with a prepared statement. Behind a pooler, that can silently become a rollback.
       last = Promise.resolve(sql.unsafe('commit and chain'))
-      await this.#answered(last)
+      await this.#answered(all, last)
       finish(Promise.resolve())
       return result
     } catch (error) {
@@ -82,16 +88,15 @@ export class PostgresClient implements SqlClient {
     onMessage: (message: string) => void,
     onLost: () => void,
   ): Promise<Listening> {
-    const own = this.#make?.()
+    const sql = this.#make()
     let isOver = false
     let isFirst = true
     const stop = async (): Promise<void> => {
       if (isOver) return
       isOver = true
-      if (own) await own.end({ timeout: 0 })
-      else await answered((await listening).unlisten(), this.#clock)
+      await sql.end({ timeout: 0 })
     }
-    const listening = (own ?? this.#sql).listen(
+    const listening = sql.listen(
       channel,
       message => {
         if (!isOver) onMessage(message)
@@ -115,7 +120,7 @@ export class PostgresClient implements SqlClient {
   }
 
   async close(): Promise<void> {
-    if (this.#make) await this.#sql.end({ timeout: 0 })
+    await this.#sql.end({ timeout: 0 })
   }
 
   /**
@@ -136,13 +141,20 @@ export class PostgresClient implements SqlClient {
     return value && Buffer.from(value).toString()
   }
 
-  #answered<T>(answer: PromiseLike<T>, isSent = true): Promise<T> {
-    return answered(answer, this.#clock, isSent, () => this.#giveUpConnections())
+  async #answered<T>(sql: PostgresSql, answer: PromiseLike<T>, isSent = true): Promise<T> {
+    try {
+      return await answered(answer, this.#clock, isSent, () => this.#replace(sql, 0))
+    } catch (error) {
+      // Its other connections lead to the same server. Statements that are running get their replies first.
+      if (isReadOnly(error)) this.#replace(sql, STATEMENT_TIMEOUT)
+      throw error
+    }
   }
 
-  #giveUpConnections(): void {
-    if (!this.#make) return
-    this.#sql.end({ timeout: 0 }).catch(() => undefined)
+  /** Gives up all connections. @param timeout for running statements, in milliseconds */
+  #replace(sql: PostgresSql, timeout: number): void {
+    if (this.#sql !== sql) return
     this.#sql = this.#make()
+    sql.end({ timeout: timeout / 1000 }).catch(() => undefined)
   }
 }

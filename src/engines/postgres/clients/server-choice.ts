@@ -2,11 +2,13 @@ import { endsConnection, SqlError, type Listening, type Query, type SqlClient } 
 
 /** SQLSTATEs: the server is starting or stopping, or pg_hba.conf has no entry for this kind of connection. */
 const FOR_NEXT = ['57P03', '28000']
-/** SQLSTATE: the server has become a standby. */
-const READ_ONLY = '25006'
+/** Returns the only client, or one that chooses among several. @param clients one for each server, in the order to try */
+export function chosenOf(name: string, clients: readonly SqlClient[]): SqlClient {
+  return clients.length === 1 ? clients[0]! : new ServerChoice(name, clients)
+}
 
 /** Uses the first of several servers, or of several ways to connect to one, that is reachable and accepts writes. */
-export class ServerChoice implements SqlClient {
+class ServerChoice implements SqlClient {
   readonly name: string
   readonly #clients: readonly SqlClient[]
   #current = 0
@@ -41,8 +43,7 @@ export class ServerChoice implements SqlClient {
     try {
       return await work(await chosen)
     } catch (error) {
-      const isOver = endsConnection(error) || (error as SqlError).code === READ_ONLY
-      if (isOver && this.#chosen === chosen) this.#chosen = undefined
+      if (endsConnection(error) && this.#chosen === chosen) this.#chosen = undefined
       throw error
     }
   }

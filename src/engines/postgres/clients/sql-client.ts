@@ -56,14 +56,16 @@ export class SqlError extends Error {
  * SQLSTATEs with which the server or a pooler ends the connection. Then it is unknown whether a running statement was
  * committed. Not 57P03, with which a server rejects a new connection.
  */
-const ENDING = /^(08|57P0[1245])/
+const ENDING = /^(08|25P0[34]|57P0[1245])/
 /**
- * The server or a pooler could not connect, or has ended an idle connection (57P05), so the statement was not executed.
- * Poolers have no SQLSTATEs of their own for this: PgBouncer sends 08P01, also when the server dies during a statement.
+ * The server or a pooler could not connect, or has ended an idle connection (57P05) or transaction (25P03, 25P04), so the
+ * statement was not executed. Poolers have no SQLSTATEs of their own for this: PgBouncer sends 08P01, also when the server dies during a statement.
  */
-const REFUSED = /^(0800[14]|57P05)$/
+const REFUSED = /^(0800[14]|25P0[34]|57P05)$/
 const NOT_PASSED_ON =
   /login has been failing|query_wait_timeout|client_login_timeout|max_client_conn|failed to connect to remote server/
+/** SQLSTATE: the server accepts no writes. */
+export const READ_ONLY = '25006'
 /** The package `postgres` could not connect, or one side rejected the other's certificate. */
 const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 
@@ -85,7 +87,17 @@ function mayBeDone(state: string, message: string): boolean {
 
 /** Whether a connection can't be used after this error. */
 export function endsConnection(error: unknown): boolean {
-  return !(error instanceof SqlError) || error.code === undefined || ENDING.test(error.code)
+  return (
+    !(error instanceof SqlError) || error.code === undefined || ENDING.test(error.code) || isReadOnly(error)
+  )
+}
+
+/**
+ * Whether the connection leads to a server that accepts no writes. After a failover, a new connection leads to another
+ * server.
+ */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof SqlError && error.code === READ_ONLY
 }
 
 /** Whether the error says that no connection could be made. */

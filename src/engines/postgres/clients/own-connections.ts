@@ -1,0 +1,88 @@
+import type { Clock } from '../../../clock.js'
+import { STATEMENT_TIMEOUT } from './answered.js'
+import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
+import { PostgresClient, type PostgresSql } from './postgres-client.js'
+import { QuietSockets, type SocketPlace } from './quiet-sockets.js'
+
+/** For statements, renewals, limits, messages, and statements that wait for locked rows. */
+const CONNECTIONS = 5
+/**
+ * Connections that are kept when idle: two for statements, and one for messages. Over a long distance, connecting takes
+ * several round trips, in which a waiter can lose its turn.
+ */
+const KEPT_CONNECTIONS = 3
+/** After this many milliseconds, an idle connection sends a keep-alive. */
+const KEEP_ALIVE = 10_000
+
+/** The class of a pool of `pg`, of any package that derives from it. */
+export type PgPoolClass = new (options: object) => PgPool & {
+  on(event: 'error', listener: () => void): unknown
+  on(event: 'connect', listener: (connection: PgConnection) => void): unknown
+  end(): Promise<void>
+}
+
+/**
+ * Returns a client over a pool of the box's own.
+ * @param options where and how to connect @param limit maximum time to connect, in milliseconds
+ * @param prepare is called with each new connection
+ */
+export function ownPool(
+  name: string,
+  Pool: PgPoolClass,
+  options: object,
+  clock: Clock,
+  limit = STATEMENT_TIMEOUT,
+  prepare?: (connection: PgConnection) => void,
+): PgClient {
+  const pool = new Pool({
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE,
+    ...options,
+    min: KEPT_CONNECTIONS,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: limit,
+    allowExitOnIdle: true,
+  })
+  // The pool replaces an idle connection that breaks.
+  pool.on('error', () => undefined)
+  if (prepare) pool.on('connect', prepare)
+  return new PgClient(name, pool, clock, () => pool.end())
+}
+
+/** The function of the package `postgres`. */
+export type MakeSql = (settings: object) => PostgresSql
+
+/** Settings of the package `postgres`. */
+export interface SqlSettings {
+  /** Returns a socket that is connected, or is connecting. The package's types lack it. */
+  readonly socket?: (() => unknown) | undefined
+  readonly [option: string]: unknown
+}
+
+/**
+ * Returns a client over connections of the box's own.
+ * @param settings how to connect to the place @param limit maximum time to connect, in milliseconds
+ */
+export function ownSql(
+  name: string,
+  make: MakeSql,
+  settings: SqlSettings,
+  place: SocketPlace,
+  clock: Clock,
+  limit = STATEMENT_TIMEOUT,
+): PostgresClient {
+  const sockets = new QuietSockets(place, limit, clock)
+  const all = {
+    ...settings,
+    socket: settings.socket ?? (() => sockets.connect()),
+    max: CONNECTIONS,
+    fetch_types: false,
+    keep_alive: KEEP_ALIVE / 1000,
+    // Its timers would keep the process alive.
+    connect_timeout: 0,
+    max_lifetime: 0,
+    backoff: false,
+    onnotice: () => undefined,
+  }
+  return new PostgresClient(name, () => make(all), clock)
+}

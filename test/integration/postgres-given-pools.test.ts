@@ -1,0 +1,213 @@
+import type { EventEmitter } from 'node:events'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { until } from '../../packages/conformance/src/time.js'
+import { open, type Box, type SqlTransaction } from '../../src/index.js'
+import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+
+let server: PostgresServer
+const opened: (() => unknown)[] = []
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+afterAll(() => server.kill())
+
+/** A pool of the application's that is given to a box. */
+interface Given {
+  readonly client: object
+  /** Commits a transaction over a connection of the pool. */
+  within<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T>
+}
+
+interface Kind {
+  readonly name: string
+  /** @param max the number of connections that the application can use */
+  make(url: string, max: number): Given
+}
+
+/** How many connections a box keeps of a lender. */
+const KEPT = 3
+
+function pool(connectionString: string, max: number): pg.Pool {
+  const made = new pg.Pool({ connectionString, max })
+  made.on('error', () => undefined)
+  opened.push(() => made.end())
+  return made
+}
+
+async function within<T>(its: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await its.connect()
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } finally {
+    client.release(true)
+  }
+}
+
+const kinds: readonly Kind[] = [
+  {
+    name: 'a Pool of pg',
+    make(url, max) {
+      const client = pool(url, max)
+      return { client, within: work => within(client, work) }
+    },
+  },
+  {
+    name: 'a lender of clients of pg',
+    make(url, max) {
+      const its = pool(url, max + KEPT)
+      const client = {
+        connect: () => its.connect(),
+        release: (lent: pg.PoolClient) => lent.release(),
+      }
+      return { client, within: work => within(its, work) }
+    },
+  },
+  {
+    name: 'a sql of postgres',
+    make(url, max) {
+      const client = postgres(url, { max })
+      opened.push(() => client.end({ timeout: 0 }))
+      return { client, within: work => client.begin(work) as never }
+    },
+  },
+]
+
+async function openOver(postgres: object): Promise<Box> {
+  const box = await open({ postgres })
+  opened.push(() => box.close())
+  return box
+}
+
+describe.each(kinds)('over $name', ({ make }) => {
+  test('transactions of requests that use all its connections commit, with a fence or values', async () => {
+    const given = make(server.url, 2)
+    const box = await openOver(given.client)
+    const store = box.store('requests')
+    const requests = Array.from({ length: 20 }, (_, number) =>
+      given.within(async transaction => {
+        const key = `request ${number}`
+        const grant = await box.mutex(key).acquire()
+        await grant.fence(transaction)
+        await store.transaction([key], state => state.put(key, number), { in: transaction })
+        return grant
+      }),
+    )
+    for (const grant of await Promise.all(requests)) await grant.release()
+    expect((await store.get('request 19'))?.value).toBe(19)
+  })
+
+  test('a lease is renewed while the application uses all its connections', async () => {
+    const given = make(server.url, 1)
+    const box = await openOver(given.client)
+    const grant = await box.mutex('renewed').acquire({ lease: '2s' })
+    await given.within(async () => {
+      let least = Infinity
+      await until('it is renewed', () => {
+        least = Math.min(least, grant.expiresIn())
+        return grant.expiresIn() > least
+      })
+    })
+    await grant.release()
+  })
+
+  test('a box continues soon after its address has led to a standby', async () => {
+    await using standby = await startStandby(server.address.port)
+    await using proxy = await Proxy.start(server.address.port)
+    const given = make(server.url.replace(`:${server.address.port}`, `:${proxy.port}`), 1)
+    const box = await openOver(given.client)
+    const call = (): Promise<unknown> => box.mutex('failover').run(() => undefined, { wait: '1s' })
+    await call()
+    proxy.target = standby.address.port
+    proxy.cut()
+    await until('the standby rejects calls', () =>
+      call().then(
+        () => false,
+        (error: unknown) => String(error).includes('standby'),
+      ),
+    )
+    proxy.target = server.address.port
+    const since = performance.now()
+    await until('the primary executes calls', () =>
+      call().then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(performance.now() - since).toBeLessThan(10_000)
+  })
+})
+
+test('no connection of a given Pool is used, and its Client, password and handlers of connections are', async () => {
+  let connected = 0
+  const password = (): string => 'secret'
+  class Client extends pg.Client {
+    constructor(options: pg.ClientConfig) {
+      super(options)
+      expect(options.password).toBe(password)
+    }
+  }
+  const given = new pg.Pool({ ...server.address, password, Client: Client as typeof pg.Client, max: 1 })
+  opened.push(() => given.end())
+  given.on('connect', client => {
+    expect(client).toBeInstanceOf(Client)
+    connected++
+  })
+  const before = listenerCounts(given)
+  const box = await openOver(given)
+  await box.mutex('own').run(() => undefined)
+  expect(connected).toBeGreaterThan(0)
+  expect(given.totalCount).toBe(0)
+  expect(listenerCounts(given)).toEqual(before)
+})
+
+test('clients of a lender have their own listeners again when they are returned', async () => {
+  await using proxy = await Proxy.start(server.address.port)
+  const its = pool(server.url.replace(`:${server.address.port}`, `:${proxy.port}`), 5)
+  const lent = new Map<pg.PoolClient, object>()
+  let listened = 0
+  const box = await openOver({
+    async connect() {
+      const client = await its.connect()
+      lent.set(client, listenerCounts(client))
+      const emitter: EventEmitter = client
+      emitter.on('newListener', event => {
+        if (event === 'notification') listened++
+      })
+      return client
+    },
+    release(client: pg.PoolClient) {
+      ;(client as EventEmitter).removeAllListeners('newListener')
+      expect(listenerCounts(client)).toEqual(lent.get(client))
+      lent.delete(client)
+      client.release()
+    },
+  })
+  for (let round = 1; round <= 3; round++) {
+    await until('it listens', () =>
+      box
+        .mutex('listened')
+        .run(() => undefined)
+        .then(
+          () => listened >= round,
+          () => false,
+        ),
+    )
+    proxy.cut()
+  }
+  await box.close()
+  await until('all are returned', () => lent.size === 0)
+})
+
+function listenerCounts(emitter: EventEmitter): Record<string, number> {
+  return Object.fromEntries(emitter.eventNames().map(name => [String(name), emitter.listenerCount(name)]))
+}
