@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, open, type Box } from '../../src/index.js'
+import { InvalidArgumentError, open, type Box, type Store } from '../../src/index.js'
 import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { testCallersTransactions } from '../support/callers-transactions.js'
 import { stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
@@ -12,7 +12,7 @@ let server: PostgresServer
 let pooler: PgBouncer
 let pool: pg.Pool
 beforeAll(async () => {
-  server = await startPostgres()
+  server = await startPostgres({ settings: { max_prepared_transactions: '10' } })
   pooler = await startPgBouncer(server)
   pool = server.pool({ max: 20 })
 })
@@ -186,6 +186,73 @@ describe.concurrent('a grant that is bound to a transaction', () => {
         await grant.fence({ query: (text, values) => client.query(text, values) })
       }),
     )
+  })
+
+  test.each([undefined, 'on duty'])(
+    'a value that a store transaction has read, %s, stays unchanged until the caller’s transaction ends',
+    async before => {
+      const url = place()
+      await using box = await open(url)
+      await using other = await open(url)
+      const leave = (store: Store, own: string, beside: string, client: pg.PoolClient) => {
+        let seen: string | undefined
+        return store.transaction(
+          async read => {
+            seen = await read(beside)
+            return [own]
+          },
+          tx => {
+            if (seen === before) tx.put(own, 'off duty')
+            return seen
+          },
+          { in: client },
+        )
+      }
+      const [one, two] = [box.store('s'), other.store('s')]
+      if (before) for (const key of ['a', 'b', 'c']) await one.put(key, before)
+      const clients = [await pool.connect(), await pool.connect(), await pool.connect()]
+      for (const client of clients) await client.query('begin')
+      expect(await leave(one, 'a', 'b', clients[0]!)).toMatchObject({ applied: true, result: before })
+      // Another transaction may read the same value.
+      expect(await leave(two, 'c', 'b', clients[1]!)).toMatchObject({ applied: true, result: before })
+      await clients[1]!.query('commit')
+      const second = leave(two, 'b', 'a', clients[2]!)
+      await pause(300)
+      expect(await soFar(second)).toBe('pending')
+      await clients[0]!.query('commit')
+      expect(await second).toMatchObject({ applied: true, result: 'off duty', attempts: 2 })
+      await clients[2]!.query('commit')
+      for (const client of clients) client.release()
+      expect((await one.get('b'))?.value).toBe(before)
+    },
+  )
+
+  test('a transaction that writes a watched value can be prepared, and its watchers see the value in time', async () => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    const store = box.store('s')
+    await store.put('key', 'before')
+    const seen: unknown[] = []
+    const controller = new AbortController()
+    const watching = (async () => {
+      for await (const value of other.store('s').watch('key', controller.signal)) seen.push(value)
+    })()
+    await until('it watches', () => seen.length === 1)
+    const client = await pool.connect()
+    await client.query('begin')
+    await box.mutex('lock').run(grant => grant.fence(client))
+    await store.transaction(['key'], tx => tx.put('key', 'after'), { in: client })
+    await client.query("prepare transaction 'watched'")
+    await pause(200)
+    expect(seen).toHaveLength(1)
+    await client.query("commit prepared 'watched'")
+    client.release()
+    // Without a notification, it would be the next regular read, after ten seconds.
+    await until('it has seen the change', () => seen.length === 2, 4000)
+    controller.abort()
+    await watching.catch(() => undefined)
+    expect((await other.store('s').get('key'))?.value).toBe('after')
   })
 
   describe.each(['pg', 'postgres', 'pg behind PgBouncer'] as const)('of %s', client => {

@@ -10,6 +10,7 @@ import { distantMemory } from '../contract/memory-fixture.js'
 import { contractParts } from '../contract/suite.js'
 import { foundKeys } from '../../packages/conformance/src/found-keys.js'
 import { keptIds } from '../../packages/conformance/src/kept-ids.js'
+import { readNotWritten } from '../../packages/conformance/src/read-not-written.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 
 /** Values in records, with locks from an engine that does not know them. */
@@ -22,7 +23,7 @@ function recordsFixture(records: () => Records): EngineFixture {
 }
 
 describe('values in memory records', () =>
-  contractParts(recordsFixture(memoryRecords), safeState, keptIds, foundKeys))
+  contractParts(recordsFixture(memoryRecords), safeState, keptIds, foundKeys, readNotWritten))
 
 describe('values in Redis records', () => {
   let server: RedisServer
@@ -40,6 +41,7 @@ describe('values in Redis records', () => {
     safeState,
     keptIds,
     foundKeys,
+    readNotWritten,
   )
 })
 
@@ -60,5 +62,6 @@ describe('values in PostgreSQL records', () => {
     safeState,
     keptIds,
     foundKeys,
+    readNotWritten,
   )
 })

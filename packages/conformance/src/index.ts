@@ -26,6 +26,7 @@ import { lostHints } from './lost-hints.js'
 import { once } from './once.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
+import { readNotWritten } from './read-not-written.js'
 import { release } from './release.js'
 import { safeState } from './safe-state.js'
 import { silentHints } from './silent-hints.js'
@@ -66,6 +67,7 @@ export function conformance(fixture: EngineFixture): Check[] {
       safeState(fixture)
       keptIds(fixture)
       foundKeys(fixture)
+      readNotWritten(fixture)
     }
     if (hasLimits(fixture)) {
       limits(fixture)

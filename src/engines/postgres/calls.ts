@@ -70,7 +70,8 @@ export class Calls {
     const durable = operations.some(({ operation }) => operation.type === 'commit')
     const { isWithin = false, isRetry = false, waits = false } = options
     const isOne = args.length === 1 && args[0]!.isSimple && !isWithin
-    let { locked } = order
+    // The caller's transaction binds its locks in another way, see `fence` of the schema.
+    let locked = isWithin ? [] : order.locked
     for (let attempt = 1; ; attempt++) {
       try {
         const isFirst = attempt === 1 && !isWithin && !isRetry && !waits

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
+import { arrayText, SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
 /** Maximum time until a box receives its test message, in milliseconds. */
@@ -86,11 +86,6 @@ export class Hints {
   /** Resolves when the hint is sent, or has failed. */
   send(session: string, { type, about }: Hint): Promise<void> {
     return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
-  }
-
-  /** Sends a hint when the caller's transaction commits. */
-  async sendWithin(query: Query, session: string, { type, about }: Hint): Promise<void> {
-    await query(this.#statements.notify, [channelOf(session), lineOf(`${type} ${about}`)])
   }
 
   async close(): Promise<void> {

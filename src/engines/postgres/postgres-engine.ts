@@ -22,7 +22,8 @@ import { ClosedError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
-import { WATCH_TTL, type ServerOperation } from './call-arguments.js'
+import { valueKeys, WATCH_TTL, type ServerOperation } from './call-arguments.js'
+import { CallersCommits } from './callers-commits.js'
 import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { arrayText, type SqlClient } from './clients/sql-client.js'
@@ -59,6 +60,7 @@ export class PostgresEngine implements Engine {
   readonly #lanes: Lanes
   readonly #hints: Hints
   readonly #limiters: Limiters
+  readonly #callersCommits: CallersCommits
   readonly #requests = new OwnRequests()
   readonly #watched = new Set<string>()
   readonly #timers = new Set<Timer>()
@@ -79,6 +81,9 @@ export class PostgresEngine implements Engine {
       this.#notify(notices, isNotified),
     )
     this.#limiters = new Limiters(sql, this.#statements, clock)
+    this.#callersCommits = new CallersCommits(sql.query, this.#statements, clock, notices =>
+      this.#notify(notices, false),
+    )
     const receiver = {
       onHint: ({ type, about }: Hint) => this.#listener?.[type](about),
       onMissed: () => this.#missed(),
@@ -196,25 +201,19 @@ export class PostgresEngine implements Engine {
 
   async #commitWithin(commit: Commit, transaction: SqlTransaction): Promise<CommitOutcome> {
     const query = callersTransaction(this.name, transaction)
-    // The fence has already bound its locks.
-    const unguarded: Commit = { ...commit, guard: undefined, release: false }
+    const bound: Commit = { ...commit, release: false }
     try {
-      const rows = commit.writes
-        .filter(({ value }) => value !== undefined)
-        .map(({ key }) => rowName('value', key))
+      const rows = valueKeys(commit).map(key => rowName('value', key))
       // Inserted in an open transaction, the missing rows would make every other box that looks for them wait. A
-      // transaction with a snapshot sees them if the fence is its first statement.
+      // transaction with a snapshot sees them if this is its first statement.
       if (rows.length > 0) await this.#sql.query(this.#statements.prepareValues, [arrayText(rows)])
-      if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
-      const { answers, notices } = await this.#calls.decide([serverCall(unguarded)], query, {
+      await query(this.#statements.begun, [])
+      const { answers, notices } = await this.#calls.decide([serverCall(bound)], query, {
         isWithin: true,
         waits: true,
       })
-      for (const each of notices) {
-        const hint = hintOf(each)
-        if (hint) await this.#hints.sendWithin(query, each[1], hint)
-      }
-      return outcomeOf(unguarded, answers[0]!) as CommitOutcome
+      await this.#callersCommits.add(notices, query)
+      return outcomeOf(bound, answers[0]!) as CommitOutcome
     } catch (error) {
       throw explained(this.name, 'commit', error)
     }
@@ -292,6 +291,7 @@ export class PostgresEngine implements Engine {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
     for (const timer of this.#timers) timer.cancel()
+    this.#callersCommits.close()
     if (hasJoined) {
       const { session } = this.#info!
       await Promise.all([this.#lanes.idle(), this.#limiters.idle()])

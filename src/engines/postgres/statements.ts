@@ -15,7 +15,10 @@ export interface Statements {
   /** Inserts the rows of values that a transaction of the caller's will write. */
   readonly prepareValues: string
   readonly sendNotices: string
-  readonly notify: string
+  /** The number of the transaction that it is part of, as text. */
+  readonly transactionNumber: string
+  /** Which of these transactions have ended, and whether each of these has committed, as JSON. */
+  readonly endedTransactions: string
   readonly lockLimiter: string
   readonly keepLimiters: string
   readonly limiters: string
@@ -61,7 +64,12 @@ export function statementsOf(schema: string): Statements {
     fence: `${call('fence', 'text[]', 'text', 'text', 'int8')}::pg_catalog.text`,
     prepareValues: `${call('prepare_values', 'text[]')}::pg_catalog.text`,
     sendNotices: `${call('send_notices', 'text[]', 'text[]')}::pg_catalog.text`,
-    notify: `select pg_catalog.pg_notify(${casts(['text', 'text'])})::pg_catalog.text`,
+    transactionNumber: 'select pg_catalog.pg_current_xact_id()::pg_catalog.text',
+    endedTransactions:
+      "select coalesce(pg_catalog.json_agg(pg_catalog.json_build_array(n.number, n.status operator(pg_catalog.=) 'committed'" +
+      ")), '[]')::pg_catalog.text from (select u.number, coalesce(pg_catalog.pg_xact_status(u.number::pg_catalog.xid8), '') as status " +
+      'from pg_catalog.unnest($1::pg_catalog.text::pg_catalog.text[]) u(number)) n ' +
+      "where n.status operator(pg_catalog.<>) 'in progress'",
     lockLimiter: call('lock_limiter', 'text'),
     keepLimiters: call('keep_limiters', 'text[]', 'int8[]', 'float8', 'float8', 'text[]', 'float8[]'),
     limiters: call('limiters'),

@@ -118,6 +118,20 @@ begin
       notices := notices || decided.notices;
       made := made + decided.made;
       to_move := to_move || decided.to_move;
+    elsif kind = 12 and within then
+      begin
+        answer := '["lost"]';
+        if names[i] = '' or signalbox.fence(
+          array(select c.name from unnest(claims) c where c.mode = 1), names[i], ids[i], numbers[i])
+        then
+          decided := signalbox.commit_values(null, '', 0, i, value_of, value_roles, value_names, value_versions, contents,
+            array(select m.mark from unnest(mark_of, marks) m(place, mark) where m.place = i), leases[i], waits, now);
+          answer := decided.answer;
+        end if;
+        -- The error unlocks the rows, so that the box can acquire the keys again while the transaction is open.
+        if answer not like '["committed"%' then raise exception 'not committed' using errcode = 'SB002'; end if;
+      exception when sqlstate 'SB002' then null;
+      end;
     elsif kind = 12 then
       decided := signalbox.commit_values(nullif(names[i], ''), ids[i], numbers[i], i, value_of, value_roles,
         value_names, value_versions, contents, array(select m.mark from unnest(mark_of, marks) m(place, mark)

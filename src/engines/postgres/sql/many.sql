@@ -5,7 +5,11 @@
 -- xmax of a row is 0, no transaction has locked it; otherwise one may have, and only locking the row shows it.
 
 -- Executes releases, and commits that release: kinds 2 and 12 with the step 1. The reply to a commit has the versions
--- that it has written. `missing` has the names of values without a row.
+-- that it has written. `missing` has the names of values without a row, which `decide` inserts.
+--
+-- A value that is expected and not written must stay unchanged until this transaction ends, so its row is locked for
+-- share. If there is one, this locks all rows of values that it uses, without waiting: two transactions that each write
+-- what the other expects would wait for each other.
 create or replace function signalbox.finish_many(
   kinds int[], ids text[], numbers bigint[], leases float8[], steps int[], claim_of int[], claim_names text[],
   value_of int[], value_roles int[], value_names text[], value_versions bigint[], contents text[],
@@ -17,6 +21,7 @@ declare
   micros bigint := floor(now * 1000)::bigint;
   is_partial boolean;
   already text[] := done;
+  locks boolean := 2 = any(value_roles);
 begin
   made := 0;
   with x as materialized (
@@ -30,15 +35,23 @@ begin
         left join signalbox.data d on d.id = (select k.id from signalbox.keys k where k.name = c.name order by k.id desc limit 1)
       where steps[c.place] = 1 and already[c.place] is null
     union all
-    select v.place, v.at, v.name, v.content, d.id, d.version, d.changes, v.role = 3, true, l.id is not null,
-        case when d.id is null and v.role = 3 then v.name end,
-        case when d.id is null then v.role = 2 else d.xmax = 0 or l.id is not null end
-          and v.version in (-1, case when d.value is null then 0 else d.version end)
+    select v.place, v.at, v.name, v.content, d.id, d.version, d.changes, v.role = 3, true, coalesce(l.id, e.id) is not null,
+        case when d.id is null then v.name end,
+        case
+          when l.id is not null then v.version in (-1, case when l.value is null then 0 else l.version end)
+          when e.id is not null then v.version = case when e.value is null then 0 else e.version end
+          else d.id is not null and v.role = 3 and d.xmax = 0 and not locks
+            and v.version in (-1, case when d.value is null then 0 else d.version end)
+        end
       from unnest(value_of, value_roles, value_names, value_versions, contents) with ordinality
           v(place, role, name, version, content, at)
         left join signalbox.data d on d.id = (select k.id from signalbox.keys k where k.name = v.name order by k.id desc limit 1)
         left join lateral (
-          select s.id from signalbox.data s where s.id = d.id and d.xmax <> 0 for no key update skip locked) l on true
+          select s.id, s.version, s.value from signalbox.data s
+            where s.id = d.id and v.role = 3 and (d.xmax <> 0 or locks) for no key update skip locked) l on true
+        left join lateral (
+          select s.id, s.version, s.value from signalbox.data s
+            where s.id = d.id and v.role = 2 for share skip locked) e on true
       where steps[v.place] = 1 and v.role in (2, 3) and already[v.place] is null
   ), y as materialized (
     select x.*, bool_and(x.fits) over w as all_fit, greatest(max(x.version) filter (where x.is_value) over w, micros) as top,

@@ -77,7 +77,7 @@ begin
         and q.expires > signalbox.clock());
 end $$;
 
--- Prepares for a transaction of the caller's that writes values. Inserts the missing rows, which would otherwise make
+-- Prepares for a transaction of the caller's that expects and writes values. Inserts the missing rows, which would otherwise make
 -- every other box that looks for them wait. Moves rows that have changed often, which that transaction does not.
 create or replace function signalbox.prepare_values(wanted text[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$

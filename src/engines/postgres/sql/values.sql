@@ -1,3 +1,28 @@
+-- Locks the rows of values until the transaction ends, in the order in which rows are locked: for share those that are
+-- only expected, with the role 2. Returns the content of those that it could lock.
+create or replace function signalbox.lock_values(wanted text[], roles int[], waits boolean)
+returns table (name text, version bigint, value text)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  at record;
+begin
+  for at in
+    select n.id, roles[array_position(wanted, n.name)] = 2 as is_shared from signalbox.numbers(wanted) n
+  loop
+    case
+      when waits and at.is_shared then return query
+        select d.name, d.version, d.value from signalbox.data d where d.id = at.id for share;
+      when waits then return query
+        select d.name, d.version, d.value from signalbox.data d where d.id = at.id for no key update;
+      when at.is_shared then return query
+        select d.name, d.version, d.value from signalbox.data d where d.id = at.id for share skip locked;
+      else return query
+        select d.name, d.version, d.value from signalbox.data d where d.id = at.id for no key update skip locked;
+    end case;
+  end loop;
+end $$;
+
 -- Commits values as decideCommit of commit.ts does: checks everything, then writes everything or nothing. The caller
 -- releases the guard. Uses the values with this place; `versions` has -1 for any version. If another transaction has
 -- locked a value, changes nothing and answers '["held", name]'; with `waits`, waits for the values before it locks the
@@ -32,10 +57,7 @@ begin
     into roles, wanted, versions
     from unnest(value_of, value_roles, value_names, value_versions) with ordinality v(place, role, name, version, at)
     where v.place = place;
-  if waits then
-    perform from signalbox.numbers(wanted) k,
-      lateral (select from signalbox.data s where s.id = k.id for no key update) d;
-  end if;
+  if waits then perform from signalbox.lock_values(wanted, roles, true); end if;
   if guard is not null then
     select count(*) > 0 into holds
       from (
@@ -54,11 +76,7 @@ begin
 
   select coalesce(array_agg(v.name), '{}'), array_agg(v.version), array_agg(v.value), max(v.version)
     into known, known_versions, known_values, counter
-    from (
-      select d.name, d.version, d.value
-        from signalbox.numbers(wanted) k,
-          lateral (select s.* from signalbox.data s where s.id = k.id for no key update skip locked) d
-    ) v;
+    from signalbox.lock_values(wanted, roles, false) v;
   if cardinality(known) < cardinality(wanted) then
     absent := array(select n from unnest(wanted) n where n <> all (known));
     select k.name into held from signalbox.numbers(absent) k limit 1;
@@ -80,12 +98,16 @@ begin
   written := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 3);
   deleted := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 4);
   if absent is not null then
-    absent := array(select n from unnest(written) n where n = any(absent));
+    -- A row without a value keeps others from inserting one that is expected to be absent, until this transaction ends.
+    absent := array(
+      select n.name from unnest(wanted, roles, versions) n(name, role, version)
+        where n.name = any(absent) and (n.role = 3 or n.version >= 0));
     if not signalbox.make_rows(absent, null) then
       -- Another transaction is inserting it. The error undoes the rows that this one has inserted.
       raise exception 'a value is made by another transaction' using errcode = 'serialization_failure';
     end if;
     made := cardinality(absent);
+    update signalbox.keys k set due = now + 60000 where k.name = any(absent) and k.name <> all(written);
   end if;
   answer := '["committed",[]]';
   if written <> '{}' then
