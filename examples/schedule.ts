@@ -13,6 +13,8 @@ const { DATABASE_URL = 'postgres://localhost/shop', EVERY = '1d' } = process.env
 const db = new pg.Pool({ connectionString: DATABASE_URL })
 // A server that restarts closes idle connections; the pool opens others.
 db.on('error', error => console.error(error.message))
+// Without this listener, the process would end if the server closed the connection of a transaction.
+db.on('connect', client => client.on('error', () => undefined))
 const box = await open(DATABASE_URL, { label: `reports ${process.pid}`, wait: '30s' })
 
 /** A host whose lease has expired can't write, because the fence binds the transaction to the grant. */
@@ -29,7 +31,7 @@ async function report(grant: Grant, slot: Slot): Promise<void> {
     await client.query('commit')
     console.log(`${process.pid} made the report of ${slot.at.toISOString()}`)
   } catch (error) {
-    await client.query('rollback')
+    await client.query('rollback').catch(() => undefined)
     throw error
   } finally {
     client.release()

@@ -14,6 +14,8 @@ import { open, TimedOutError } from 'signalbox'
 const { REDIS_URL = 'redis://localhost', DATABASE_URL, PORT = '8080' } = process.env
 
 const db = new pg.Pool({ connectionString: DATABASE_URL })
+// A server that restarts closes idle connections; the pool opens others.
+db.on('error', error => console.error(error.message))
 const box = await open(REDIS_URL, { label: `payments on ${PORT}` })
 
 /** Charges an invoice if it is not paid. Returns the process that charged it. */
