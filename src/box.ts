@@ -28,6 +28,7 @@ import { readWriteLock, type ReadWriteLock } from './core/read-write-lock.js'
 import { semaphore, type Semaphore, type SemaphoreOptions } from './core/semaphore.js'
 import type { BoxState } from './core/health.js'
 import { Session } from './core/session.js'
+import { storeNames } from './store/list.js'
 import { Store, type StoreOptions } from './store/store.js'
 
 /** Options of a box. */
@@ -254,6 +255,16 @@ export class Box implements AsyncDisposable {
   store(name: string, options?: StoreOptions): Store {
     checkUnreserved('store', name)
     return new Store(this.#session, name, options)
+  }
+
+  /**
+   * Yields the names of the stores that have values in the engine, or had some until shortly before. Each search finds
+   * up to 10,000 keys, and passes over the rest of a larger store.
+   * @throws InvalidArgumentError on an engine without values; UnavailableError, ClosedError; IndeterminateError when the
+   * engine did not reply
+   */
+  async *stores(): AsyncGenerator<string, void, void> {
+    yield* storeNames(this.#session)
   }
 
   /**

@@ -19,10 +19,19 @@ export function concurrencyKey(id: string): string {
  */
 export function checkUnreserved(option: string, key: unknown): void {
   if (typeof key !== 'string') return
-  const taken = [ELECTION, LIMITER].find(start => key.startsWith(start))
+  const taken = reservedStart(key)
   if (taken !== undefined) {
     throw new InvalidArgumentError(
       `${option} must be a string that does not start with '${taken}', which is reserved for the locks of ${taken.slice(0, -1)}s, not ${shown(key)}`,
     )
   }
+}
+
+/** Whether a key or the name of a store is reserved for elections or limiters. */
+export function isReserved(key: string): boolean {
+  return reservedStart(key) !== undefined
+}
+
+function reservedStart(key: string): string | undefined {
+  return [ELECTION, LIMITER].find(start => key.startsWith(start))
 }

@@ -130,6 +130,12 @@ export type ValueRow =
       readonly failure: string
     }
 
+/** The names of the stores that have values, in the order of the engine. */
+export interface StoreNames {
+  readonly names: readonly string[]
+  readonly hasMore: boolean
+}
+
 /** A part of a store's values. */
 export interface ValuePage {
   readonly rows: readonly ValueRow[]

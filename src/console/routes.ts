@@ -12,7 +12,7 @@ import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
 import { printable, printableJson } from '../printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
-import { valuePage, valueView } from './values.js'
+import { storeNames, valuePage, valueView } from './values.js'
 import { Watcher, type Viewer } from './watcher.js'
 
 /** A request, from whichever kind of server. */
@@ -97,6 +97,10 @@ export class Routes {
         allow(method, 'GET')
         assertNotCrossSite(asked)
         return json(200, await this.#value(asked.query))
+      case 'stores':
+        allow(method, 'GET')
+        assertNotCrossSite(asked)
+        return json(200, await storeNames(this.#box))
       case 'values':
         allow(method, 'GET')
         assertNotCrossSite(asked)

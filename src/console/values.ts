@@ -1,9 +1,11 @@
-import { UnavailableError, type Store } from '../index.js'
+import { UnavailableError, type Box, type Store } from '../index.js'
 import { failureText } from '../failure-text.js'
-import type { ValuePage, ValueRow, ValueView } from './messages.js'
+import type { StoreNames, ValuePage, ValueRow, ValueView } from './messages.js'
 
 /** Number of values in a page. */
 const PAGE = 100
+/** Maximum number of stores that are listed. Each large one costs a search. */
+const MAX_STORES = 30
 /** How many characters of its JSON are sent of a value in a list, and of one that is looked at. */
 const ROW_LENGTH = 160
 const VIEW_LENGTH = 100_000
@@ -12,6 +14,16 @@ const VIEW_LENGTH = 100_000
 interface Wanted {
   readonly prefix: string
   readonly after: string
+}
+
+/** Lists the stores. */
+export async function storeNames(box: Box): Promise<StoreNames> {
+  const names: string[] = []
+  for await (const name of box.stores()) {
+    if (names.length === MAX_STORES) return { names, hasMore: true }
+    names.push(name)
+  }
+  return { names, hasMore: false }
 }
 
 /**

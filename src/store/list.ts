@@ -1,6 +1,8 @@
+import type { Session } from '../core/session.js'
 import type { Versioned } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, checkOptions, isKey } from '../options.js'
+import { isReserved } from '../reserved-keys.js'
 import { runtimeTimers } from '../runtime-timers.js'
 import type { StoreEntry } from './store-entry.js'
 import { decode } from './value.js'
@@ -105,4 +107,31 @@ export async function* list<T>(
     last = found.at(-1)!
     wanted = Math.min(MAX_KEYS, GROWTH * wanted)
   }
+}
+
+/** The character after "/", which ends the name of a store. */
+const AFTER_NAME = '0'
+
+/** Yields the names of stores that have keys, in the order of the engine. */
+export async function* storeNames(session: Session): AsyncGenerator<string, void, void> {
+  let after = ''
+  for (;;) {
+    const found = await session.submit({ type: 'list', prefix: '', after, limit: MAX_KEYS })
+    let last: string | undefined
+    for (const key of found) {
+      const name = storeOf(key)
+      if (name === last) continue
+      last = name
+      if (name !== undefined && isKey(name) && !isReserved(name)) yield name
+    }
+    if (found.length < MAX_KEYS) return
+    // The keys of a store follow each other, so the rest of them can be passed over.
+    after = last === undefined ? found.at(-1)! : last + AFTER_NAME
+  }
+}
+
+/** Returns the store of a key; undefined if another program has written it. */
+function storeOf(key: string): string | undefined {
+  const end = key.indexOf('/')
+  return end < 0 ? undefined : key.slice(0, end)
 }

@@ -107,6 +107,10 @@ class FollowedConsole {
     return this.#ask(`value?${new URLSearchParams({ store, key }).toString()}`, {})
   }
 
+  async stores(): Promise<unknown> {
+    return this.#ask('stores', {})
+  }
+
   async values(store: string): Promise<unknown> {
     return this.#ask(`values?${new URLSearchParams({ store }).toString()}`, {})
   }
@@ -206,7 +210,9 @@ test.each(Object.entries(ENGINES))('all views and both actions work on %s', asyn
       rows: [{ key: 'amy', version, json: JSON.stringify({ balance: 42 }) }],
       hasMore: false,
     })
+    expect(await page.stores()).toEqual({ status: 200, names: ['accounts'], hasMore: false })
   } else {
+    expect(await page.stores()).toMatchObject({ status: 400 })
     expect(await page.value('accounts', 'amy')).toMatchObject({ status: 400 })
     expect(await page.values('accounts')).toMatchObject({ status: 400 })
   }

@@ -71,6 +71,7 @@ describe('signalbox console', () => {
       '/events',
       '/value?store=a&key=b',
       '/values?store=a',
+      '/stores',
       '/release',
       '/doctor',
       '/nothing',

@@ -37,6 +37,16 @@ export function listing(fixture: EngineFixture): void {
       assert.deepEqual(await listed(other.store('never written')), [])
     })
 
+    test('the stores that have values are listed once each', async boxes => {
+      const [one, other] = await boxes.pair()
+      const names = ['a', 'a b', 'a.b', 'a0', 'A', 'ä', '\u{1F682}', '%2F', 'signalbox-runs']
+      for (const name of names) for (const key of ['1', 'x/y']) await one.store(name).put(key, name)
+      await (await one.mutex('lock/of no store').acquire()).release()
+      const found: string[] = []
+      for await (const name of other.stores()) found.push(name)
+      assert.deepEqual(found.sort(), names.sort())
+    })
+
     test('a prefix selects keys, whatever its characters', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s*')

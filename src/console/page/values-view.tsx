@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, timeOf } from '../../page-kit/browser/text.js'
 import { printable } from '../../printable.js'
-import type { ValuePage, ValueRow } from '../messages.js'
+import type { StoreNames, ValuePage, ValueRow } from '../messages.js'
 import { Cut } from './parts.js'
 import { hashOf, type Route } from './route.js'
 import { dateOf } from './text.js'
@@ -10,7 +10,7 @@ import { useAnswer, type Answer } from './use-answer.js'
 
 type Properties = Omit<Extract<Route, { view: 'values' }>, 'view'>
 
-/** The values of a store, page by page. */
+/** The stores, or the values of one, page by page. */
 export function ValuesView({ store, prefix, after }: Properties): JSX.Element {
   const [answer, ask] = useAnswer<ValuePage>('values', store === '' ? undefined : { store, prefix, after })
   return (
@@ -38,12 +38,48 @@ export function ValuesView({ store, prefix, after }: Properties): JSX.Element {
         <button type="submit">List</button>
       </form>
       <div aria-live="polite">
-        {answer ? (
+        {store === '' ? (
+          <Stores />
+        ) : answer ? (
           <Page answer={answer} {...{ store, prefix, after }} />
         ) : (
-          <Empty>{store === '' ? 'Which store?' : 'Reading …'}</Empty>
+          <Empty>Reading …</Empty>
         )}
       </div>
+    </>
+  )
+}
+
+function Stores(): JSX.Element {
+  const [answer] = useAnswer<StoreNames>('stores', {})
+  if (!answer) return <Empty>Reading …</Empty>
+  if (answer.failure !== undefined) return <p class="failure">{answer.failure}</p>
+  const { names, hasMore } = answer.content
+  if (names.length === 0) return <Empty>No store has values.</Empty>
+  return (
+    <>
+      <p class="summary">
+        {count(names.length, 'store')}
+        {hasMore && ', and there are more'}. Read at {timeOf(answer.at)}.
+      </p>
+      <table class="values">
+        <thead>
+          <tr>
+            <th scope="col">Store</th>
+          </tr>
+        </thead>
+        <tbody>
+          {names.map(name => (
+            <tr key={name}>
+              <th scope="row">
+                <a class="key" href={hashOf({ view: 'values', store: name, prefix: '', after: '' })}>
+                  {printable(name)}
+                </a>
+              </th>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </>
   )
 }
