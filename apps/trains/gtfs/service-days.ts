@@ -48,7 +48,7 @@ async function addRegular(
   const columns = ['service_id', ...WEEKDAYS, 'start_date', 'end_date']
   for await (const row of readTable(feed, 'calendar.txt', columns)) {
     const fault =
-      row.nameFault('service_id') ??
+      row.idFault('service_id') ??
       dateFault(row, 'start_date') ??
       dateFault(row, 'end_date') ??
       flagFault(row, weekday, ['0', '1'])
@@ -58,7 +58,7 @@ async function addRegular(
     }
     // Dates in this format sort as text.
     const isWithin = row.value('start_date') <= date && date <= row.value('end_date')
-    const service = row.value('service_id')
+    const service = row.id('service_id')
     services.set(service, services.get(service) === true || (isWithin && row.value(weekday) === '1'))
   }
 }
@@ -66,12 +66,12 @@ async function addRegular(
 async function applyExceptions(services: Map<string, boolean>, date: string, feed: Feed): Promise<void> {
   for await (const row of readTable(feed, 'calendar_dates.txt', ['service_id', 'date', 'exception_type'])) {
     const fault =
-      row.nameFault('service_id') ?? dateFault(row, 'date') ?? flagFault(row, 'exception_type', ['1', '2'])
+      row.idFault('service_id') ?? dateFault(row, 'date') ?? flagFault(row, 'exception_type', ['1', '2'])
     if (fault) {
       row.reject(fault)
       continue
     }
-    const service = row.value('service_id')
+    const service = row.id('service_id')
     const runs = row.value('date') === date ? row.value('exception_type') === '1' : services.get(service)
     services.set(service, runs ?? false)
   }

@@ -67,8 +67,8 @@ export class Stops {
 export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> {
   const stops = new Map<string, Stop>()
   for await (const row of readTable(feed, 'stops.txt', ['stop_id'])) {
-    const id = row.value('stop_id')
-    const fault = row.nameFault('stop_id')
+    const id = row.id('stop_id')
+    const fault = row.idFault('stop_id')
     if (fault) {
       row.reject(fault)
       continue
@@ -78,7 +78,7 @@ export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> 
       row.repair({ kind: 'duplicate stop', reason })
       continue
     }
-    const station = row.value('parent_station')
+    const station = row.id('parent_station')
     const parent = kind === 'station' && station !== '' ? station : undefined
     stops.set(id, { row, name: row.value('stop_name'), place: placeOf(row), station, parent })
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { parse } from 'csv-parse/sync'
 import type { Fault } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
@@ -5,6 +6,11 @@ import { InputError } from '../input/source.js'
 import { name } from '../messages/field.js'
 import { reasonOf } from '../reason.js'
 import type { Feed } from './feed.js'
+
+/** Maximum length of an ID, which leaves room in a message's ID for the day and the step. */
+const MAX_ID = 180
+/** How much of a longer ID is kept. Its hash follows. */
+const KEPT_ID = 150
 
 /** A line of a table. */
 export class Row {
@@ -27,9 +33,20 @@ export class Row {
     return this.#record[this.#places.get(column) ?? -1]?.trim() ?? ''
   }
 
-  /** Returns why the value of a column is not a name; undefined if it is one. */
-  nameFault(column: string): Fault | undefined {
-    const checked = name(this.value(column))
+  /**
+   * Returns the ID in a column. GTFS does not limit the length of IDs, but messages do: of a longer one, returns the
+   * beginning and a hash.
+   */
+  id(column: string): string {
+    const id = this.value(column)
+    if (id.length <= MAX_ID) return id
+    const hash = createHash('sha256').update(id).digest('base64url').slice(0, 22)
+    return `${id.slice(0, KEPT_ID).replace(HALF, '')}…${hash}`
+  }
+
+  /** Returns why the value of a column is not an ID; undefined if it is one. */
+  idFault(column: string): Fault | undefined {
+    const checked = name(this.id(column))
     return 'refused' in checked ? { kind: column, reason: `${column} ${checked.refused}` } : undefined
   }
 
@@ -43,6 +60,9 @@ export class Row {
     this.#feed.findings.repaired({ file: this.#file, line: this.line, ...fault })
   }
 }
+
+/** The first half of a character that was cut in two. */
+const HALF = /[\uD800-\uDBFF]$/
 
 /** One record per line, with any number of fields. */
 const LINES = { record_delimiter: '\n', relax_column_count: true } as const

@@ -8,9 +8,6 @@ import { readTable, type Row } from './table.js'
 import { secondsOf } from './time.js'
 import { timedStops, type StopTime, type TimedStop } from './trip.js'
 
-/** Maximum length of a trip's ID, which leaves room in a message's ID for the day and the step. */
-const MAX_TRIP_ID = 180
-
 /** A trip with its stops in order, each with its times. */
 export interface Trip {
   readonly id: string
@@ -60,11 +57,11 @@ type Services = ReadonlyMap<string, boolean> | undefined
 async function readTrips(feed: Feed, services: Services): Promise<ReadonlyMap<string, TripLines>> {
   const trips = new Map<string, TripLines>()
   for await (const row of readTable(feed, 'trips.txt', ['trip_id', 'service_id'])) {
-    const id = row.value('trip_id')
+    const id = row.id('trip_id')
     const fault = tripFault(row, trips, services)
     if (fault) row.reject(fault)
     else {
-      const runs = services?.get(row.value('service_id')) ?? true
+      const runs = services?.get(row.id('service_id')) ?? true
       trips.set(id, { line: row.line, runs, stopTimes: [] })
     }
   }
@@ -72,20 +69,16 @@ async function readTrips(feed: Feed, services: Services): Promise<ReadonlyMap<st
 }
 
 function tripFault(row: Row, trips: ReadonlyMap<string, TripLines>, services: Services): Fault | undefined {
-  const invalid = row.nameFault('trip_id')
+  const invalid = row.idFault('trip_id')
   if (invalid) return invalid
-  const id = row.value('trip_id')
-  if (id.length > MAX_TRIP_ID) {
-    const reason = `trip_id must have at most ${MAX_TRIP_ID} characters, got ${id.length}`
-    return { kind: 'trip_id', reason }
-  }
+  const id = row.id('trip_id')
   if (trips.has(id)) {
     return { kind: 'duplicate trip', reason: `trip_id ${kindOf(id)} repeats an earlier line` }
   }
-  const service = row.value('service_id')
+  const service = row.id('service_id')
   if (!services || services.has(service)) return undefined
   const reason = `service_id ${kindOf(service)} is neither in calendar.txt nor in calendar_dates.txt`
-  return row.nameFault('service_id') ?? { kind: 'unknown service', reason }
+  return row.idFault('service_id') ?? { kind: 'unknown service', reason }
 }
 
 const UNKNOWN_TRIP: Fault = { kind: 'unknown trip', reason: 'it is not in trips.txt' }
@@ -93,7 +86,7 @@ const UNKNOWN_TRIP: Fault = { kind: 'unknown trip', reason: 'it is not in trips.
 async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, stops: Stops): Promise<void> {
   const columns = ['trip_id', 'arrival_time', 'departure_time', 'stop_id', 'stop_sequence']
   for await (const row of readTable(feed, 'stop_times.txt', columns)) {
-    const id = row.value('trip_id')
+    const id = row.id('trip_id')
     const trip = trips.get(id)
     if (trip?.runs === false) continue
     const stopTime = trip ? stopTimeOf(row, stops) : UNKNOWN_TRIP
@@ -102,7 +95,7 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
       continue
     }
     trip?.stopTimes.push(stopTime)
-    const stop = row.value('stop_id')
+    const stop = row.id('stop_id')
     if (!stops.has(stop)) {
       const reason = `trip ${kindOf(id)}: stop_id ${kindOf(stop)} is not in stops.txt; it is tracked by its ID`
       row.repair({ kind: 'unknown stop', reason })
@@ -112,7 +105,7 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
 
 /** Returns the content of a line, or why it is refused. */
 function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
-  const fault = row.nameFault('stop_id')
+  const fault = row.idFault('stop_id')
   if (fault) return fault
   const sequence = row.value('stop_sequence')
   if (!/^\d{1,15}$/.test(sequence))
@@ -127,8 +120,15 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
     const reason = `departure_time ${departs} is before arrival_time ${arrives}`
     return { kind: 'departure before arrival', reason }
   }
-  const location = stops.locationOf(row.value('stop_id'))
-  return { line: row.line, sequence: Number(sequence), location, arrival, departure }
+  const location = stops.locationOf(row.id('stop_id'))
+  const distance = distanceOf(row.value('shape_dist_traveled'))
+  return { line: row.line, sequence: Number(sequence), location, arrival, departure, distance }
+}
+
+/** Returns a distance along the shape of a trip; undefined if there is no valid one. */
+function distanceOf(text: string): number | undefined {
+  const distance = text === '' ? NaN : Number(text)
+  return distance >= 0 ? distance : undefined
 }
 
 function timeFault(column: string, got: string): Fault {

@@ -6,6 +6,8 @@ export interface StopTime {
   /** Seconds after the start of the service day; undefined for a stop without times. */
   readonly arrival: number | undefined
   readonly departure: number | undefined
+  /** How far the trip has travelled, in a unit of the feed; undefined if it is not known. */
+  readonly distance: number | undefined
 }
 
 /** A stop of a trip whose times are given or estimated. */
@@ -26,28 +28,29 @@ export interface TripListener {
   readonly repaired: (line: number, kind: string, reason: string) => void
 }
 
+/** Time from stop to stop of a trip that has only one time, in seconds. */
+const USUAL_PACE = 60
+
 /**
  * Returns the stops of a trip in the order of their sequence numbers, each with its times. Stops without times are
- * spread evenly between the stops with times around them. At the ends of a trip, times are estimated from the speed
- * between the two nearest stops with times. A line is rejected if it repeats a sequence number, goes back in time, or
- * has no time and none can be estimated.
+ * spread between the stops with times around them: by the distance travelled if all of these have one, otherwise
+ * evenly. At the ends of a trip, times are estimated from the speed between the two nearest stops with times, and on a
+ * trip with one time, a minute from stop to stop. A line is rejected if it repeats a sequence number, goes back in
+ * time, or is on a trip without any time.
  */
 export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
   const possible = inForwardOrder(inSequence(lines, listener), listener)
   const timed = possible.filter(isTimepoint)
-  if (timed.length > 1) return interpolated(withEnds(possible, listener))
-  for (const stop of possible) {
-    if (timed.length === 0) listener.rejected(stop.line, 'no time', 'has no time at any stop')
-    else if (!isTimepoint(stop)) listener.rejected(stop.line, 'one time', 'has a time at one stop only')
-  }
-  return timed
+  if (timed.length > 0) return interpolated(withEnds(possible, listener))
+  for (const stop of possible) listener.rejected(stop.line, 'no time', 'has no time at any stop')
+  return []
 }
 
-/** Adds times to the first and last stops. At least two stops must have times. */
+/** Adds times to the first and last stops. At least one stop must have a time. */
 function withEnds(stops: readonly StopTime[], { repaired }: TripListener): readonly StopTime[] {
   const timepoints = [...stops.keys()].filter(index => isTimepoint(stops[index]!))
-  const [first, second] = [timepoints[0]!, timepoints[1]!]
-  const [last, lastButOne] = [timepoints.at(-1)!, timepoints.at(-2)!]
+  const [first, last] = [timepoints[0]!, timepoints.at(-1)!]
+  const [second, lastButOne] = [timepoints[1], timepoints.at(-2)]
   return stops.map((stop, index) => {
     let time: number
     if (index < first)
@@ -60,8 +63,9 @@ function withEnds(stops: readonly StopTime[], { repaired }: TripListener): reado
   })
 }
 
-/** Returns the average time per stop between two stops with times, in seconds. */
-function pace(stops: readonly StopTime[], from: number, to: number): number {
+/** Returns the average time per stop between two stops with times, in seconds; the usual one if only one has a time. */
+function pace(stops: readonly StopTime[], from: number | undefined, to: number | undefined): number {
+  if (from === undefined || to === undefined) return USUAL_PACE
   return (stops[to]!.arrival! - stops[from]!.departure!) / (to - from)
 }
 
@@ -96,14 +100,24 @@ function interpolated(stops: readonly StopTime[]): readonly TimedStop[] {
   for (const [index, stop] of stops.entries()) {
     if (!isTimepoint(stop)) continue
     const from = timed[before]?.departure ?? 0
+    const parts = partsOf(stops.slice(before, index + 1))
     for (let between = before + 1; between < index; between++) {
-      const time = from + ((stop.arrival - from) * (between - before)) / (index - before)
+      const time = from + (stop.arrival - from) * parts[between - before]!
       timed.push({ location: stops[between]!.location, arrival: time, departure: time })
     }
     timed.push({ location: stop.location, arrival: stop.arrival, departure: stop.departure })
     before = index
   }
   return timed
+}
+
+/** Returns for each stop which part of the way from the first to the last one lies before it. */
+function partsOf(stops: readonly StopTime[]): readonly number[] {
+  const distances = stops.map(({ distance }) => distance ?? NaN)
+  const [start, end] = [distances[0]!, distances.at(-1)!]
+  const isForward = distances.every((distance, index) => index === 0 || distance >= distances[index - 1]!)
+  if (isForward && end > start) return distances.map(distance => (distance - start) / (end - start))
+  return stops.map((_, index) => index / (stops.length - 1))
 }
 
 function isTimepoint(stop: StopTime): stop is Timepoint {

@@ -93,6 +93,64 @@ describe('a feed becomes messages', () => {
     ])
   })
 
+  test('stops without times are spread by the distance travelled if all have one that grows', async () => {
+    await writeFeed({
+      header: 'trip_id,stop_id,arrival_time,departure_time,stop_sequence,shape_dist_traveled',
+      trips: ['t1,s', 't2,s', 't3,s', 't4,s'].join('\n'),
+      times: [
+        't1,A,8:00:00,,1,0\nt1,B,,,2,1.5\nt1,A,,,3,1.5\nt1,B,8:10:00,8:20:00,4,2.5\nt1,A,,,5,\nt1,B,8:30:00,,6,9',
+        't2,A,9:00:00,,1,5\nt2,B,,,2,4\nt2,A,9:10:00,,3,6',
+        't3,A,10:00:00,,1,0\nt3,B,,,2,0\nt3,A,10:10:00,,3,0',
+        't4,A,11:00:00,,1,-1\nt4,B,,,2,x\nt4,A,11:10:00,,3,',
+      ].join('\n'),
+    })
+    const { messages, rejections } = await read(temporary)
+    expect(rejections).toEqual([])
+    const times = (trip: string) =>
+      messages.map(line).flatMap(text => (text.includes(`${trip}#`) ? text.split(' ', 1) : []))
+    expect(times('t1')).toEqual(['8:00', '8:06', '8:06', '8:10', '8:25', '8:30', '8:30'])
+    for (const [trip, hour] of Object.entries({ t2: 9, t3: 10, t4: 11 }))
+      expect(times(trip)).toEqual([`${hour}:00`, `${hour}:05`, `${hour}:10`, `${hour}:10`])
+  })
+
+  test('a trip with one time keeps all of its stops, a minute from each other', async () => {
+    await writeFeed({ times: 't1,A,,,1\nt1,B,,,2\nt1,A,8:10:00,8:12:00,5\nt1,B,,,6' })
+    const { messages, rejections, repairs } = await read(temporary)
+    expect(messages.map(line)).toEqual([
+      '8:08 t1#1 create A',
+      '8:09 t1#1 move B',
+      '8:10 t1#1 move A',
+      '8:13 t1#1 move B',
+      '8:13 t1#1 delete',
+    ])
+    expect(rejections).toEqual([])
+    expect(repairs).toHaveLength(3)
+  })
+
+  test('IDs may be of any length, and stay different', async () => {
+    const ids = ['x', 'y'].map(end => `${'a'.repeat(149)}\u{1F682}${'b'.repeat(300)}${end}`)
+    await writeFeed({
+      stops: `stop_id,parent_station\n${ids.join(',\n')},\nP1,${ids[0]}\nP2,${ids[1]}`,
+      trips: ids.map(id => `${id},${id}`).join('\n'),
+      times: ids.map(id => `${id},P1,8:00:00,,1\n${id},P2,8:10:00,,2`).join('\n'),
+    })
+    await writeFile(
+      join(temporary, 'calendar_dates.txt'),
+      `service_id,date,exception_type\n${ids[0]},20260701,1\n${ids[1]},20260702,1`,
+    )
+    const { messages, rejections, source } = await read(temporary, { locations: 'station' })
+    expect(rejections).toEqual([])
+    expect(new Set(messages.map(({ message }) => message.train)).size).toBe(2)
+    expect(source.geography!.patterns[0]!.length).toBe(2)
+    expect(new Set(source.geography!.patterns.flat()).size).toBe(2)
+    for (const { message } of messages) {
+      expect(message.id.length).toBeLessThanOrEqual(200)
+      expect(message.id.isWellFormed()).toBe(true)
+    }
+    const onDate = await read(temporary, { date: '20260701' })
+    expect(new Set(onDate.messages.map(({ message }) => message.train)).size).toBe(1)
+  })
+
   test('a stop that is visited again, at once or later, is a move each time', async () => {
     const { messages } = await fixture('repeated-stops')
     expect(messages.map(line)).toEqual([
@@ -183,10 +241,14 @@ describe('the trips of a date', () => {
 })
 
 /** A feed of stops A and B and a trip t1, but for what is given. */
-async function writeFeed({ stops = 'stop_id\nA\nB', trips = 't1,s', times = '' }): Promise<void> {
+async function writeFeed({
+  stops = 'stop_id\nA\nB',
+  trips = 't1,s',
+  times = '',
+  header = 'trip_id,stop_id,arrival_time,departure_time,stop_sequence',
+}): Promise<void> {
   await writeFile(join(temporary, 'stops.txt'), stops)
   await writeFile(join(temporary, 'trips.txt'), `trip_id,service_id\n${trips}`)
-  const header = 'trip_id,stop_id,arrival_time,departure_time,stop_sequence'
   await writeFile(join(temporary, 'stop_times.txt'), `${header}\n${times}`)
 }
 
@@ -239,6 +301,7 @@ describe('a feed with faults', () => {
     expect(repairs.filter(text => text.includes('estimated'))).toEqual(
       [
         'stop_times.txt 14: trip "t2" ends without a time; 09:27:00 is estimated',
+        'stop_times.txt 19: trip "t4" ends without a time; 10:01:00 is estimated',
         'stop_times.txt 16: trip "t3" begins without a time; 00:00:00 is estimated',
         'stop_times.txt 9: trip "t2" begins without a time; 09:00:00 is estimated',
         'stop_times.txt 10: trip "t2" begins without a time; 09:05:00 is estimated',
@@ -249,7 +312,6 @@ describe('a feed with faults', () => {
   test('impossible lines are dropped, and reported with the reason', async () => {
     const { rejections } = await fixture('spoiled')
     expect(rejections).toEqual([
-      'stop_times.txt 19: trip "t4" has a time at one stop only',
       'stop_times.txt 20: trip "t5": stop_id must not be empty',
       'stop_times.txt 22: the line has 8 fields, but the first line names 7 columns',
       'stop_times.txt 23: trip "t5": stop_sequence must be an integer, got ""',
@@ -347,7 +409,8 @@ describe('an invalid feed', () => {
       '6:30 t1#1 move C',
       '6:50 t1#1 move B',
       '6:50 t1#1 delete',
-      '7:00 t2#1 create B',
+      '6:59 t2#1 create A',
+      '7:00 t2#1 move B',
       '7:00 t2#1 delete',
     ])
     expect(rejections).toEqual(
@@ -363,7 +426,6 @@ describe('an invalid feed', () => {
         'stop_times.txt 10: trip "t1" arrives at 06:09:00, but departs from an earlier stop at 06:10:00',
         'stop_times.txt 11: trip "t1": stop_sequence must be an integer, got "-8"',
         'stop_times.txt 12: the line has 4 fields, but the first line names 5 columns',
-        'stop_times.txt 15: trip "t2" has a time at one stop only',
       ].toSorted(),
     )
     expect(repairs).toEqual(
@@ -372,6 +434,7 @@ describe('an invalid feed', () => {
         'stop_times.txt 4: trip "t1": stop_id "Z" is not in stops.txt; it is tracked by its ID',
         'stop_times.txt 8: a stray quote was read as text',
         'stop_times.txt 14: trip "t1" ends without a time; 06:50:00 is estimated',
+        'stop_times.txt 15: trip "t2" begins without a time; 06:59:00 is estimated',
       ].toSorted(),
     )
   })
