@@ -12,6 +12,8 @@ const BATCH_WITHIN = 1 / 20
 const RETRY_AFTER = 1 / 12
 /** Minimum delay of a retry, in milliseconds. */
 const MIN_RETRY_DELAY = 10
+/** Minimum time between two questions to the engine whether a grant is still held, in milliseconds. */
+const DOUBT_PAUSE = 100
 /** Maximum number of leases that are spares, or were spares and are in use again. */
 const MAX_SPARES = 64
 
@@ -56,12 +58,21 @@ export class LeaseKeeper {
   /** Sets when a lease is due, after its deadline has changed. */
   schedule(lease: Lease): void {
     lease.due = lease.renew ? lease.deadline - lease.duration * (1 - RENEW_AFTER) : lease.deadline
+    if (lease.isDoubted) lease.due = Math.min(lease.due, lease.askedAt + DOUBT_PAUSE)
     this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
-  /** Renews a lease that the engine may have taken away before it was known here. */
+  /**
+   * Asks the engine whether it still has the grant, because a hint says that it does not. Anybody may have sent the
+   * hint, so it neither ends a lease nor causes more than ten questions a second.
+   */
   verify(lease: Lease): void {
-    if (lease.renew) this.#renew(lease, this.#clock.now())
+    lease.isDoubted = true
+    const now = this.#clock.now()
+    const at = lease.askedAt + DOUBT_PAUSE
+    if (now >= at && !lease.renewing) return this.#renew(lease, now)
+    lease.due = Math.min(lease.due, Math.max(now, at))
+    this.#arm(lease.due)
   }
 
   /** Stops keeping the lease. The timer stays as it is: setting it again for each release would cost more. */
@@ -117,11 +128,14 @@ export class LeaseKeeper {
 
   /**
    * Handles the engine's hint that a grant was lost.
-   * @param cause why; undefined if an operator forced its release.
+   * @param cause why, if the engine has found it out by itself; without one the hint may be false.
    */
   onLostHint(id: string, cause?: Error): void {
     const lease = this.#leases.get(id)
-    if (lease && !this.isLost(lease)) this.lose(lease, cause?.message ?? 'it was released by force', cause)
+    if (!lease || this.isLost(lease)) return
+    if (cause) this.lose(lease, cause.message, cause)
+    else if (lease.isSpare) this.#dropSpare(lease)
+    else this.verify(lease)
   }
 
   /** Handles the engine's hint that another request waits for this grant. A spare is released. */
@@ -176,33 +190,49 @@ export class LeaseKeeper {
         lease.owner.dropSpare(lease)
         continue
       }
-      if (isDue && lease.renew) {
-        // When to retry, unless the answer sets another time. An engine in this process answers within the call.
-        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, MIN_RETRY_DELAY), lease.deadline)
-        if (!lease.renewing) this.#renew(lease, now)
+      if (isDue && (lease.renew || lease.isDoubted)) {
+        if (lease.renewing) lease.due = this.#retryAt(lease, now)
+        else this.#renew(lease, now)
       }
       if (!lease.loss) next = Math.min(next, lease.due, certainUntil)
     }
     if (next < Infinity) this.#arm(next)
   }
 
+  /** When to ask again, unless an answer sets another time. */
+  #retryAt(lease: Lease, now: number): number {
+    return Math.min(now + Math.max(lease.duration * RETRY_AFTER, MIN_RETRY_DELAY), lease.deadline)
+  }
+
+  /** Renews a lease. One that is not to be renewed keeps its deadline: the engine is asked only whether it is held. */
   #renew(lease: Lease, sentAt: number): void {
-    const { request, number, duration } = lease
+    const { request, number, renew, isDoubted } = lease
+    const duration = renew ? lease.duration : Math.max(lease.deadline - sentAt, 1)
     lease.renewing = true
+    lease.isDoubted = false
+    lease.askedAt = sentAt
+    // An engine in this process answers within the call.
+    lease.due = this.#retryAt(lease, sentAt)
     const settle = (renewed: boolean): void => {
       lease.renewing = false
       // The lease may have been extended under a new number, or released, in the meantime.
       if (!this.#leases.has(request.id) || lease.number !== number) return
-      if (!renewed) return this.lose(lease, 'the engine has revoked it')
+      if (!renewed) {
+        const isForced = isDoubted || lease.isDoubted
+        return this.lose(lease, isForced ? 'it was released by force' : 'the engine has revoked it')
+      }
       // mutant: late-renewal
-      lease.deadline = Math.max(lease.deadline, sentAt + duration)
+      if (renew) lease.deadline = Math.max(lease.deadline, sentAt + duration)
       this.schedule(lease)
     }
     const failed = (): void => {
       lease.renewing = false
+      lease.isDoubted ||= isDoubted
     }
     const answer = this.#send({ type: 'renew', request, number, lease: duration })
-    if (answer instanceof Promise) answer.then(settle, failed)
-    else settle(answer)
+    if (answer instanceof Promise) {
+      this.#arm(lease.due)
+      answer.then(settle, failed)
+    } else settle(answer)
   }
 }

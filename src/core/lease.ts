@@ -21,6 +21,10 @@ export class Lease {
   /** When the keeper renews or checks it next: clock time. */
   due = 0
   renewing = false
+  /** Whether a hint says that the grant is lost, and the engine was not asked since. */
+  isDoubted = false
+  /** When the engine was last asked whether the grant is held: clock time. */
+  askedAt = -Infinity
   /** Whether the engine has reported that no other request waits for it, and has not sent `contended` since. */
   isUncontended = false
   /** Set once it is downgraded. Readers may hold the key too, so no further turn gets it as a write grant. */

@@ -19,6 +19,10 @@ import type { LockErrors } from './lock-errors.js'
 const RETRY_DELAY = 200
 /** Minimum delay between two check-ins, in milliseconds. */
 const MIN_DELAY = 5
+/** After this number of wake-ups in a row that were false, further ones cause check-ins with a pause. */
+const FALSE_WAKES = 8
+/** That pause, in milliseconds. */
+const WAKE_PAUSE = 50
 
 /** An engine's answer. A faulty engine of another author may answer null or undefined. */
 export type Answer = RequestStatus | null | undefined
@@ -68,6 +72,8 @@ export class PendingRequest {
   readonly #owner: RequestOwner
   /** Whether a wake-up came while it was waiting for an answer. */
   #isWoken = false
+  /** Number of check-ins after wake-ups since the last one that its timer caused. */
+  #wakes = 0
   #timer: Timer | undefined
   /** Set once its queue no longer uses it. */
   #isStopped = false
@@ -152,7 +158,7 @@ export class PendingRequest {
 
   /** The engine may have reserved the keys for it. */
   wake(): void {
-    if (this.state === 'queued') this.#checkIn()
+    if (this.state === 'queued') this.#checkInWoken()
     // mutant: miss-wake-up
     else this.#isWoken = true
   }
@@ -176,6 +182,19 @@ export class PendingRequest {
     this.#session.cleanUp({ type: 'cancel', request: this.request }, this.lease)
   }
 
+  /** Checks in after a wake-up. Whoever sends many false ones causes a bounded number of check-ins. */
+  #checkInWoken(): void {
+    const earliest = this.sentAt + WAKE_PAUSE
+    const now = this.#session.clock.now()
+    if (this.#wakes < FALSE_WAKES || now >= earliest) {
+      this.#wakes++
+      return this.#checkIn()
+    }
+    this.#isWoken = false
+    this.#timer?.cancel()
+    this.#timer = this.#session.clock.after(earliest - now, () => this.#checkIn(), true, true)
+  }
+
   /** Asks for the status of the request, and claims the keys if they are reserved for it. */
   #checkIn(): void {
     this.#timer?.cancel()
@@ -197,7 +216,7 @@ export class PendingRequest {
       this.cancelInEngine()
       return this.#owner.gone(this)
     }
-    if (this.#isWoken) return this.#checkIn()
+    if (this.#isWoken) return this.#checkInWoken()
     // mutant: silent-waiter
     const delay = Math.min(status.checkInAfter, this.#untilHeartbeat())
     this.#checkInAfter(Math.max(delay, MIN_DELAY))
@@ -210,7 +229,11 @@ export class PendingRequest {
   }
 
   #checkInAfter(delay: number): void {
-    this.#timer = this.#session.clock.after(delay, () => this.#checkIn(), true, true)
+    const checkIn = (): void => {
+      this.#wakes = 0
+      this.#checkIn()
+    }
+    this.#timer = this.#session.clock.after(delay, checkIn, true, true)
   }
 }
 

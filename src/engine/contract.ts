@@ -350,7 +350,10 @@ export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
 export interface Listener {
   /** Keys may be reserved for the request. */
   wake(id: string): void
-  /** The grant is lost. @param cause why; undefined if an operator forced its release */
+  /**
+   * The grant may be lost: the box asks by a `renew`. With a cause it is lost: the engine has found that out by itself,
+   * and not by a message that others could send.
+   */
   lost(id: string, cause?: Error): void
   /**
    * Another request waits for keys of this grant. Called at least for a grant with `isUncontended`. An engine with

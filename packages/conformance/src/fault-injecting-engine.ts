@@ -47,6 +47,7 @@ export class FaultInjectingEngine implements Engine {
   /** Answers in place of the engine's wall clock. */
   wallClock?: () => Promise<number>
   readonly #engine: Engine
+  #listener: Listener | undefined
   readonly #underWay = new Set<Promise<AnyOutcome>>()
 
   constructor(engine: Engine) {
@@ -63,6 +64,7 @@ export class FaultInjectingEngine implements Engine {
   }
 
   join(member: SessionInfo, listener: Listener): Awaitable<void> {
+    this.#listener = listener
     return this.#engine.join(member, {
       wake: id => this.delivers({ type: 'wake', id }) && listener.wake(id),
       lost: (id, cause) => this.delivers({ type: 'lost', id }) && listener.lost(id, cause),
@@ -92,6 +94,11 @@ export class FaultInjectingEngine implements Engine {
 
   leave(): Awaitable<void> {
     return this.#engine.leave()
+  }
+
+  /** Gives the box a hint that the engine has not sent. */
+  forge({ type, id }: Hint): void {
+    this.#listener?.[type](id)
   }
 
   /** How many operations of a type there were. */

@@ -15,6 +15,7 @@ import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import { forgedHints } from './forged-hints.js'
 import { foundKeys } from './found-keys.js'
 import { givingUp } from './giving-up.js'
 import { growth } from './growth.js'
@@ -55,6 +56,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     order(fixture)
     waking(fixture)
     lostHints(fixture)
+    forgedHints(fixture)
     wholeness(fixture)
     release(fixture)
     givingUp(fixture)

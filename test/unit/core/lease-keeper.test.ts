@@ -254,14 +254,57 @@ describe('a process that was stopped', () => {
 })
 
 describe('the keeper', () => {
-  test('a lease is lost when the engine says so', () => {
-    const { keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    keeper.onLostHint('unknown')
+  test('a hint that a lease is lost makes the engine answer whether it is', async () => {
+    for (const renew of [true, false]) {
+      const { clock, engine, keeper, owner, hold } = start()
+      const one = hold('one', 3000, renew)
+      clock.advance(500)
+      keeper.onLostHint('unknown')
+      keeper.onLostHint('one')
+      const lease = renew ? 3000 : 2500
+      expect(engine.asked).toEqual([{ type: 'renew', request: lockRequest('one'), number: 7, lease }])
+      engine.take('renew').answer(true)
+      await settle()
+      expect(one.loss).toBeUndefined()
+      // Only a lease that is renewed gets a new deadline.
+      expect(one.deadline).toBe(renew ? 4500 : 4000)
+      clock.advance(100)
+      keeper.onLostHint('one')
+      engine.take('renew').answer(false)
+      await settle()
+      expect(one.loss?.message).toContain('released by force')
+      expect(owner.lost).toEqual(['one'])
+    }
+  })
+
+  test('many hints that a lease is lost cause ten questions a second, and the last one is not dropped', async () => {
+    const { clock, engine, keeper, hold } = start()
+    const one = hold('one', 3000, false)
+    for (let sent = 0; sent < 1000; sent++) {
+      keeper.onLostHint('one')
+      if (sent % 2 === 1) clock.advance(1)
+      if (engine.open > 0) engine.take('renew').answer(true)
+      await settle()
+    }
+    expect(engine.asked.length).toBeGreaterThanOrEqual(5)
+    expect(engine.asked.length).toBeLessThanOrEqual(6)
     keeper.onLostHint('one')
-    keeper.onLostHint('one')
+    clock.advance(100)
+    engine.take('renew').answer(false)
+    await settle()
     expect(one.loss?.message).toContain('released by force')
-    expect(owner.lost).toEqual(['one'])
+  })
+
+  test('a question about a loss that fails is asked again', async () => {
+    const { clock, engine, keeper, hold } = start()
+    const one = hold('one', 1200, false)
+    keeper.onLostHint('one')
+    engine.take('renew').fail(new UnavailableError('out of reach'))
+    await settle()
+    clock.advance(100)
+    engine.take('renew').answer(false)
+    await settle()
+    expect(one.loss?.message).toContain('released by force')
   })
 
   test('a hint about a lease that has expired does not hide that it has', () => {

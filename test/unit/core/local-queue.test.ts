@@ -892,11 +892,13 @@ describe('turns', () => {
       clock.advance(5)
       const { signal } = waiting[0]!.value!
       const released = new Outcome(waiting[0]!.value!.release())
-      if (isLost) engine.listener.lost(id)
-      else leave.abort()
+      if (isLost) {
+        engine.listener.lost(id)
+        engine.take('renew').answer(false)
+      } else leave.abort()
       await settle()
       expect(engine.words).toBe(
-        isLost ? 'enqueue extendOrYield cancel enqueue' : 'enqueue extendOrYield release',
+        isLost ? 'enqueue extendOrYield renew cancel enqueue' : 'enqueue extendOrYield release',
       )
       if (!isLost) engine.take('release').answer(true)
       await settle()
@@ -1086,11 +1088,14 @@ describe('a grant that is lost', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('its queue continues when the engine says that it was taken away', async () => {
+  test('its queue continues when the engine confirms that it was taken away', async () => {
     const { engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()
     engine.listener.lost(engine.asked[0]!.type === 'enqueue' ? engine.asked[0].request.id : '')
+    grant.assertHeld()
+    engine.take('renew').answer(false)
+    await settle()
     expect(() => grant.assertHeld()).toThrow(LostError)
     const { operation, answer } = engine.take('enqueue')
     answer(held(operation.request.id, 8))

@@ -66,12 +66,11 @@ export class Candidate {
     else this.#wakeIfMajority()
   }
 
-  /** A server has dropped it, or taken it away. */
+  /** A message says that a server has dropped it, or taken it away. A grant is asked for: the message may be forged. */
   dropped(voter: Voter): void {
+    if (this.grant) return this.#parts.lost(this.id)
     this.#votes.of(voter).state = 'absent'
-    if (this.#round) return
-    if (this.grant) this.grant.dropped()
-    else this.#scheduleLook()
+    if (!this.#round) this.#scheduleLook()
   }
 
   /** A request with an earlier place waits behind its vote on a server. */

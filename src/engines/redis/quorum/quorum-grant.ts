@@ -6,7 +6,7 @@ import type { Votes } from './votes.js'
 /** What a grant needs of its engine. */
 export interface GrantParts {
   readonly electorate: Electorate
-  /** The grant was taken away. */
+  /** The grant may have been taken away: the box renews it to find out. */
   lost(id: string): void
   /** Nothing is left of the request but what is being taken back. */
   ended(id: string): void
@@ -72,12 +72,6 @@ export class QuorumGrant {
   reserved(vote: Vote): void {
     const isWaiting = vote.state === 'queued' || vote.state === 'unknown'
     if (vote.isReserved && isWaiting && !vote.isPending) this.#ask(vote)
-  }
-
-  /** A server has taken the request away. */
-  dropped(): void {
-    if (this.#votes.held.length < this.#parts.electorate.majority)
-      this.#parts.lost(this.#votes.candidacy.request.id)
   }
 
   /** Asks the servers that have not voted for it to do so. */
