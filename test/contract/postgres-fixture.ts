@@ -232,6 +232,20 @@ async function freedEarly(): Promise<void> {
   second.assertHeld()
 }
 
+/** The server's clock is set forward by more than the retention of an ID, which is then applied again. */
+async function forgottenId(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using box = await open(server.url)
+  const apply = async (id: string): Promise<boolean> =>
+    (await box.store('s').transaction(['key'], transaction => transaction.put('key', 1), { id })).applied
+  expect([await apply('one'), await apply('one')]).toEqual([true, false])
+  clock.set(400 * 24 * HOUR)
+  // What is expired is deleted when another ID is recorded.
+  await apply('other')
+  expect(await apply('one')).toBe(true)
+}
+
 /** The server's clock is set back, and keeps what a dead box held. */
 async function keptLonger(): Promise<void> {
   const lease = 500
@@ -287,7 +301,7 @@ export const postgres: EngineFixture = {
       await boundIsPolled()
     },
     async P11() {
-      await Promise.all([freedEarly(), keptLonger()])
+      await Promise.all([freedEarly(), keptLonger(), forgottenId()])
     },
     async P13() {
       await using servers = await startReplicated()

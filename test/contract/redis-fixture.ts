@@ -190,8 +190,12 @@ export const redis: EngineFixture = {
       await using server = await startRedis({ clock })
       await using one = await open(server.url)
       await using other = await open(server.url)
+      const apply = async (): Promise<boolean> =>
+        (await one.store('s').transaction(['id'], tx => tx.put('id', 1), { id: 'one' })).applied
+      expect([await apply(), await apply()]).toEqual([true, false])
       const held = await one.mutex('key').acquire({ lease: '3s' })
-      clock.set(HOUR)
+      clock.set(400 * 24 * HOUR)
+      expect(await apply()).toBe(true)
       const second = await other.mutex('key').acquire({ wait: '10s' })
       expect(second.token).toBeGreaterThan(held.token)
       // Its next renewal, at a third of the lease, notifies the first.

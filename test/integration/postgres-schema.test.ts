@@ -162,6 +162,54 @@ test('a role with exactly these rights deletes everything that has expired, and 
   }
 })
 
+test('rows of dead processes are deleted although nobody asks for their keys, except those bound to a transaction', async () => {
+  const { name, url } = await grantedPlace()
+  await using box = await open(url)
+  await using dead = await open(url)
+  const lease = { lease: '30s', wait: '5s' } as const
+  await Promise.all([
+    dead.mutex('one').acquire(lease),
+    dead.mutex('two', 'three').acquire(lease),
+    dead.semaphore('permits', { max: 2 }).acquire(lease),
+    dead.mutex('bound').acquire(lease),
+    box.mutex('alive', 'also').acquire(lease),
+  ])
+  void dead
+    .mutex('one')
+    .acquire({ wait: '30s' })
+    .catch(() => undefined)
+  const pool = server.pool({ user: name })
+  const client = await pool.connect()
+  // As if its process had been killed two minutes ago.
+  await owner.query(`
+    update ${name}.keys set due = 1 where due is not null;
+    update ${name}.data d set version = 1, queue = array(
+      select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires - 150000, u.lease, u.number, u.since,
+          u.claims)::${name}.request
+        from unnest(d.queue) with ordinality
+          u(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place) order by u.place)
+      where d.name !~ 'alive|also'`)
+  await client.query('begin')
+  await client.query(`select from ${name}.data where name = 'lock/bound' for key share`)
+  const left = async (): Promise<unknown[]> => {
+    await pool.query(`select ${name}.sweep(1000, '{0,0}')`)
+    return (await pool.query<{ name: string }>(`select name from ${name}.keys order by name`)).rows.map(
+      row => row.name,
+    )
+  }
+  try {
+    expect(await left()).toEqual(['lock/alive', 'lock/also', 'lock/bound'])
+    await client.query('rollback')
+    await owner.query(`update ${name}.keys set due = 1 where due is not null`)
+    expect(await left()).toEqual(['lock/alive', 'lock/also'])
+    expect(await box.mutex('two').tryAcquire()).toBeDefined()
+    expect(await box.mutex('alive').tryAcquire()).toBeUndefined()
+  } finally {
+    client.release()
+    await pool.end()
+  }
+})
+
 describe('the views', () => {
   test('show holders, waiters and values', async () => {
     const { name, url } = await grantedPlace()

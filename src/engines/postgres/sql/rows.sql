@@ -54,6 +54,40 @@ begin
   delete from signalbox.data d using free f where d.id = f.id;
 end $$;
 
+-- Removes the requests in a row that expired more than a minute ago: their processes died, and nobody asks for the key. A
+-- request is removed from the rows of all its keys or from none, and only if no other transaction has locked one of these
+-- rows: a grant that is bound to a transaction stays.
+create or replace function signalbox.drop_dead(row_id bigint, now float8) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  dead record;
+  names text[];
+begin
+  for dead in
+    select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.claims, r.claims) as claims, d.name
+      from signalbox.data d cross join lateral unnest(d.queue) r left join lateral (
+        select o.expires, o.claims from signalbox.numbers(array[r.first]) n
+          join signalbox.data f on f.id = n.id cross join lateral unnest(f.queue) o
+          where r.session is null and o.id = r.id) h on true
+      where d.id = row_id
+  loop
+    continue when dead.expires is null or dead.expires >= now - 60000;
+    names := coalesce(array(select distinct c.name from unnest(dead.claims) c), '{}'::text[]);
+    if names = '{}' then names := array[dead.name]; end if;
+    perform from signalbox.numbers(names) n,
+      lateral (select from signalbox.data d where d.id = n.id for update skip locked) l
+      having count(*) = cardinality(names);
+    continue when not found;
+    update signalbox.data d set queue = nullif(array(
+        select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires, u.lease, u.number, u.since,
+            u.claims)::signalbox.request
+          from unnest(d.queue) with ordinality
+            u(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+          where u.id <> dead.id order by u.place), '{}'::signalbox.request[])
+      from signalbox.numbers(names) n where d.id = n.id;
+  end loop;
+end $$;
+
 -- Deletes what no longer has an effect: rows that were free for a minute, expired IDs and watchers. Every function that
 -- inserts rows or records IDs calls this, and it deletes more than they insert. A key that is used again gets a token
 -- from the clock. `since` has the times up to which the caller has deleted before, so that the query skips the dead
@@ -73,6 +107,7 @@ begin
     select k.name, k.id, k.due from signalbox.keys k where k.due >= since[1] and k.due <= now
       order by k.due limit max_rows for update skip locked
   loop
+    perform signalbox.drop_dead(old.id, now);
     delete from signalbox.data d where d.id = (
       select s.id from signalbox.data s
         where s.id = old.id and s.queue is null and s.version < (now - 60000) * 1000
