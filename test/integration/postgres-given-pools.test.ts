@@ -208,6 +208,42 @@ test('clients of a lender have their own listeners again when they are returned'
   await until('all are returned', () => lent.size === 0)
 })
 
+test('the HTTP client of Neon is rejected, and the error says what to give', async () => {
+  // Its properties in version 1, and before.
+  const versions = [{ query() {}, unsafe() {}, transaction() {} }, { transaction() {} }]
+  for (const properties of versions) {
+    const sql = Object.assign(() => undefined, properties)
+    await expect(open({ postgres: sql })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/not the sql of neon\(\).*; give a Pool of @neondatabase/) as string,
+    })
+    const box = await openOver(pool(server.url, 1))
+    const grant = await box.mutex('neon').acquire()
+    await expect(grant.fence(sql as never)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/not the sql of neon\(\).*; use a transaction of a Pool/) as string,
+    })
+    await grant.release()
+  }
+})
+
+test('an error names a timeout that ends each transaction', async () => {
+  const user = new pg.Client(server.address)
+  await user.connect()
+  await user.query(
+    'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
+  )
+  await user.end()
+  const url = server.url.replace('tester@', 'hasty@')
+  for (const given of [pool(url, 1), kinds[2]!.make(url, 1).client])
+    await expect(open({ postgres: given })).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining(
+        'idle_in_transaction_session_timeout is 1 ms; set 2000 ms or more',
+      ) as string,
+    })
+})
+
 function listenerCounts(emitter: EventEmitter): Record<string, number> {
   return Object.fromEntries(emitter.eventNames().map(name => [String(name), emitter.listenerCount(name)]))
 }

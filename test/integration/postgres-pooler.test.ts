@@ -76,3 +76,16 @@ test('a pooler in statement mode is rejected', async () => {
     message: expect.stringMatching(/^open failed on postgres:.*statement pooling mode$/) as string,
   })
 })
+
+test('an error names a pooler in session mode that has too few connections', async () => {
+  await using server = await startPostgres()
+  await using sessions = await startPgBouncer(server, 'session', 1)
+  await using box = await open(sessions.url)
+  const calls = ['a', 'b'].map(key => box.limiter(key, { limit: 5, per: '1s' }).acquire())
+  const [first] = await Promise.allSettled([...calls, box.mutex('key').run(() => undefined)]).then(all =>
+    all.filter(({ status }) => status === 'rejected'),
+  )
+  expect(first).toMatchObject({
+    reason: { message: expect.stringContaining('a pooler in session mode must allow five for each box') },
+  })
+})

@@ -11,6 +11,9 @@ export const MIN_SERVER = 13
 /** The search path under which no objects of other roles are found. */
 export const SAFE_PATH = 'pg_catalog, pg_temp'
 
+/** SQLSTATE: the server ended a transaction because of idle_in_transaction_session_timeout. */
+const IDLE_TOO_LONG = '25P03'
+
 /** SQLSTATE: the user lacks a right. */
 const DENIED = '42501'
 
@@ -73,9 +76,32 @@ async function replaceFunctions(sql: SqlClient, schema: string, state: SchemaSta
  * Runs statements in one transaction in which names mean built-in objects, no matter who may create objects in the
  * database. A pooler that gives each statement another connection makes it fail.
  */
-export function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<T>): Promise<T> {
-  return sql.transaction(async query => {
-    await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
-    return work(query)
-  })
+export async function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<T>): Promise<T> {
+  try {
+    return await sql.transaction(async query => {
+      await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
+      return work(query)
+    })
+  } catch (error) {
+    throw (await idleTimeoutOf(sql, error)) ?? error
+  }
+}
+
+/** The shortest timeout that allows for the time between two statements of a distant box, in milliseconds. */
+const MIN_IDLE_TIMEOUT = 2000
+
+/** The error for a transaction whose connection was lost, if the server ends transactions too early. */
+async function idleTimeoutOf(sql: SqlClient, cause: unknown): Promise<SqlError | undefined> {
+  if (!(cause instanceof SqlError) || (cause.code !== undefined && cause.code !== IDLE_TOO_LONG))
+    return undefined
+  const text = "select setting from pg_catalog.pg_settings where name = 'idle_in_transaction_session_timeout'"
+  const timeout = Number(await sql.query(text, []).catch(() => 0))
+  if (timeout === 0 || timeout >= MIN_IDLE_TIMEOUT) return undefined
+  return new SqlError(
+    `the server ended the transaction between two statements, because idle_in_transaction_session_timeout is ${timeout} ms; ` +
+      `set ${MIN_IDLE_TIMEOUT} ms or more for this user`,
+    IDLE_TOO_LONG,
+    false,
+    cause,
+  )
 }

@@ -8,15 +8,15 @@ import { unprivileged, unprivilegedFolder } from './unprivileged.js'
 /** Debian's, which is outside of a user's PATH. */
 const debian = '/usr/sbin/pgbouncer'
 
-/** What a pooler gives a connection of the server to: a transaction, or each statement. */
-type PoolMode = 'transaction' | 'statement'
+/** What a pooler gives a connection of the server to: a client, a transaction, or each statement. */
+type PoolMode = 'session' | 'transaction' | 'statement'
 
 /** A real PgBouncer on a free port of 127.0.0.1 before a server. */
 export class PgBouncer extends ServerProcess {
   /** Of the server, through the pooler. */
   readonly url: string
 
-  constructor(port: number, folder: string, { address }: PostgresServer, mode: PoolMode) {
+  constructor(port: number, folder: string, { address }: PostgresServer, mode: PoolMode, poolSize: number) {
     const lines = [
       '[databases]',
       `* = host=${address.host} port=${address.port} user=${address.user}`,
@@ -26,6 +26,7 @@ export class PgBouncer extends ServerProcess {
       'unix_socket_dir =',
       'auth_type = any',
       `pool_mode = ${mode}`,
+      `default_pool_size = ${poolSize}`,
       // A server that was down is tried again soon, in seconds.
       'server_login_retry = 0.1',
       // A connection keeps what it has compiled of the schema of each test, and a new schema is checked against that.
@@ -57,8 +58,9 @@ export class PgBouncer extends ServerProcess {
 export async function startPgBouncer(
   server: PostgresServer,
   mode: PoolMode = 'transaction',
+  poolSize = 20,
 ): Promise<PgBouncer> {
-  const pooler = new PgBouncer(await freePort(), unprivilegedFolder('pgbouncer'), server, mode)
+  const pooler = new PgBouncer(await freePort(), unprivilegedFolder('pgbouncer'), server, mode, poolSize)
   await pooler.start()
   return pooler
 }

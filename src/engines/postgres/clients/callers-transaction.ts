@@ -1,4 +1,5 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.js'
+import { isNeonHttp, NEON_HTTP } from './neon-http.js'
 import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
 import type { Query } from './sql-client.js'
 
@@ -63,6 +64,8 @@ export function callersTransaction(name: string, transaction: unknown): Query {
 
 function asker(callers: Callers): Query {
   if ('totalCount' in callers) throw invalid('a pool, which gives each statement another connection')
+  if (isNeonHttp(callers))
+    throw invalid(`${NEON_HTTP}; use a transaction of a Pool of @neondatabase/serverless`)
   if (typeof callers.unsafe === 'function') {
     if ('begin' in callers)
       throw invalid('a client of postgres that has begun no transaction; its begin calls with one')

@@ -4,6 +4,7 @@ import { missingPackage } from '../../../engine/kit/missing-package.js'
 import { InvalidArgumentError, shown } from '../../../errors.js'
 import { placeName } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
+import { isNeonHttp, NEON_HTTP } from './neon-http.js'
 import { LenderPool, type ClientLender } from './client-lender.js'
 import { ownPool, ownSql, type MakeSql, type PgPoolClass, type SqlSettings } from './own-connections.js'
 import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
@@ -64,6 +65,8 @@ export async function detectClient(client: unknown, schema: string, clock: Clock
     const has = (...methods: string[]): boolean =>
       methods.every(name => typeof Reflect.get(client, name) === 'function')
     if (has('unsafe', 'begin', 'listen')) return besideSql(client as ExistingSql, schema, clock)
+    if (isNeonHttp(client))
+      throw unusable(`${NEON_HTTP}; give a Pool of @neondatabase/serverless, or the URL of the database`)
     if (has('unsafe'))
       throw unusable('the sql of a transaction or of one connection; give the sql that made it')
     if (has('exec', 'query', 'transaction', 'listen'))

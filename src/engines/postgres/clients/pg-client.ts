@@ -26,6 +26,8 @@ interface PgStatement {
 
 /** A connection lent by a pool. */
 export interface LentConnection extends PgConnection {
+  /** Whether the server has answered on it before it was lent first. */
+  readonly isKnown?: boolean
   /** Lets the process end while the connection is open. */
   unref?(): void
   /** Returns the connection to the pool, or ends it. */
@@ -37,6 +39,9 @@ export interface PgPool {
   connect(lent: (error: Error | undefined, connection: LentConnection | undefined) => void): void
 }
 
+/** What is missing if a new connection gets no answer. PgBouncer accepts it, and lets its first statement wait. */
+const FIRST_ANSWER = 'answer on a new connection (a pooler in session mode must allow five for each box)'
+
 /** Runs statements over a pool of `pg`. */
 export class PgClient implements SqlClient {
   readonly name: string
@@ -44,6 +49,8 @@ export class PgClient implements SqlClient {
   readonly #clock: Clock
   readonly #end: () => Promise<void> | void
   readonly #preparation = new Preparation()
+  /** The connections on which the server has answered. */
+  readonly #known = new WeakSet<LentConnection>()
 
   /** @param end ends a pool that was created for the box, or returns connections that it has kept. */
   constructor(name: string, pool: PgPool, clock: Clock, end: () => Promise<void> | void = () => undefined) {
@@ -57,12 +64,12 @@ export class PgClient implements SqlClient {
     this.#preparation.around(() =>
       this.#with(connection => {
         const name = this.#preparation.isOn ? { name: nameOf(text) } : {}
-        return answered(this.#ask(connection, { text, values, ...name }), this.#clock)
+        return this.#answered(connection, this.#ask(connection, { text, values, ...name }))
       }),
     )
 
   async run(text: string): Promise<void> {
-    await this.#with(connection => answered(connection.query(text), this.#clock))
+    await this.#with(connection => this.#answered(connection, connection.query(text)))
   }
 
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
@@ -98,7 +105,7 @@ export class PgClient implements SqlClient {
     connection.on('error', broken)
     connection.on('end', broken)
     try {
-      await answered(connection.query(`listen "${channel}"`), this.#clock)
+      await this.#answered(connection, connection.query(`listen "${channel}"`))
       connection.unref?.()
       isListening = true
     } catch (error) {
@@ -154,19 +161,26 @@ export class PgClient implements SqlClient {
   }
 
   async #transactionOver<T>(connection: LentConnection, work: (query: Query) => Promise<T>): Promise<T> {
-    await answered(connection.query('begin'), this.#clock, false)
+    await this.#answered(connection, connection.query('begin'), false)
     let result: T
     try {
       // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
       // commit has certainly had no effect.
       result = await work((text, values) =>
-        answered(this.#ask(connection, { text, values }), this.#clock, false),
+        this.#answered(connection, this.#ask(connection, { text, values }), false),
       )
     } catch (error) {
-      if (!endsConnection(error)) await answered(connection.query('rollback'), this.#clock, false)
+      if (!endsConnection(error)) await this.#answered(connection, connection.query('rollback'), false)
       throw error
     }
-    await answered(connection.query('commit'), this.#clock)
+    await this.#answered(connection, connection.query('commit'))
+    return result
+  }
+
+  async #answered<T>(connection: LentConnection, answer: Promise<T>, isSent = true): Promise<T> {
+    const isKnown = connection.isKnown === true || this.#known.has(connection)
+    const result = await answered(answer, this.#clock, isSent, undefined, isKnown ? 'answer' : FIRST_ANSWER)
+    this.#known.add(connection)
     return result
   }
 

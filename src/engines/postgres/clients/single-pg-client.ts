@@ -87,6 +87,7 @@ class PoolOfOne implements PgPool {
       throw new Error('the client that was given is not connected any more')
     }
     return {
+      isKnown: true,
       query: statement => {
         const asked = client.query(statement)
         last = asked.catch(ignore)
