@@ -83,7 +83,7 @@ const PART_OF_PERIOD = 0.5
  */
 const AHEAD = 5
 const MIN_AHEAD = 500
-const MAX_AHEAD = FARTHEST / 2
+export const MAX_AHEAD = FARTHEST / 2
 
 const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const

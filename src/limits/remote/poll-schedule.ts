@@ -1,14 +1,20 @@
-import type { BoxTerms } from './box-limiter-options.js'
+import { MAX_AHEAD, type BoxTerms } from './box-limiter-options.js'
+import type { ReservationCalls } from './reservation-calls.js'
 import type { ReservedInstant, ReservedPermits } from './reserved-permits.js'
 
 /** Maximum time between two requests for a waiter without a reservation, in milliseconds. */
 const ASK_AGAIN = 2500
 /** Maximum time before waiters learn of a pause, or of permits that other processes have returned, in milliseconds. */
 const LOOK = 250
+/** Permits are reserved at least this many round trips ahead. */
+const TRIPS = 2
+/** After this many rotations, in each of which every process has one turn, nothing is reserved further ahead. */
+const ROTATIONS = 1.5
 
 /** Determines when a process sends its next request for waiters without a permit, and how far ahead it reserves. */
 export class PollSchedule {
   readonly #reserved: ReservedPermits
+  readonly #calls: ReservationCalls
   /** No request before this time, because the turns of the waiters are beyond the horizon: clock time. */
   #askAgainAt = -Infinity
   /** No request before this instant either, because the process has reserved its part. */
@@ -20,8 +26,9 @@ export class PollSchedule {
   /** When to send the next request for waiters that have a reserved instant: clock time. */
   lookAt = -Infinity
 
-  constructor(reserved: ReservedPermits) {
+  constructor(reserved: ReservedPermits, calls: ReservationCalls) {
     this.#reserved = reserved
+    this.#calls = calls
   }
 
   get askAgainAt(): number {
@@ -41,11 +48,16 @@ export class PollSchedule {
   }
 
   /**
-   * How far ahead to reserve, in milliseconds. A process that has waited longer reserves further ahead, so it is served
-   * before others.
+   * How far ahead to reserve, in milliseconds: far enough for the time until the next reply. A process that has waited
+   * longer reserves further ahead, up to twice as far, so it is served before others, also before those whose requests
+   * arrive sooner. The distance grows for as long as processes usually wait, because it orders only those for which it
+   * still grows.
    */
-  horizon({ horizon }: BoxTerms, now: number): number {
-    return this.#beyondSince === undefined ? horizon : horizon + Math.min(now - this.#beyondSince, horizon)
+  horizon(terms: BoxTerms, now: number): number {
+    const horizon = Math.min(Math.max(terms.horizon, TRIPS * this.#calls.roundTrip), MAX_AHEAD)
+    if (this.#beyondSince === undefined) return horizon
+    const longest = Math.max(horizon, ROTATIONS * this.#calls.rotation(terms))
+    return horizon * (1 + Math.min((now - this.#beyondSince) / longest, 1))
   }
 
   /** Allows the next request at once. */

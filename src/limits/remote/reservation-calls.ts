@@ -27,6 +27,11 @@ export interface Decided {
   readonly latest: number
 }
 
+/** The weight of the newest reply in the average round trip. */
+const NEWEST = 0.25
+/** A process reserves for this many average round trips, because the next one may take longer. */
+const TRIPS = 1.5
+
 /** Sends the calls for one limiter, and tracks the latency of the engine and the number of waiting processes. */
 export class ReservationCalls {
   /** When the last reply came, or the last call failed: clock time. */
@@ -37,6 +42,8 @@ export class ReservationCalls {
   readonly #offset = new ClockOffset()
   /** Number of processes that wait for permits, in the last reply. */
   #contenders = 1
+  /** The average time from a request to its reply, in milliseconds; undefined before the first reply. */
+  #roundTrip: number | undefined
 
   constructor(source: ReservationSource, limiter: string) {
     this.#source = source
@@ -55,7 +62,8 @@ export class ReservationCalls {
 
   /**
    * Number of permits that this process reserves ahead: an equal part of one window for each waiting process, rounded
-   * at random, so that the parts of all add up to one window. If a process is paused, its reserved permits are wasted:
+   * at random, so that the parts of all add up to one window. If the window is shorter than the time until the next
+   * reply, it reserves its part of all permits of that time. If a process is paused, its reserved permits are wasted:
    * the engine can't grant them to others, because the process may have used them just before. So a pause costs the
    * other processes one part, no matter how many callers the process has and how long the pause is. A smaller part
    * would be unfair: permits that no process has reserved go to the first request, which is that of the nearest process
@@ -65,8 +73,25 @@ export class ReservationCalls {
    * takes permits that can be used within the time of a call, because the other processes do not want them. So a
    * process with many callers gets the permits that those with few callers leave.
    */
-  part({ maxPermits }: BoxTerms): number {
-    return Math.floor(maxPermits / this.#contenders + Math.random())
+  part(terms: BoxTerms): number {
+    const hold = this.hold(terms)
+    const untilReply = TRIPS * this.roundTrip
+    const parts = terms.windows.map(({ kind, limit, per }) => {
+      // The permits of a smooth window are spread, so only those within the horizon can be shared.
+      const window = kind === 'smooth' ? Math.min(terms.horizon / per, 1) : 1
+      return limit * Math.max(window, untilReply / (per + hold))
+    })
+    return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
+  }
+
+  /** How long it takes until each waiting process has had one permit, in milliseconds. */
+  rotation({ windows }: BoxTerms): number {
+    return this.#contenders * Math.max(...windows.map(({ limit, per }) => per / limit))
+  }
+
+  /** The average time from a request to its reply, in milliseconds; 0 before the first reply. */
+  get roundTrip(): number {
+    return this.#roundTrip ?? 0
   }
 
   /** @param horizon how far ahead to reserve, in milliseconds. */
@@ -83,6 +108,8 @@ export class ReservationCalls {
   learn({ reserved: { now, contenders }, ...asked }: PermitReservation): Decided {
     this.answeredAt = this.#source.clock.now()
     if (contenders > 0) this.#contenders = contenders
+    const taken = asked.latest - asked.earliest
+    this.#roundTrip = taken * NEWEST + (this.#roundTrip ?? taken) * (1 - NEWEST)
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
     this.#source.meter.note(this.answeredAt - earliest, this.answeredAt)
     return { earliest, latest }

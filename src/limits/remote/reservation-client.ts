@@ -39,7 +39,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   readonly #waiters: Waiters<PermitWaiter>
   readonly #reserved = new ReservedPermits()
   readonly #calls: ReservationCalls
-  readonly #pace = new PollSchedule(this.#reserved)
+  readonly #pace: PollSchedule
   readonly #answers: ReservationReplies
   readonly #outage: Outage
   /** Whether a call is about to be made in a microtask. */
@@ -72,6 +72,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#callers = new BoxCallers(source.clock, this, this.#context)
     this.#waiters = this.#callers.queue
     this.#calls = new ReservationCalls(source, id)
+    this.#pace = new PollSchedule(this.#reserved, this.#calls)
     this.#answers = new ReservationReplies(
       this.#callers,
       this.#reserved,

@@ -108,6 +108,54 @@ describe('a permit can be used for as long as the way takes', () => {
   })
 })
 
+describe('a far box beside two near ones gets at least half of its fair share, all with waiting callers', () => {
+  const none = (): number => 0
+  type Link = (random: Random) => { roundTrip: number; jitter: DistantBox['jitter'] }
+  const jittery = (random: Random) => (): number => random.below(600)
+  const links: Record<string, Link> = {
+    '400 ms away': () => ({ roundTrip: 400, jitter: { request: none, answer: none } }),
+    'requests take 0 to 600 ms': random => ({
+      roundTrip: 0,
+      jitter: { request: jittery(random), answer: none },
+    }),
+    'replies take 0 to 600 ms': random => ({
+      roundTrip: 0,
+      jitter: { request: none, answer: jittery(random) },
+    }),
+    'both take 0 to 600 ms': random => ({
+      roundTrip: 0,
+      jitter: { request: jittery(random), answer: jittery(random) },
+    }),
+  }
+  /** With the part of the limit that the boxes use together at least: a hold of 600 ms makes short windows long. */
+  const limits: readonly (readonly [BoxLimiterOptions, duration: number, used: number])[] = [
+    [{ limit: 1, per: 10_000 }, 120_000, 0.9],
+    [{ limit: 5, per: 10_000 }, 60_000, 0.9],
+    [{ limit: 30, per: 10_000, window: 'smooth' }, 40_000, 0.9],
+    [{ limit: 20, per: 1000 }, 20_000, 0.8],
+    [{ limit: 20, per: 1000, window: 'smooth' }, 20_000, 0.65],
+    [{ limit: 20, per: 1000, window: 'calendar' }, 20_000, 0.9],
+    [{ limit: 10, per: 300 }, 10_000, 0.5],
+    [{ limit: 10, per: 100 }, 10_000, 0.2],
+  ]
+  test.each(limits)('%j', async (options, duration, used) => {
+    for (const [name, link] of Object.entries(links)) {
+      const { boxes, count, during } = scene(options, 0, 1, 1)
+      Object.assign(boxes[0]!, link(new Random(1)))
+      for (const box of boxes) box.work(40, count)
+      await during(5000)
+      const before = boxes[0]!.given.length
+      const all = await during(duration)
+      const share = (boxes[0]!.given.length - before) / (all / 3)
+      expect(share, name).toBeGreaterThanOrEqual(0.5)
+      const { limit, per } = options as { limit: number; per: number }
+      expect((all * per) / (limit * duration), name).toBeGreaterThanOrEqual(used)
+      if (options.window === 'calendar') expect(count.worstPeriod(per)).toBeLessThanOrEqual(limit)
+      else expect(count.worst(per)).toBeLessThanOrEqual(limit)
+    }
+  })
+})
+
 describe('boxes that have not asked before, over a round trip of 50 ms', () => {
   const far = (number: number): number[] => Array.from({ length: number }, () => 50)
   /** All begin with ten callers each. */

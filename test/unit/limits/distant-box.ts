@@ -15,6 +15,8 @@ let boxes = 0
 export class DistantBox implements Clock {
   /** The way of question and answer together, in milliseconds. */
   roundTrip: number
+  /** How long each request or answer takes on top, in milliseconds. */
+  jitter = { request: (): number => 0, answer: (): number => 0 }
   freeAt: FreeAt = time => time
   /** How often it has asked. */
   asked = 0
@@ -61,9 +63,9 @@ export class DistantBox implements Clock {
     this.asked++
     const earliest = this.now()
     // What is on its way continues while the process has no time.
-    await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2, resolve))
+    await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2 + this.jitter.request(), resolve))
     const reserved = this.#server.decide(request)
-    await new Promise<void>(resolve => this.after(this.roundTrip / 2, resolve))
+    await new Promise<void>(resolve => this.after(this.roundTrip / 2 + this.jitter.answer(), resolve))
     return { reserved, earliest, latest: this.now() }
   }
 }
