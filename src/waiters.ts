@@ -20,6 +20,8 @@ export class Waiter {
 }
 
 interface WaitLimit {
+  /** Maximum wait, in milliseconds; Infinity for none. */
+  readonly wait: number
   readonly signal: AbortSignal | undefined
   /** Clock time; Infinity for none. */
   readonly deadline: number
@@ -124,12 +126,12 @@ export class Waiters<W extends Waiter> {
   /**
    * Limits the wait by a deadline and a signal. The caller must call `setTimer` afterwards, unless the waiter leaves
    * before.
-   * @param deadline clock time; Infinity for none.
+   * @param wait milliseconds; Infinity for none. @param deadline the end of the wait: clock time.
    */
-  limit(waiter: W, deadline: number, signal: AbortSignal | undefined): void {
+  limit(waiter: W, wait: number, deadline: number, signal: AbortSignal | undefined): void {
     if (deadline === Infinity && !signal) return
     const letGo = signal && onAbort(signal, () => this.#owner.aborted(waiter, signal))
-    waiter.waitLimit = { signal, deadline, letGo }
+    waiter.waitLimit = { wait, signal, deadline, letGo }
     this.#limited++
     if (deadline !== Infinity) (this.#deadlines ??= new Deadlines()).add(waiter)
   }

@@ -347,7 +347,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       // A waiter that was served at once, or has no limit, needs no timer. The timer of its next check-in keeps the
       // process alive. A waiter behind a local holder needs no timer: only that holder's release can serve it.
       if (!waiter.isQueued || !mayEnd) return
-      this.#waiters.limit(waiter, until, request.signal)
+      this.#waiters.limit(waiter, request.wait, until, request.signal)
       this.#waiters.setTimer()
     })
     return mayEnd ? tracedToCaller(waiting) : waiting
@@ -602,11 +602,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   #timedOut(waiter: LockWaiter): void {
-    this.#leave(waiter, this.errors.timedOut(waiter.request.wait, this.#holder()))
+    this.#leave(waiter, this.errors.timedOut(waiter.request.wait, this.knownHolder()))
   }
 
   /** The holder that the waiters wait for, as far as this box knows it. */
-  #holder(): Holder | undefined {
+  knownHolder(): Holder | undefined {
     if (this.#pending) return this.#pending.holder()
     const { member } = this.#session
     const label = this.#latest?.request.label ?? member.label

@@ -106,7 +106,8 @@ export class LockErrors {
   }
 }
 
-function holding({ label, host, pid, age }: Holder): string {
+/** Formats a holder: who it is, and for how long it has held. */
+export function holding({ label, host, pid, age }: Holder): string {
   const who = `${label === undefined ? '' : `${shown(label)} on `}${host}, pid ${pid}`
   return age === undefined
     ? `last known holder: ${who}`

@@ -32,7 +32,8 @@ export interface LockOptions {
 }
 
 const DEFAULT_LEASE = 30_000
-const LEASE_BOUNDS = { min: 20, max: 86_400_000 }
+/** The bounds of a lease, in milliseconds. */
+export const LEASE_BOUNDS = { min: 20, max: 86_400_000 }
 const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_LABEL_LENGTH = 200
 

@@ -1,4 +1,4 @@
-import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
+import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown, type Holder } from '../errors.js'
 import { Ahead } from '../engine/claim.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
@@ -115,6 +115,11 @@ export class ClaimSetLock implements Lock<WriteGrant> {
       if (error instanceof LostError && !(isHeld && grant.isPastDeadline)) throw lostBeforeEnd(error, result)
     }
     return result
+  }
+
+  /** The holder that the callers of this box wait for, as far as it is known without a request to the engine. */
+  knownHolder(): Holder | undefined {
+    return this.#session.queueFor(this.#set, this.#noun).knownHolder()
   }
 
   #acquire(request: CheckedOptions): Promise<LocalGrant> {

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js'
-import type { ErrorContext } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
+import type { Terms } from './limit-options.js'
 import type { PermitWaiter } from './local/permit-waiter.js'
-import { aborted, late, lowered } from './refusals.js'
+import type { LimiterErrors } from './limiter-errors.js'
 
 /** Serves the callers of a queue. */
 export interface CallersOwner<T> {
@@ -16,24 +16,23 @@ export interface CallersOwner<T> {
 export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   readonly queue: Waiters<PermitWaiter<T>>
   readonly #owner: CallersOwner<T>
-  /** The context of errors. */
-  readonly #context: ErrorContext
+  readonly #errors: LimiterErrors
   /** Called when the last waiter has left. */
   readonly #ended: (() => void)[] = []
 
-  constructor(clock: Clock, owner: CallersOwner<T>, context: ErrorContext) {
+  constructor(clock: Clock, owner: CallersOwner<T>, errors: LimiterErrors) {
     this.queue = new Waiters(clock, this)
     this.#owner = owner
-    this.#context = context
+    this.#errors = errors
   }
 
   /**
    * Adds a waiter to the queue. As for `Waiters.limit`, the caller then sets a timer.
-   * @param deadline clock time; Infinity for none.
+   * @param deadline the end of the wait: clock time.
    */
-  enter(waiter: PermitWaiter<T>, priority: number, signal: AbortSignal | undefined, deadline: number): void {
+  enter(waiter: PermitWaiter<T>, { wait, signal, priority }: Terms, deadline: number): void {
     this.queue.add(waiter, priority)
-    this.queue.limit(waiter, deadline, signal)
+    this.queue.limit(waiter, wait, deadline, signal)
   }
 
   /** Removes a waiter, which gets its permits, or waits elsewhere. */
@@ -53,7 +52,7 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   /** Rejects the waiters that want more permits than can ever be granted together. */
   refuseAbove(max: number): void {
     for (const waiter of this.queue) {
-      if (waiter.n > max) this.refuse(waiter, lowered(max, waiter.n, this.#context))
+      if (waiter.n > max) this.refuse(waiter, this.#errors.lowered(max, waiter.n))
     }
   }
 
@@ -62,14 +61,14 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     for (const waiter of this.queue) this.refuse(waiter, error)
   }
 
-  /** Rejects the waiters whose deadline was before this time. @param outage as in `late`. */
-  refuseLate(now: number, outage?: Error): void {
-    while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(outage)
+  /** Rejects the waiters whose deadline was before this time. @param late creates the error; default: timed out. */
+  refuseLate(now: number, late?: (wait: number) => Error): void {
+    while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(late)
   }
 
-  /** Also rejects waiters whose deadline is now, after their last chance. @param outage as in `late`. */
-  refuseDue(now: number, outage?: Error): void {
-    while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(outage)
+  /** Also rejects waiters whose deadline is now, after their last chance. @param late as in `refuseLate`. */
+  refuseDue(now: number, late?: (wait: number) => Error): void {
+    while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(late)
   }
 
   /** Resolves when no waiter is left. */
@@ -85,10 +84,11 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   }
 
   aborted(waiter: PermitWaiter<T>, signal: AbortSignal): void {
-    this.refuse(waiter, aborted(signal, this.#context))
+    this.refuse(waiter, this.#errors.aborted(signal))
   }
 
-  #refuseMostUrgent(outage: Error | undefined): void {
-    this.refuse(this.queue.mostUrgent!, late(this.#context, outage))
+  #refuseMostUrgent(late = (wait: number): Error => this.#errors.timedOut(wait)): void {
+    const waiter = this.queue.mostUrgent!
+    this.refuse(waiter, late(waiter.waitLimit!.wait))
   }
 }

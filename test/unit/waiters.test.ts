@@ -30,7 +30,7 @@ function scene() {
     return waiter
   }
   const limit = (waiter: Waiter, deadline: number, signal?: AbortSignal): void => {
-    waiters.limit(waiter, deadline, signal)
+    waiters.limit(waiter, deadline - clock.now(), deadline, signal)
     waiters.setTimer()
   }
   const order = (): string => Array.from(waiters, waiter => names.get(waiter)).join('')

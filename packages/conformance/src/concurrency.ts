@@ -165,6 +165,58 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal(await limiterOf(other, options).tryAcquire(), undefined)
     })
 
+    test.runIf(fixture.guarantees.scope !== 'thread')(
+      'the shares of a killed process come back as its locks do, and a caller that waited knows who has them',
+      async boxes => {
+        const box = await boxes.open()
+        const atOnce = fixture.guarantees.deadHolder === 'at once'
+        const lease = atOnce ? '30s' : '3s'
+        const limiter = limiterOf(box, { concurrency: 2, lease })
+        const child = boxes.program('permits', lease)
+        await child.printed('holding')
+        const [{ holders } = { holders: [] }] = await locks(box, KEY)
+        const late: unknown = await limiter.acquire(1, { wait: 200 }).catch((error: unknown) => error)
+        assert.isA(late, TimedOutError)
+        const { message, key, holder } = late as TimedOutError
+        assert.equal(key, 'api')
+        assert.includes(message, 'timed out after 200 ms waiting for a permit of limiter api')
+        if (holder) {
+          assert.equal(holder.session, holders[0]!.session)
+          assert.includes(message, `pid ${holder.pid}`)
+        }
+        const asked = limiter.acquire()
+        await queued(box, KEY, 1)
+        const killed = performance.now()
+        child.kill('SIGKILL')
+        await asked
+        await limiter.acquire()
+        if (atOnce) assert.below(performance.now() - killed, 5000)
+      },
+    )
+
+    test('callers of one tick that need not wait leave the queue to others', async boxes => {
+      const box = await boxes.open()
+      const queue = 5
+      const limiters = [
+        box.limiter('limit', { limit: 10, per: '1h', queue }),
+        box.limiter('amy', { limit: 10, per: '1h', queue }).key('amy'),
+      ]
+      await Promise.all(
+        limiters.map(async limiter => {
+          let given = 0
+          const refused: unknown[] = []
+          for (let caller = 0; caller < 16; caller++)
+            void limiter.acquire().then(
+              () => given++,
+              (error: unknown) => refused.push(error),
+            )
+          await until('each is given, waits or is refused', () => given === 10 && refused.length === 1)
+          assert.isA(refused[0], BusyError)
+          assert.includes((refused[0] as BusyError).message, '5 callers are waiting')
+        }),
+      )
+    })
+
     test('close refuses callers that wait for a share, and close with drain serves them', async boxes => {
       const box = await boxes.open()
       const options = { concurrency: 1 }

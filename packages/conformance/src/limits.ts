@@ -510,7 +510,7 @@ export function limits(fixture: EngineFixture): void {
       for (const options of wrong)
         assert.throws(() => box.limiter('api', options as never), InvalidArgumentError)
       assert.throws(() => box.limiter('', { limit: 2, per: 1000 }), InvalidArgumentError)
-      const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
+      const known = 'jitter, concurrency, lease, queue, batch, onUnavailable, shares'
       const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
       assert.throws(
         () => box.limiter('api', both as never),

@@ -13,6 +13,7 @@ import {
   type LimiterOptions,
 } from '../limit-options.js'
 import type { Limiter } from '../limiter.js'
+import { LimiterErrors } from '../limiter-errors.js'
 import type { Rules } from '../counter.js'
 import { PermitCounter } from './permit-counter.js'
 import { Times } from './times.js'
@@ -33,9 +34,19 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
     this.#options = options
     const rules = (this.#rules = rulesOf(options))
     const times = new Times(rules.windows, clock, readWall)
-    this.waiters = new LocalWaiters(rules, times, new PermitCounter(rules, times), {})
+    this.waiters = new LocalWaiters(
+      rules,
+      times,
+      new PermitCounter(rules, times),
+      new LimiterErrors(undefined),
+    )
     const ofKey = (key: string): LocalWaiters => {
-      const waiters = new LocalWaiters(rules, times, new PermitCounter(rules, times), { key })
+      const waiters = new LocalWaiters(
+        rules,
+        times,
+        new PermitCounter(rules, times),
+        new LimiterErrors(undefined, key),
+      )
       if (this.#closed) waiters.shut()
       return waiters
     }

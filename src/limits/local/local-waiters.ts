@@ -1,8 +1,8 @@
-import { ClosedError, TimedOutError, type ErrorContext } from '../../errors.js'
+import type { BusyError, ClosedError } from '../../errors.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, busy } from '../refusals.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitQueue, type Source, type Turns } from './permit-queue.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
@@ -12,19 +12,23 @@ import type { PermitWaiter } from './permit-waiter.js'
 export class LocalWaiters implements PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
-  readonly context: ErrorContext
+  readonly errors: LimiterErrors
   readonly turns: Turns | undefined
   readonly #rules: Rules
   /** Created when a caller waits for the first time. */
   #queue: PermitQueue | undefined
   #closed: ClosedError | undefined
 
-  constructor(rules: Rules, times: Times, counter: Counter, context: ErrorContext, turns?: Turns) {
+  constructor(rules: Rules, times: Times, counter: Counter, errors: LimiterErrors, turns?: Turns) {
     this.#rules = rules
     this.times = times
     this.counter = counter
-    this.context = context
+    this.errors = errors
     this.turns = turns
+  }
+
+  get maxCallers(): number {
+    return this.#rules.queue
   }
 
   tryAcquire(n = 1): Permit | undefined {
@@ -47,17 +51,18 @@ export class LocalWaiters implements PermitGiver, Source {
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     try {
       if (n !== 1) this.#check(n)
-      const { wait, signal, priority } = termsOf(options)
+      const terms = termsOf(options)
+      const { wait, signal, priority } = terms
       if (this.#closed) throw this.#closed
-      if (signal?.aborted) throw aborted(signal, this.context)
+      if (signal?.aborted) throw this.errors.aborted(signal)
       const queue = (this.#queue ??= new PermitQueue(this))
-      if (wait === 0 || queue.callers >= this.#rules.queue) {
+      if (wait === 0) {
         const permit = this.tryAcquire(n)
-        if (!permit) throw busy(wait, queue.callers, this.context)
+        if (!permit) throw this.#busy()
         return Promise.resolve(permit)
       }
       const deadline = wait === Infinity ? Infinity : this.#deadline(n, wait, queue.before(priority))
-      return queue.join(n, priority, signal, deadline)
+      return queue.join(n, terms, deadline)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -120,7 +125,7 @@ export class LocalWaiters implements PermitGiver, Source {
 
   /** Admits no further caller. */
   shut(): void {
-    this.#closed ??= new ClosedError('the limiter was closed', this.context)
+    this.#closed ??= this.errors.closed()
   }
 
   /** Rejects all waiters. @param error default: that the limiter was closed. */
@@ -157,11 +162,12 @@ export class LocalWaiters implements PermitGiver, Source {
     const now = this.times.now()
     const ready = this.counter.readyAt(n, before.permits, 0)
     if (ready - now <= wait) return now + wait
-    const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
-    throw new TimedOutError(
-      `timed out after ${wait} ms waiting for a permit: ${before.callers} callers are ahead, ${turn}`,
-      this.context,
-    )
+    throw this.errors.tooLate(wait, ready - now, before.callers)
+  }
+
+  #busy(): BusyError {
+    const { concurrency } = this.#rules
+    return this.counter.full ? this.errors.allInUse(concurrency) : this.errors.busy()
   }
 
   #check(n: number): void {

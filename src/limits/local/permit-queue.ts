@@ -1,7 +1,8 @@
-import type { ErrorContext } from '../../errors.js'
 import type { Waiters } from '../../waiters.js'
 import { Callers, type CallersOwner } from '../callers.js'
 import type { Counter } from '../counter.js'
+import type { Terms } from '../limit-options.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import type { Permit } from '../permit.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
@@ -23,8 +24,9 @@ export interface Turns {
 export interface Source {
   readonly counter: Counter
   readonly times: Times
-  /** The context of errors. */
-  readonly context: ErrorContext
+  readonly errors: LimiterErrors
+  /** Maximum number of waiters. */
+  readonly maxCallers: number
   /** The queue of threads, if several share a limit. */
   readonly turns: Turns | undefined
   /** Returns a permit for the first waiter, if one is available now. @param late as in `Counter.take`. */
@@ -47,13 +49,15 @@ export class PermitQueue implements CallersOwner<Permit> {
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
+  /** The newest waiters, which came when there were as many as may wait: they stay if others get their permits now. */
+  #beyond: PermitWaiter[] = []
   /** Whether a waiter got a permit since the queue was last idle. */
   #gave = false
   readonly #next = (): void => this.#handOut()
 
   constructor(source: Source) {
     this.#source = source
-    this.#callers = new Callers(source.times, this, source.context)
+    this.#callers = new Callers(source.times, this, source.errors)
     this.#waiters = this.#callers.queue
   }
 
@@ -73,14 +77,16 @@ export class PermitQueue implements CallersOwner<Permit> {
   }
 
   /** @param deadline clock time. */
-  join(n: number, priority: number, signal: AbortSignal | undefined, deadline: number): Promise<Permit> {
+  join(n: number, terms: Terms, deadline: number): Promise<Permit> {
     return new Promise(settle => {
       const waiters = this.#waiters
-      const { turns } = this.#source
+      const { turns, maxCallers } = this.#source
       const waiter = new PermitWaiter(n, turns?.arrive(n) ?? 0, settle)
-      this.#callers.enter(waiter, priority, signal, deadline)
+      const isBeyond = waiters.callers >= maxCallers
+      if (isBeyond) this.#beyond.push(waiter)
+      this.#callers.enter(waiter, terms, deadline)
       turns?.stand(waiters, false)
-      if (waiters.first === waiter) this.wake()
+      if (isBeyond || waiters.first === waiter) this.wake()
       else if (!this.#handing) waiters.setTimer()
     })
   }
@@ -142,7 +148,18 @@ export class PermitQueue implements CallersOwner<Permit> {
     this.#rest()
     const now = times.now()
     this.#callers.refuseDue(now)
+    if (this.#beyond.length > 0) this.#refuseBeyond()
     if (waiters.first) this.#lookLater(waiters.first, now)
+  }
+
+  /** Rejects the newest waiters that are more than may wait, because no permit is available now. */
+  #refuseBeyond(): void {
+    const newest = this.#beyond.filter(({ isQueued }) => isQueued)
+    this.#beyond = []
+    const { maxCallers, errors } = this.#source
+    const excess = this.#waiters.callers - maxCallers
+    if (excess <= 0) return
+    for (const waiter of newest.slice(-excess)) this.#callers.refuse(waiter, errors.queueFull(maxCallers))
   }
 
   /** A thread that took nothing must not report: that would only wake itself. */

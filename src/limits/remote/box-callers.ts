@@ -1,4 +1,5 @@
 import { Callers } from '../callers.js'
+import type { Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import type { Permit } from '../permit.js'
@@ -27,14 +28,9 @@ export function isUnanswered(waiter: PermitWaiter): boolean {
 export class BoxCallers extends Callers<Permit> {
   readonly tries = new Set<TryWaiter>()
 
-  override enter(
-    waiter: PermitWaiter,
-    priority: number,
-    signal: AbortSignal | undefined,
-    deadline: number,
-  ): void {
+  override enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
     if (waiter instanceof TryWaiter) this.tries.add(waiter)
-    super.enter(waiter, priority, signal, deadline)
+    super.enter(waiter, terms, deadline)
   }
 
   override leave(waiter: PermitWaiter): void {
@@ -42,16 +38,16 @@ export class BoxCallers extends Callers<Permit> {
     super.leave(waiter)
   }
 
-  /** Whether a waiter waits for its turn, not only for a reply. */
-  get waits(): boolean {
-    return this.queue.callers > this.tries.size
+  /** Number of callers that wait for their turn, not only for a reply. */
+  get waiting(): number {
+    return this.queue.callers - this.tries.size
   }
 
   /** The number of waiters ahead of a new one, and of the permits that they want. Tries leave before any turn. */
   get before(): { readonly callers: number; readonly permits: number } {
     let { permits } = this.queue
     for (const { n } of this.tries) permits -= n
-    return { callers: this.queue.callers - this.tries.size, permits }
+    return { callers: this.waiting, permits }
   }
 
   /**

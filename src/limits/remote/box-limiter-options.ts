@@ -1,4 +1,5 @@
-import type { Duration } from '../../duration.js'
+import { LEASE_BOUNDS } from '../../core/lock-options.js'
+import { milliseconds, type Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
@@ -18,10 +19,15 @@ export type BoxLimiterOptions = {
   jitter?: Duration | undefined
   /**
    * Maximum number of permits in use in all processes, which callers have not released: 1 to 10,000; default: no
-   * maximum. The permits of a dead process return when its lease expires, after at most 30 seconds. While processes use
-   * different maximums, each permit takes its part of the maximum of its own process.
+   * maximum. While processes use different maximums, each permit takes its part of the maximum of its own process.
    */
   concurrency?: number | undefined
+  /**
+   * How long a permit in use counts for `concurrency` without a renewal, 20 ms to a day; default 10 s. A process renews
+   * it until the release. If the process dies, others get the permit after this time, or at once where the engine
+   * notices the death.
+   */
+  lease?: Duration | undefined
   /** Maximum number of waiting callers of this process; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
   /**
@@ -41,6 +47,7 @@ export type BoxLimiterOptions = {
 
 /** The options, each of which was checked by itself. */
 interface CheckedBoxOptions extends CheckedOptions {
+  readonly lease: number
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
   readonly shares: number | undefined
@@ -60,6 +67,8 @@ export interface BoxTerms {
   readonly maxHold: number
   /** Maximum number of permits in use. */
   readonly concurrency: number
+  /** The lease of a permit in use, in milliseconds. */
+  readonly lease: number
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: CheckedBoxOptions['onUnavailable']
@@ -85,17 +94,25 @@ const AHEAD = 5
 const MIN_AHEAD = 500
 export const MAX_AHEAD = FARTHEST / 2
 
-const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
+const BOX_NAMES = ['jitter', 'concurrency', 'lease', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MAX_SHARES = 1e6
 /** With a greater number, the rounding of equal parts would admit one more permit. */
 const MAX_CONCURRENCY = 10_000
+/** Shorter than that of a lock, because a lost slot stops no call, and all processes wait for those of a dead one. */
+const DEFAULT_LEASE = 10_000
+
+function leaseOf(lease: Duration | undefined): number {
+  return lease === undefined ? DEFAULT_LEASE : milliseconds('lease', lease, LEASE_BOUNDS)
+}
 
 /** Checks the options of a limiter of a box. @throws InvalidArgumentError */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   const checked = checkedOptions(options, BOX_NAMES, MAX_CONCURRENCY)
-  const { batch = 1, onUnavailable = 'error', shares } = options
-  return termsFrom({ ...checked, batch, onUnavailable, shares })
+  const { batch = 1, onUnavailable = 'error', shares, lease } = options
+  if (lease !== undefined && checked.concurrency === Infinity)
+    throw new InvalidArgumentError('lease needs concurrency: without it, permits in use have no lease')
+  return termsFrom({ ...checked, batch, onUnavailable, shares, lease: leaseOf(lease) })
 }
 
 /**
@@ -113,7 +130,7 @@ export function keeps(one: BoxTerms, other: BoxTerms): boolean {
 }
 
 function termsFrom(options: CheckedBoxOptions): BoxTerms {
-  const { limits, jitter, queue, concurrency, onUnavailable, shares } = options
+  const { limits, jitter, queue, concurrency, lease, onUnavailable, shares } = options
   const shortest = Math.min(...limits.map(({ per }) => per))
   const hold = Math.max(Math.min(shortest * HOLD, MAX_HOLD), MIN_HOLD)
   const all = limits.map(limit => ({ ...limit, hold, guard: jitter + hold }))
@@ -141,11 +158,20 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
     hold,
     maxHold: Math.max(Math.min(...periods), hold),
     concurrency,
+    lease,
     queue,
     batch,
     onUnavailable,
     share: shareOf(options),
-    signature: JSON.stringify([windows.map(idOf), concurrency, queue, batch, onUnavailable, shares ?? 0]),
+    signature: JSON.stringify([
+      windows.map(idOf),
+      concurrency,
+      lease,
+      queue,
+      batch,
+      onUnavailable,
+      shares ?? 0,
+    ]),
   }
 }
 

@@ -14,6 +14,7 @@ import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from '.
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
+import { LimiterErrors } from '../limiter-errors.js'
 import { underPermit, type Permit } from '../permit.js'
 import { LatencyEstimator } from './latency-estimator.js'
 import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
@@ -46,7 +47,7 @@ export interface KeyedBoxLimiter {
   /**
    * Waits for its turn, and returns a permit for `n` calls. The callers of a process are served by priority, then in
    * call order; processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
-   * both waits together. That permit has a lease: a process that does not renew it for 30 seconds loses it, although
+   * both waits together. That permit has a lease: a process that can't renew it for that long loses it, although
    * the call may continue.
    * @throws TimedOutError when `wait` has passed, or as soon as the engine replies that the permit can't be available
    * by then (BusyError for a wait of 0); BusyError when too many callers wait; AbortedError; and as `tryAcquire`
@@ -218,7 +219,8 @@ export class BoxLimiters {
     if (!permits) {
       const id = limiterId(name, key === WHOLE ? undefined : key)
       const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
-      permits = new Permits(this.#source, current, id, key || name)
+      const errors = new LimiterErrors(name, key === WHOLE ? undefined : key, this.#source.engine)
+      permits = new Permits(this.#source, current, id, errors)
       byKey.set(key, permits)
       if (this.#closed) permits.shut(this.#closed)
     }
@@ -407,7 +409,7 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
     const drain = drainOf(options)
     const { limiters, name } = this.#shared
     const { engine } = limiters.source
-    const closed = (this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name, engine }))
+    const closed = (this.#shared.closed ??= new LimiterErrors(name, undefined, engine).closed())
     await limiters.end(name, closed, drain)
   }
 

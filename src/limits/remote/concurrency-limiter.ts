@@ -1,21 +1,19 @@
-import { BusyError, TimedOutError } from '../../errors.js'
+import { BusyError } from '../../errors.js'
 import type { PermitsClaim } from '../../engine/claim.js'
-import type { Lock } from '../../core/lock.js'
 import { concurrencyKey } from '../../reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
-import { aborted, busy, late } from '../refusals.js'
 import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
-import { MIN_WAIT } from './outage.js'
+import { ConcurrencySemaphore, isOutage, type SlotLock } from './concurrency-semaphore.js'
 import type { ReservationSource } from './reservation-calls.js'
 import { ReservationClient } from './reservation-client.js'
 
 /** The box of a limiter with a concurrency, as far as it is needed. */
 export interface ConcurrencyLimiterSource extends ReservationSource {
-  readonly lock: (claim: PermitsClaim) => Lock
+  readonly lock: (claim: PermitsClaim) => SlotLock
 }
 
 /**
@@ -32,7 +30,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   readonly #remote: ReservationClient
   readonly #semaphore: ConcurrencySemaphore
   readonly #source: ReservationSource
-  readonly #context: { readonly key: string; readonly engine: string }
+  readonly #errors: LimiterErrors
   #terms: BoxTerms
   /** Number of callers that wait for a permit. */
   #callers = 0
@@ -44,19 +42,22 @@ export class ConcurrencyLimiter implements BoxPermits {
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
-  /** @param id the ID of the limiter in the engine. @param key the key for messages. */
-  constructor(source: ConcurrencyLimiterSource, terms: BoxTerms, id: string, key: string) {
+  /** @param id the ID of the limiter in the engine. */
+  constructor(source: ConcurrencyLimiterSource, terms: BoxTerms, id: string, errors: LimiterErrors) {
     this.#source = source
     this.#terms = terms
-    this.#context = { key, engine: source.engine }
-    this.#remote = new ReservationClient(source, behind(terms), id, key, (n, options) =>
-      this.acquire(n, options),
-    )
+    this.#errors = errors
+    this.#remote = new ReservationClient(source, terms, id, errors, (n, options) => this.acquire(n, options))
     const permits = Math.floor(SEMAPHORE_SIZE / terms.concurrency)
     this.#semaphore = new ConcurrencySemaphore({
       clock: source.clock,
       lock: source.lock({ key: concurrencyKey(id), mode: 'permits', permits, max: SEMAPHORE_SIZE }),
-      context: this.#context,
+      lease: terms.lease,
+      errors,
+      late: (wait, holder) =>
+        this.outage
+          ? errors.unreachable(wait, this.outage)
+          : errors.timedOutInUse(wait, this.#terms.concurrency, holder),
       waitsOn: terms.onUnavailable === 'closed',
       failed: error => this.#failed(error),
       look: () => this.#look(),
@@ -69,27 +70,22 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   async acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     whole('n', n, 1, this.#terms.maxPermits)
-    const { wait, signal, priority } = termsOf(options)
+    const terms = termsOf(options)
+    const { wait, signal } = terms
     if (this.#closed) throw this.#closed
-    if (signal?.aborted) throw aborted(signal, this.#context)
+    if (signal?.aborted) throw this.#errors.aborted(signal)
     if (this.#remote.goesWithout) return this.#remote.acquire(n, options)
-    const { clock } = this.#source
-    const isTry = wait === 0 || this.#callers >= this.#terms.queue
-    const deadline = clock.now() + wait
-    /** The options for the rest of the wait. */
-    const rest = (): Terms => ({
-      wait: isTry ? 0 : Math.max(deadline - clock.now(), MIN_WAIT),
-      signal,
-      priority,
-    })
+    const deadline = this.#source.clock.now() + wait
     const permit = this.#entered(
-      async callers => {
-        await (isTry ? this.#try(wait, callers) : this.#slot(n, rest()))
-        return this.#withSlot(this.#remote.acquire(n, rest()))
+      async () => {
+        const hasPlace = await this.#slot(n, terms, deadline)
+        // Callers with a place in the queue keep it.
+        const queue = hasPlace ? Infinity : Math.max(this.#terms.queue - this.#semaphore.callers, 0)
+        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, queue))
       },
-      () => this.#remote.acquire(n, rest()),
+      () => this.#remote.acquireBy(n, terms, deadline, this.#terms.queue),
     )
-    if (isTry) this.#lastTry = permit
+    if (wait === 0) this.#lastTry = permit
     return permit
   }
 
@@ -97,7 +93,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     if (this.#closed) throw this.#closed
     if (this.#remote.goesWithout) return this.#remote.decide()
     const outcome = this.#entered(
-      callers => this.#decide(callers),
+      () => this.#decide(),
       () => this.#remote.decide(),
     )
     this.#lastTry = outcome
@@ -141,7 +137,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   change(terms: BoxTerms): void {
     this.#terms = terms
     this.#semaphore.refuseAbove(terms.maxPermits)
-    this.#remote.change(behind(terms))
+    this.#remote.change(terms)
   }
 
   shut(error: Error): void {
@@ -168,10 +164,10 @@ export class ConcurrencyLimiter implements BoxPermits {
    * Counts a caller until it has its permit or an error.
    * @param without called instead while no slot is needed.
    */
-  async #entered<T>(enter: (callers: number) => Promise<T>, without: () => Promise<T>): Promise<T> {
-    const callers = this.#callers++
+  async #entered<T>(enter: () => Promise<T>, without: () => Promise<T>): Promise<T> {
+    this.#callers++
     try {
-      return await enter(callers)
+      return await enter()
     } catch (error) {
       if (!isOutage(error) || !this.#remote.goesWithout) throw error
     } finally {
@@ -181,8 +177,8 @@ export class ConcurrencyLimiter implements BoxPermits {
     return without()
   }
 
-  async #decide(callers: number): Promise<TryOutcome> {
-    const slot = await tried(this.#try(0, callers))
+  async #decide(): Promise<TryOutcome> {
+    const slot = await tried(this.#try())
     if (slot instanceof BusyError) {
       // The refusal is right even if the engine can't explain it.
       const explanation = await this.#explainNow().catch(() => undefined)
@@ -195,21 +191,35 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   /** Acquires a slot. @throws BusyError when none is available. */
-  async #try(wait: number, callers: number): Promise<void> {
+  async #try(): Promise<void> {
     if (await this.#semaphore.tryAcquire()) return
-    if (this.outage) throw late(this.#context, this.outage)
-    throw busy(wait, callers, this.#context)
+    if (this.outage) throw this.#errors.unreachable(0, this.outage)
+    throw this.#errors.allInUse(this.#terms.concurrency)
   }
 
-  /** Waits for a slot. */
-  async #slot(n: number, terms: Terms): Promise<void> {
-    try {
-      await this.#semaphore.acquire(n, terms)
-    } catch (error) {
-      const { outage } = this
-      if (error instanceof TimedOutError && outage) throw late(this.#context, outage)
-      throw error
+  /**
+   * Acquires a slot, and returns whether the caller has a place in the queue.
+   * @throws BusyError when too many callers wait, although all slots and permits that are available now were given.
+   */
+  async #slot(n: number, terms: Terms, deadline: number): Promise<boolean> {
+    if (terms.wait === 0) {
+      await this.#try()
+      return false
     }
+    while (this.#isFull) {
+      const outcome = await this.#semaphore.takeOrGive()
+      if (outcome === 'taken') return false
+      if (outcome === 'given') continue
+      await this.#remote.settled()
+      if (this.#isFull) throw this.#errors.queueFull(this.#terms.queue)
+    }
+    await this.#semaphore.acquire(n, terms, deadline)
+    return true
+  }
+
+  /** Whether no further caller may wait. */
+  get #isFull(): boolean {
+    return this.#semaphore.callers + this.#remote.waiting >= this.#terms.queue
   }
 
   /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */
@@ -261,9 +271,4 @@ export class ConcurrencyLimiter implements BoxPermits {
 function permitOf({ outcome }: TryOutcome): Permit {
   if (outcome instanceof BusyError) throw outcome
   return outcome
-}
-
-/** The terms of the queue behind the semaphore, whose callers are already admitted. */
-function behind(terms: BoxTerms): BoxTerms {
-  return { ...terms, queue: Infinity }
 }

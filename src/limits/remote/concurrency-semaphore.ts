@@ -1,21 +1,29 @@
 import type { Clock } from '../../clock.js'
 import type { Grant } from '../../core/grant.js'
 import type { Lock } from '../../core/lock.js'
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError, type Holder } from '../../errors.js'
 import type { Waiters } from '../../waiters.js'
 import { Callers, type CallersOwner } from '../callers.js'
 import type { Terms } from '../limit-options.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
-import { aborted } from '../refusals.js'
 import { RETRY } from './outage.js'
+
+/** The semaphore of a box. Each of its grants is a slot. */
+export interface SlotLock extends Lock {
+  /** A holder that the callers of this box wait for, as far as it is known without a request to the engine. */
+  knownHolder(): Holder | undefined
+}
 
 /** The source of slots. */
 interface SemaphoreSource {
   readonly clock: Clock
-  /** The semaphore of the box. Each of its grants is a slot. */
-  readonly lock: Lock
-  /** The context of errors. */
-  readonly context: { readonly key: string; readonly engine: string }
+  readonly lock: SlotLock
+  /** The lease of a slot, in milliseconds. */
+  readonly lease: number
+  readonly errors: LimiterErrors
+  /** Creates the error of a waiter whose wait has passed. @param wait milliseconds. @param holder a known holder. */
+  readonly late: (wait: number, holder: Holder | undefined) => Error
   /** Whether waiters keep waiting while the engine is out of reach. */
   readonly waitsOn: boolean
   /** Called when the engine is out of reach. */
@@ -44,7 +52,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
 
   constructor(source: SemaphoreSource) {
     this.#source = source
-    this.#callers = new Callers(source.clock, this, source.context)
+    this.#callers = new Callers(source.clock, this, source.errors)
     this.#waiters = this.#callers.queue
   }
 
@@ -69,25 +77,33 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
 
   /** Acquires a slot if one is available now. Rejects as `Lock.tryAcquire` does. */
   async tryAcquire(): Promise<boolean> {
-    if (this.#waiters.first) return false
-    const grant = await this.#source.lock.tryAcquire().catch((error: unknown) => {
+    return !this.#waiters.first && (await this.takeOrGive()) === 'taken'
+  }
+
+  /**
+   * Requests a slot that is available now, and gives it to the first waiter. Without a waiter, the caller has taken it.
+   * Rejects as `Lock.tryAcquire` does.
+   */
+  async takeOrGive(): Promise<'taken' | 'given' | 'none'> {
+    const { lock, lease } = this.#source
+    // A request of its own: otherwise one that is under way for a waiter would count as if no slot were available.
+    const grant = await lock.tryAcquire({ lease, ownRequest: true }).catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
       throw error
     })
-    if (!grant) return false
-    // A waiter may have come in the meantime.
+    if (!grant) return 'none'
     const isFree = !this.#waiters.first
     if (isFree) this.#inUse.push(grant)
     else this.#give(grant)
-    return isFree
+    return isFree ? 'taken' : 'given'
   }
 
-  /** Waits for a slot. Rejects as `Lock.acquire` does. */
-  acquire(n: number, { wait, signal, priority }: Terms): Promise<void> {
+  /** Waits for a slot. Rejects as `Lock.acquire` does. @param deadline clock time. */
+  acquire(n: number, terms: Terms, deadline: number): Promise<void> {
     return new Promise((settle, reject) => {
-      if (signal?.aborted) return reject(aborted(signal, this.#source.context))
+      if (terms.signal?.aborted) return reject(this.#source.errors.aborted(terms.signal))
       const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
-      this.#callers.enter(waiter, priority, signal, this.#source.clock.now() + wait)
+      this.#callers.enter(waiter, terms, deadline)
       this.#waiters.setTimer()
       if (this.callers === 1 && !this.#asking) void this.#ask()
     })
@@ -111,7 +127,8 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   }
 
   timeOver(now: number): void {
-    this.#callers.refuseDue(now)
+    const { late, lock } = this.#source
+    this.#callers.refuseDue(now, wait => late(wait, lock.knownHolder()))
     if (!this.#waiters.first) return
     if (now < this.#lookAt) return this.#waiters.checkAt(this.#lookAt, now)
     this.#lookLater(now)
@@ -129,7 +146,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     this.#lookLater(this.#source.clock.now())
     let isAway = false
     try {
-      this.#give(await this.#source.lock.acquire({ signal }))
+      this.#give(await this.#source.lock.acquire({ signal, lease: this.#source.lease }))
     } catch (error) {
       isAway = !signal.aborted && this.#failed(error as Error)
     }

@@ -1,7 +1,7 @@
 import { wallOf, type Clock } from '../../clock.js'
-import type { ErrorContext } from '../../errors.js'
 import type { Rules } from '../counter.js'
 import { termsOf, type AcquireOptions } from '../limit-options.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import { PermitCounter } from '../local/permit-counter.js'
 import { Times } from '../local/times.js'
@@ -35,13 +35,13 @@ export class Outage {
    * @param share the limits of this process alone; undefined if callers get no permits without the engine.
    * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
-  constructor(clock: Clock, share: Rules | undefined, context: ErrorContext, again: BoxPermits['acquire']) {
+  constructor(clock: Clock, share: Rules | undefined, errors: LimiterErrors, again: BoxPermits['acquire']) {
     this.#clock = clock
     this.#again = again
     if (!share) return
     this.#rules = { ...share }
     const times = new Times(share.windows, clock, wallOf(clock))
-    this.#local = new LocalWaiters(this.#rules, times, new PermitCounter(this.#rules, times), context)
+    this.#local = new LocalWaiters(this.#rules, times, new PermitCounter(this.#rules, times), errors)
   }
 
   began(error: Error): void {

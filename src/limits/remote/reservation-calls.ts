@@ -30,7 +30,7 @@ export interface Decided {
 /** The weight of the newest reply in the average round trip. */
 const NEWEST = 0.25
 /** A process reserves for this many average round trips, because the next one may take longer. */
-const TRIPS = 1.5
+const TRIPS = 2
 
 /** Sends the calls for one limiter, and tracks the latency of the engine and the number of waiting processes. */
 export class ReservationCalls {

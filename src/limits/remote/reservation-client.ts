@@ -1,22 +1,23 @@
 import { wallOf } from '../../clock.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
-import { ClosedError } from '../../errors.js'
+import { BusyError, ClosedError } from '../../errors.js'
 import type { Waiters } from '../../waiters.js'
 import type { CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
-import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
+import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import { pauseTime } from '../local/times.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, busy, tooLate } from '../refusals.js'
 import type { Unit } from '../../engine/limits/reserve-permits.js'
 import { ReservationReplies, explanationOf } from './reservation-replies.js'
 import { PollSchedule } from './poll-schedule.js'
 import { BoxCallers, isUnanswered, TryWaiter } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { Outage } from './outage.js'
+import { othersServed } from './others-served.js'
+import { MIN_WAIT, Outage } from './outage.js'
 import { ReservationCalls, type Decided, type ReservationSource, type Wanted } from './reservation-calls.js'
 import { allReturned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
 import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-units.js'
@@ -34,7 +35,7 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
   #terms: BoxTerms
-  readonly #context: { readonly key: string; readonly engine: string }
+  readonly #errors: LimiterErrors
   readonly #callers: BoxCallers
   readonly #waiters: Waiters<PermitWaiter>
   readonly #reserved = new ReservedPermits()
@@ -55,59 +56,64 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   /**
    * @param id the ID of the limiter in the engine.
-   * @param key the key for messages.
    * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
   constructor(
     source: ReservationSource,
     terms: BoxTerms,
     id: string,
-    key: string,
+    errors: LimiterErrors,
     again: BoxPermits['acquire'] = (n, options) => this.acquire(n, options),
   ) {
     this.#source = source
     this.#terms = terms
-    this.#context = { key, engine: source.engine }
+    this.#errors = errors
     this.#usedAt = source.clock.now()
-    this.#callers = new BoxCallers(source.clock, this, this.#context)
+    this.#callers = new BoxCallers(source.clock, this, errors)
     this.#waiters = this.#callers.queue
     this.#calls = new ReservationCalls(source, id)
     this.#pace = new PollSchedule(this.#reserved, this.#calls)
-    this.#answers = new ReservationReplies(
-      this.#callers,
-      this.#reserved,
-      this.#pace,
-      this.#calls,
-      this.#context,
-    )
-    this.#outage = new Outage(source.clock, terms.share, this.#context, again)
+    this.#answers = new ReservationReplies(this.#callers, this.#reserved, this.#pace, this.#calls, errors)
+    this.#outage = new Outage(source.clock, terms.share, errors, again)
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     try {
       if (n !== 1) this.#check(n)
-      const { wait, signal, priority } = termsOf(options)
+      const terms = termsOf(options)
+      return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#terms.queue)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /**
+   * Waits for a permit until `deadline`, with the other options checked.
+   * @param deadline clock time. @param queue maximum number of waiters.
+   */
+  acquireBy(n: number, terms: Terms, deadline: number, queue: number): Promise<Permit> {
+    try {
+      const { wait, signal, priority } = terms
       if (this.#closed) throw this.#closed
-      if (signal?.aborted) throw aborted(signal, this.#context)
+      if (signal?.aborted) throw this.#errors.aborted(signal)
       const { callers } = this.#waiters
       const now = (this.#usedAt = this.#source.clock.now())
       if (callers === 0) {
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.goesWithout) return this.#without(n, options, now)
+      if (this.goesWithout) return this.#without(n, rest(terms, deadline, now), now)
       const { quietUntil, nextTurn } = this.#pace
-      if (wait === 0 || callers >= this.#terms.queue) {
-        if (quietUntil > now && !this.outage) throw busy(wait, callers, this.#context)
-        return this.#try(n, priority, signal)
-      }
-      const deadline = now + wait
-      if (quietUntil > now && this.#waiters.before(priority).callers === callers && deadline < nextTurn) {
-        throw tooLate(wait, nextTurn - now, this.#context)
+      const isQuiet = quietUntil > now
+      if (wait === 0)
+        return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
+      if (this.#callers.waiting >= queue) return this.#acquireIfRoom(n, terms, deadline, queue)
+      if (isQuiet && this.#waiters.before(priority).callers === callers && deadline < nextTurn) {
+        throw this.#errors.tooLate(wait, nextTurn - now)
       }
       if (deadline < Infinity) this.#pace.askBeyondPart()
       return new Promise(settle => {
-        this.#enter(new PermitWaiter(n, 0, settle), priority, signal, deadline)
+        this.#enter(new PermitWaiter(n, 0, settle), terms, deadline)
       })
     } catch (error) {
       return Promise.reject(error)
@@ -124,7 +130,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         resolve(tried(permit).then(outcome => ({ outcome, explanation })))
       }
       const waiter = new TryWaiter(1, settle, true)
-      this.#enter(waiter, 0, undefined, Infinity)
+      this.#enter(waiter, termsOf(NOW), Infinity)
     })
   }
 
@@ -211,6 +217,20 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#outage.goesWithout
   }
 
+  /** Number of callers that wait for their turn, not only for a reply. */
+  get waiting(): number {
+    return this.#callers.waiting
+  }
+
+  /** Resolves when its callers have their permits, or must wait for their turn. */
+  async settled(): Promise<void> {
+    await othersServed()
+    for (let calls = 0; this.#calling && calls < MAX_CALLS; calls++) {
+      await Promise.resolve(this.#answer).catch(() => undefined)
+      await othersServed()
+    }
+  }
+
   /** Checks whether the engine is out of reach, without a request for permits. Never rejects. */
   look(): Promise<void> {
     return this.#ask(true)
@@ -234,14 +254,27 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return new Permit(this, n, this.#reserved.take(n).at, 0, 0)
   }
 
-  #try(n: number, priority: number, signal: AbortSignal | undefined): Promise<Permit> {
+  #try(n: number, terms: Terms): Promise<Permit> {
     return new Promise(settle => {
-      this.#enter(new TryWaiter(n, settle, false), priority, signal, Infinity)
+      this.#enter(new TryWaiter(n, settle, false), terms, Infinity)
     })
   }
 
-  #enter(waiter: PermitWaiter, priority: number, signal: AbortSignal | undefined, deadline: number): void {
-    this.#callers.enter(waiter, priority, signal, deadline)
+  /** Takes a permit that is available now; otherwise waits if, once others have theirs, few enough callers wait. */
+  async #acquireIfRoom(n: number, terms: Terms, deadline: number, queue: number): Promise<Permit> {
+    try {
+      // While the turns of all waiters are far off, a request would be of no use.
+      if (this.#pace.quietUntil <= this.#source.clock.now() || this.outage) return await this.#try(n, terms)
+    } catch (error) {
+      if (!(error instanceof BusyError)) throw error
+    }
+    await othersServed()
+    if (this.#callers.waiting >= queue) throw this.#errors.queueFull(queue)
+    return this.acquireBy(n, terms, deadline, queue)
+  }
+
+  #enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
+    this.#callers.enter(waiter, terms, deadline)
     this.#schedule()
     this.#waiters.setTimer()
   }
@@ -262,7 +295,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     if (this.#calling) return
     const now = this.#source.clock.now()
     // Without waiters, reserved permits are returned at once.
-    const isPointless = this.#pace.quietUntil > now && (this.#callers.waits || this.outage !== undefined)
+    const isPointless =
+      this.#pace.quietUntil > now && (this.#callers.waiting > 0 || this.outage !== undefined)
     const situation = this.#situation(now)
     const { units: wanted, waiters } = isPointless ? NOTHING : wantedUnits(situation)
     // The first call of a process reserves nothing: its reply shows how long the hold must be. A permit with a shorter
@@ -356,11 +390,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #goWithout(waiter: PermitWaiter): void {
     const now = this.#calls.answeredAt
     const { priority } = waiter.rank!
-    const { signal, deadline = Infinity } = waiter.waitLimit ?? {}
-    const wait = waiter instanceof TryWaiter ? 0 : Math.max(deadline - now, 0)
+    const { wait = Infinity, signal, deadline = Infinity } = waiter.waitLimit ?? {}
+    const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
     this.#callers.leave(waiter)
     this.#left()
-    waiter.settle(this.#without(waiter.n, { wait, signal, priority }, now))
+    waiter.settle(this.#without(waiter.n, rest(terms, deadline, now), now))
   }
 
   #goOn(): void {
@@ -377,12 +411,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #handOut(): void {
     this.#handing = false
     const now = (this.#usedAt = this.#source.clock.now())
-    this.#callers.refuseLate(now, this.outage)
+    this.#callers.refuseLate(now, this.#late)
     this.#returnOver(now)
     if (this.#giveOne(now)) return this.#goOn()
-    this.#callers.refuseDue(now, this.outage)
+    this.#callers.refuseDue(now, this.#late)
     this.#schedule()
     this.#lookLater()
+  }
+
+  /** Creates the error of a waiter whose wait has passed; undefined for the usual one. */
+  get #late(): ((wait: number) => Error) | undefined {
+    const { outage } = this
+    return outage && (wait => this.#errors.unreachable(wait, outage))
   }
 
   /** Returns the permits that can't be used any more. */
@@ -408,7 +448,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       return true
     }
     // A later caller may still want the rest of the batch.
-    if (isBatch && !this.#callers.waits) return false
+    if (isBatch && this.#callers.waiting === 0) return false
     this.#reserved.giveBackFirst()
     return true
   }
@@ -454,7 +494,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   #left(): void {
     // The delay was for waiters that have left, and need not apply to others.
-    if (!this.#callers.waits && !this.outage) this.#pace.askNow()
+    if (this.#callers.waiting === 0 && !this.outage) this.#pace.askNow()
   }
 
   #check(n: number): void {
@@ -462,5 +502,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 }
 
+/** The options for the rest of a wait. */
+function rest(terms: Terms, deadline: number, now: number): Terms {
+  return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_WAIT) }
+}
+
+/** Callers know after so many calls whether they must wait: the first call of a process reserves nothing. */
+const MAX_CALLS = 2
 const PASSED = Promise.resolve()
 const NO_UNITS: readonly Unit[] = []

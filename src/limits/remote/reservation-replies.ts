@@ -1,7 +1,6 @@
-import type { ErrorContext } from '../../errors.js'
 import type { Explanation } from '../limiter.js'
+import type { LimiterErrors } from '../limiter-errors.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
-import { busy, tooLate } from '../refusals.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { Reserved, Unit } from '../../engine/limits/reserve-permits.js'
 import type { PollSchedule } from './poll-schedule.js'
@@ -39,21 +38,20 @@ export class ReservationReplies {
   readonly #reserved: ReservedPermits
   readonly #pace: PollSchedule
   readonly #calls: ReservationCalls
-  /** The context of errors. */
-  readonly #context: ErrorContext
+  readonly #errors: LimiterErrors
 
   constructor(
     callers: BoxCallers,
     reserved: ReservedPermits,
     pace: PollSchedule,
     calls: ReservationCalls,
-    context: ErrorContext,
+    errors: LimiterErrors,
   ) {
     this.#callers = callers
     this.#reserved = reserved
     this.#pace = pace
     this.#calls = calls
-    this.#context = context
+    this.#errors = errors
   }
 
   /** Keeps the reserved permits, and handles the waiters without one. */
@@ -122,7 +120,7 @@ export class ReservationReplies {
     if (others !== undefined && deadline < Infinity) {
       const turn = ahead + leastDelay(terms.windows, others)
       if (decidedAt + turn > deadline) {
-        return this.#callers.refuse(waiter, tooLate(deadline - decidedAt, turn, this.#context))
+        return this.#callers.refuse(waiter, this.#errors.tooLate(waiter.waitLimit!.wait, turn))
       }
     }
     this.#pace.isRefused(ahead, decidedAt, fades, terms, this.#calls.answeredAt)
@@ -133,7 +131,7 @@ export class ReservationReplies {
     // The try came after the call whose reply this is.
     if (isUnanswered(waiter)) return
     if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
-    this.#callers.refuse(waiter, busy(0, 0, this.#context))
+    this.#callers.refuse(waiter, this.#errors.busy())
   }
 }
 

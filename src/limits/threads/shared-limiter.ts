@@ -5,6 +5,7 @@ import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import { WaitingLimiter } from '../local/waiting-limiter.js'
 import { checkedOptions, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
+import { LimiterErrors } from '../limiter-errors.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
@@ -58,7 +59,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
     const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
-    this.waiters = new LocalWaiters(rules, times, counter, {}, this.#turns)
+    this.waiters = new LocalWaiters(rules, times, counter, new LimiterErrors(undefined), this.#turns)
   }
 
   override acquire(n?: number, options?: AcquireOptions): Promise<Permit> {

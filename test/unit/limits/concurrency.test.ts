@@ -43,9 +43,9 @@ describe('concurrency of a box', () => {
     await pass(clock, 100_000)
     expect(given).toBe(0)
     await engine.freeze()
-    await pass(clock, 19_000)
+    await pass(clock, 6000)
     expect(given).toBe(0)
-    await pass(clock, 12_000)
+    await pass(clock, 5000)
     expect(given).toBe(2)
     for (const permit of permits) permit.release()
     await pass(clock, 100_000)
@@ -93,6 +93,64 @@ describe('concurrency of a box', () => {
     expect(await shares(box)).toBe(0)
   })
 
+  test.each([
+    { limit: 1000, per: 1000, concurrency: 10 },
+    { limit: 10, per: 60_000, concurrency: 1000 },
+    { limit: 10, per: 60_000, concurrency: 10 },
+    { limit: 10, per: 60_000 },
+  ])(
+    'only callers that would have to wait count for the queue, also of those that come in one tick: %j',
+    async options => {
+      const { clock, join } = scene()
+      const [box] = await join()
+      const limiter = box.limiter('api', { ...options, queue: 5 })
+      let given = 0
+      const refused: unknown[] = []
+      const call = (): void =>
+        void limiter.acquire().then(
+          () => given++,
+          (error: unknown) => refused.push(error),
+        )
+      for (let caller = 0; caller < 16; caller++) call()
+      await pass(clock, 100)
+      expect(given).toBe(10)
+      expect(refused).toHaveLength(1)
+      expect(refused[0]).toMatchObject({
+        code: 'BUSY',
+        message: expect.stringContaining('5 callers are waiting'),
+      })
+      call()
+      await pass(clock, 100)
+      expect(refused).toHaveLength(2)
+      await limiter.close()
+    },
+  )
+
+  test('a wait for a permit in use names the limiter, its key, the time and a holder', async () => {
+    const { clock, join } = scene()
+    const [one] = await join()
+    const [other] = await join()
+    const limiterOf = (box: Box) => box.limiter('api', { ...AMPLE, concurrency: 2, lease: '20s' }).key('amy')
+    await limiterOf(one).acquire()
+    await limiterOf(one).acquire()
+    const failed = limiterOf(other)
+      .acquire(1, { wait: 3000 })
+      .catch((error: unknown) => error)
+    await pass(clock, 3000)
+    expect(await failed).toMatchObject({
+      code: 'TIMED_OUT',
+      key: 'api, amy',
+      engine: 'memory:test',
+      holder: { session: one.session, pid: process.pid },
+      message: expect.stringMatching(
+        /^timed out after 3000 ms waiting for a permit of key amy of limiter api on memory:test: its concurrency is 2, and all are in use \((last known holder:|held by) .*, pid \d+/,
+      ),
+    })
+    await expect(limiterOf(other).acquire(1, { wait: 0 })).rejects.toThrow(
+      'no permit of key amy of limiter api on memory:test is available now: its concurrency is 2, and all are in use',
+    )
+  })
+
   test('queue counts the waiters for a share and the waiters for the limit', async () => {
     const { clock, join } = scene()
     const [box] = await join()
@@ -106,7 +164,7 @@ describe('concurrency of a box', () => {
     expect(permit).toBeDefined()
     waiting[1]!.catch(() => undefined)
     await limiter.close()
-    await expect(waiting[1]).rejects.toThrow('the limiter was closed')
+    await expect(waiting[1]).rejects.toThrow('limiter api on memory:test was closed')
   })
 
   test('a try takes nothing that a waiter wants', async () => {

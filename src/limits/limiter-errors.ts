@@ -1,0 +1,113 @@
+import { holding } from '../core/lock-errors.js'
+import {
+  AbortedError,
+  BusyError,
+  ClosedError,
+  InvalidArgumentError,
+  TimedOutError,
+  UnavailableError,
+  type ErrorContext,
+  type Holder,
+} from '../errors.js'
+
+/** The errors about the permits of one limiter, or of one of its keys. */
+export class LimiterErrors {
+  readonly #name: string | undefined
+  readonly #key: string | undefined
+  readonly #engine: string | undefined
+
+  /** @param name undefined for a limiter of this process. @param key undefined for the limiter itself. */
+  constructor(name: string | undefined, key?: string, engine?: string) {
+    this.#name = name
+    this.#key = key
+    this.#engine = engine
+  }
+
+  /** A caller does not wait. */
+  busy(): BusyError {
+    return new BusyError(`no permit of ${this.#title} is available now`, this.#context)
+  }
+
+  /** A caller does not wait. @param concurrency maximum number of permits in use. */
+  allInUse(concurrency: number): BusyError {
+    return new BusyError(
+      `no permit of ${this.#title} is available now: its concurrency is ${concurrency}, and all are in use`,
+      this.#context,
+    )
+  }
+
+  /** A caller must not wait. @param callers number of waiting ones. */
+  queueFull(callers: number): BusyError {
+    return new BusyError(
+      `no permit of ${this.#title} is available now, and ${callers} callers are waiting, as many as its queue allows`,
+      this.#context,
+    )
+  }
+
+  aborted({ reason: cause }: AbortSignal): AbortedError {
+    return new AbortedError(`waiting for a permit of ${this.#title} was aborted`, { ...this.#context, cause })
+  }
+
+  /** @param wait milliseconds. */
+  timedOut(wait: number): TimedOutError {
+    return new TimedOutError(this.#lateAfter(wait), this.#context)
+  }
+
+  /**
+   * No permit in use was released in time.
+   * @param wait milliseconds. @param concurrency maximum number of permits in use. @param holder a known holder.
+   */
+  timedOutInUse(wait: number, concurrency: number, holder: Holder | undefined): TimedOutError {
+    const holds = holder ? ` (${holding(holder)})` : ''
+    return new TimedOutError(
+      `${this.#lateAfter(wait)}: its concurrency is ${concurrency}, and all are in use${holds}`,
+      this.#context,
+      holder,
+    )
+  }
+
+  /** The wait has passed while the engine was out of reach. @param wait milliseconds. */
+  unreachable(wait: number, cause: Error): UnavailableError {
+    return new UnavailableError(`${this.#lateAfter(wait)}, because the engine can't be reached`, {
+      ...this.#context,
+      cause,
+    })
+  }
+
+  /**
+   * A turn would come after the wait. @param wait the wait, and @param turn the necessary one, in milliseconds.
+   * @param ahead number of callers ahead, if it is known.
+   */
+  tooLate(wait: number, turn: number, ahead?: number): TimedOutError {
+    const callers = ahead === undefined ? '' : `${ahead} callers are ahead, `
+    const earliest = `its turn would be in ${Math.ceil(turn)} ms at the earliest`
+    return new TimedOutError(`${this.#lateAfter(wait)}: ${callers}${earliest}`, this.#context)
+  }
+
+  /** A waiter wants more permits than a lowered limit allows. */
+  lowered(max: number, n: number): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${n} permits`,
+      this.#context,
+    )
+  }
+
+  closed(): ClosedError {
+    return new ClosedError(`${this.#title} was closed`, this.#context)
+  }
+
+  get #context(): ErrorContext {
+    const names = [this.#name, this.#key].filter(name => name !== undefined)
+    return { key: names.length === 0 ? undefined : names.join(', '), engine: this.#engine }
+  }
+
+  get #title(): string {
+    const limiter = this.#name === undefined ? 'a limiter of this process' : `limiter ${this.#name}`
+    const whole = this.#key === undefined ? limiter : `key ${this.#key} of ${limiter}`
+    return this.#engine === undefined ? whole : `${whole} on ${this.#engine}`
+  }
+
+  #lateAfter(wait: number): string {
+    return `timed out after ${Math.ceil(wait)} ms waiting for a permit of ${this.#title}`
+  }
+}
