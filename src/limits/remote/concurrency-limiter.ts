@@ -80,10 +80,10 @@ export class ConcurrencyLimiter implements BoxPermits {
       async () => {
         const hasPlace = await this.#slot(n, terms, deadline)
         // Callers with a place in the queue keep it.
-        const queue = hasPlace ? Infinity : Math.max(this.#terms.queue - this.#semaphore.callers, 0)
-        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, queue))
+        const isFull = (): boolean => !hasPlace && this.#isFull
+        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull))
       },
-      () => this.#remote.acquireBy(n, terms, deadline, this.#terms.queue),
+      () => this.#remote.acquireBy(n, terms, deadline, () => this.#isFull),
     )
     if (wait === 0) this.#lastTry = permit
     return permit

@@ -53,6 +53,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   #closed: Error | undefined
   #usedAt: number
   readonly #next = (): void => this.#handOut()
+  readonly #isFull = (): boolean => this.#callers.waiting >= this.#terms.queue
 
   /**
    * @param id the ID of the limiter in the engine.
@@ -81,7 +82,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     try {
       if (n !== 1) this.#check(n)
       const terms = termsOf(options)
-      return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#terms.queue)
+      return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -89,9 +90,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   /**
    * Waits for a permit until `deadline`, with the other options checked.
-   * @param deadline clock time. @param queue maximum number of waiters.
+   * @param deadline clock time. @param isFull whether no further caller may wait.
    */
-  acquireBy(n: number, terms: Terms, deadline: number, queue: number): Promise<Permit> {
+  acquireBy(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
     try {
       const { wait, signal, priority } = terms
       if (this.#closed) throw this.#closed
@@ -107,7 +108,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       const isQuiet = quietUntil > now
       if (wait === 0)
         return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
-      if (this.#callers.waiting >= queue) return this.#acquireIfRoom(n, terms, deadline, queue)
+      if (isFull()) return this.#acquireIfRoom(n, terms, deadline, isFull)
       if (isQuiet && this.#waiters.before(priority).callers === callers && deadline < nextTurn) {
         throw this.#errors.tooLate(wait, nextTurn - now)
       }
@@ -261,7 +262,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /** Takes a permit that is available now; otherwise waits if, once others have theirs, few enough callers wait. */
-  async #acquireIfRoom(n: number, terms: Terms, deadline: number, queue: number): Promise<Permit> {
+  async #acquireIfRoom(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
     try {
       // While the turns of all waiters are far off, a request would be of no use.
       if (this.#pace.quietUntil <= this.#source.clock.now() || this.outage) return await this.#try(n, terms)
@@ -269,8 +270,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       if (!(error instanceof BusyError)) throw error
     }
     await othersServed()
-    if (this.#callers.waiting >= queue) throw this.#errors.queueFull(queue)
-    return this.acquireBy(n, terms, deadline, queue)
+    if (isFull()) throw this.#errors.queueFull(this.#terms.queue)
+    return this.acquireBy(n, terms, deadline, isFull)
   }
 
   #enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
