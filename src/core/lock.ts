@@ -1,4 +1,12 @@
-import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown, type Holder } from '../errors.js'
+import {
+  aboutTask,
+  InvalidArgumentError,
+  LostError,
+  lostBeforeEnd,
+  ofTask,
+  shown,
+  type Holder,
+} from '../errors.js'
 import { Ahead } from '../engine/claim.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
