@@ -5,7 +5,7 @@
 
 /** What every part may use: modules that know none of the parts. */
 const base =
-  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|failure-text|foreign-clock|grouped|guarantees|linux-machine|options|pause|printable|promises|reserved-keys|runtime-timers|secrets|transient-map|waiters|write-queue)\\.ts$'
+  '^src/(abort-task|clock|deadlines|diagnostics|duration|errors|failure-text|foreign-clock|grouped|guarantees|linux-machine|options|pause|printable|printed|promises|receiver|reserved-keys|runtime-timers|secrets|transient-map|waiters|write-queue)\\.ts$'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',

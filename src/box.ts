@@ -14,6 +14,8 @@ import { checkKey } from './options.js'
 import type { Claim } from './engine/claim.js'
 import { election, type Election } from './election.js'
 import { oncePer, type Once } from './once.js'
+import { printedAs } from './printed.js'
+import { needsReceiver } from './receiver.js'
 import { Runs, RUNS } from './runs.js'
 import { Schedules, type Schedule, type ScheduledTask, type ScheduleOptions } from './schedule.js'
 import type { SlotOf, Slots, Times } from './slots.js'
@@ -96,6 +98,11 @@ export class Box implements AsyncDisposable {
   #limiters: BoxLimiters | undefined
   readonly #schedules = new Schedules()
   #closing: Promise<void> | undefined
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Box', ({ engine, session }) => ({ engine, session }))
+  }
 
   /** Use `open`. */
   private constructor(session: Session) {
@@ -303,7 +310,7 @@ export class Box implements AsyncDisposable {
   async *inspect(prefix = '', options: InspectOptions = {}): AsyncGenerator<LockReport, void, void> {
     if (typeof prefix !== 'string')
       throw new InvalidArgumentError(`prefix must be a string, not ${shown(prefix)}`)
-    checkOptions(options, ['exact'])
+    checkOptions(options, ['exact'], '{ exact: true }')
     const exact = flag('exact', options.exact, false)
     if (exact) checkKey('prefix', prefix)
     const requests = await this.#session.submit({ type: 'inspect', prefix, exact })
@@ -380,7 +387,7 @@ export class Box implements AsyncDisposable {
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
-    checkOptions(options, ['drain'])
+    checkOptions(options, ['drain'], '{ drain: true }')
     const { drain = false } = options
     const max =
       typeof drain === 'boolean' ? drain && Infinity : milliseconds('drain', drain, { min: 0, max: Infinity })

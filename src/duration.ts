@@ -1,10 +1,13 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** A duration: milliseconds as a number, or a string such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
+/**
+ * A duration: milliseconds as a number, or a string such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. The number in a
+ * string may be in any notation of JavaScript, with blanks around it.
+ */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+const TEXT = /^(.*?)(ms|s|m|h|d)$/s
 
 /** The bounds of an option, both included, in milliseconds. */
 export interface DurationBounds {
@@ -33,12 +36,13 @@ export function milliseconds(option: string, value: unknown, bounds: DurationBou
 
 /** Whether a text is a duration, of any length. */
 export function isDuration(text: string): boolean {
-  return TEXT.test(text)
+  return !Number.isNaN(parse(text))
 }
 
 function parse(text: string): number {
-  const match = TEXT.exec(text)
-  return match ? Number(match[1]) * MILLISECONDS[match[2]!]! : NaN
+  const [, number = '', unit = ''] = TEXT.exec(text) ?? []
+  // The type admits the numbers that `Number` reads.
+  return number.trim() === '' || number.includes('Infinity') ? NaN : Number(number) * MILLISECONDS[unit]!
 }
 
 const SECOND = 1000

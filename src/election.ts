@@ -15,7 +15,9 @@ import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
 import { failureText } from './failure-text.js'
-import { checkKey } from './options.js'
+import { checkKey, checkTask } from './options.js'
+import { printedAs } from './printed.js'
+import { needsReceiver } from './receiver.js'
 import { pause } from './pause.js'
 import { electionKey } from './reserved-keys.js'
 
@@ -93,6 +95,11 @@ class MutexElection implements Election {
   readonly #name: string
   readonly #mutex: Lock
   readonly #terms: Store
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Election', election => ({ name: election.#name, engine: election.#session.engine.name }))
+  }
 
   constructor(session: Session, name: string) {
     this.#session = session
@@ -186,8 +193,7 @@ class MutexElection implements Election {
   async #lead<T>(task: (grant: Grant) => T | Promise<T>, options: LockOptions | undefined): Promise<T> {
     let began = false
     try {
-      if (typeof task !== 'function')
-        throw new InvalidArgumentError(`the task of lead must be a function, not ${shown(task)}`)
+      checkTask('lead', task, 'lead(task, options)')
       return await this.#mutex.run(async grant => {
         await this.#announce(grant, options?.label)
         began = true

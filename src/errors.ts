@@ -35,6 +35,14 @@ export abstract class SignalboxError extends Error {
    */
   readonly taskBegan: boolean | undefined
 
+  static {
+    // The message of an error is not enumerable, so JSON would omit it. The result of a task need not be JSON.
+    const toJSON = function (this: SignalboxError): object {
+      return Object.assign({ name: this.name, message: this.message }, this, { result: undefined })
+    }
+    Object.defineProperty(this.prototype, 'toJSON', { value: toJSON, configurable: true, writable: true })
+  }
+
   constructor(message: string, context: ErrorContext = {}) {
     super(message, 'cause' in context ? { cause: context.cause } : undefined)
     this.name = new.target.name
@@ -158,11 +166,12 @@ export function aboutTask(error: unknown, began: boolean): unknown {
 /**
  * Returns the error that a call throws for an error of its task: the same one. But if it already reports about a task,
  * that is another task, which this one waited for. Then it returns a copy that reports about this task, with the error
- * as its `cause`.
+ * as its `cause`, unless it is a DeadlockError.
  */
 export function ofTask(error: unknown): unknown {
   if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error
-  return copyOf(error, { taskBegan: true }, error)
+  // A deadlock is about all tasks around it, too.
+  return copyOf(error, { taskBegan: true }, error instanceof DeadlockError ? undefined : error)
 }
 
 /** Returns the error of a call whose task succeeded after its grant was lost. */

@@ -1,7 +1,8 @@
+import { checkTask } from './options.js'
 import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
-import { aboutTask, InvalidArgumentError, shown } from './errors.js'
+import { aboutTask } from './errors.js'
 import type { Runs } from './runs.js'
 import { slotAt, type SlotOf, type Slots } from './slots.js'
 
@@ -29,8 +30,7 @@ export async function oncePer<T, S extends Slots>(
   // The `taskBegan` of an error; undefined for the errors of the task itself.
   let began: boolean | undefined = false
   try {
-    if (typeof task !== 'function')
-      throw new InvalidArgumentError(`the task of oncePer must be a function, not ${shown(task)}`)
+    checkTask('oncePer', task, 'oncePer(name, slots, task, options)')
     // Checks the slots before the wait for the lock.
     slotAt('slots', slots, Date.now())
     return await lock.run(async grant => {

@@ -30,10 +30,18 @@ export function checkSignal(signal: unknown): void {
   }
 }
 
-/** @throws InvalidArgumentError when the options are not an object, or one is unknown. */
-export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
+/**
+ * @param example options as a caller writes them, for the error.
+ * @throws InvalidArgumentError when the options are not an object, or one is unknown.
+ */
+export function checkOptions(
+  options: unknown,
+  known: readonly string[],
+  example?: string,
+): asserts options is object {
   if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError(`options must be an object, not ${shown(options)}`)
+    const like = example === undefined ? '' : ` like ${example}`
+    throw new InvalidArgumentError(`options must be an object${like}, not ${shown(options)}`)
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
@@ -41,6 +49,17 @@ export function checkOptions(options: unknown, known: readonly string[]): assert
       throw new InvalidArgumentError(`unknown option ${shown(name)}; it must be ${expected}`)
     }
   }
+}
+
+/**
+ * @param owner what the task is of. @param call how a caller writes it, for the error.
+ * @throws InvalidArgumentError unless the task is a function.
+ */
+export function checkTask(owner: string, task: unknown, call: string): void {
+  if (typeof task !== 'function')
+    throw new InvalidArgumentError(
+      `the task of ${owner} must be a function, not ${shown(task)}: write ${call}`,
+    )
 }
 
 /** @throws InvalidArgumentError unless the runtime knows the time zone. */

@@ -6,7 +6,7 @@ import { checkedOptions, type LockOptions } from './core/lock-options.js'
 import type { Session } from './core/session.js'
 import { AbortedError, ClosedError, InvalidArgumentError, shown, SignalboxError } from './errors.js'
 import { failureText } from './failure-text.js'
-import { checkOptions, flag } from './options.js'
+import { checkOptions, checkTask, flag } from './options.js'
 import { pause } from './pause.js'
 import { MAX_AHEAD, type Runs } from './runs.js'
 import { timetable, type Slot, type Times, type Timetable } from './slots.js'
@@ -118,8 +118,7 @@ class KeptSchedule implements Schedule {
   ) {
     checkOptions(options, NAMES)
     const { catchUp, onError, lease, label } = options
-    if (typeof task !== 'function')
-      throw new InvalidArgumentError(`the task of a schedule must be a function, not ${shown(task)}`)
+    checkTask('a schedule', task, 'schedule(name, times, task, options)')
     if (onError !== undefined && typeof onError !== 'function')
       throw new InvalidArgumentError(`onError must be a function, not ${shown(onError)}`)
     this.#lockOptions = { lease, label, signal: this.#stopping.signal }

@@ -81,25 +81,28 @@ export class DeadlockDetector {
 
   /**
    * Calls `wait`, which waits in `queue` on behalf of the calling task.
+   * @param reentrant whether the call has that option.
    * @param queues all local queues of the box with waiters.
    * @throws DeadlockError when the task would wait for itself.
    */
   acquire(
     queue: LocalQueue,
+    reentrant: boolean,
     queues: () => Iterable<LocalQueue>,
     wait: () => Promise<LocalGrant>,
   ): Promise<LocalGrant> {
     const own = this.#held()
-    return own.length === 0 ? wait() : this.#acquireWithin(own, queue, queues, wait)
+    return own.length === 0 ? wait() : this.#acquireWithin(own, queue, reentrant, queues, wait)
   }
 
   async #acquireWithin(
     own: readonly Frame[],
     queue: LocalQueue,
+    reentrant: boolean,
     queues: () => Iterable<LocalQueue>,
     wait: () => Promise<LocalGrant>,
   ): Promise<LocalGrant> {
-    this.#check(queue, own, queues)
+    this.#check(queue, own, reentrant, queues)
     for (const frame of own) frame.waits.set(queue, (frame.waits.get(queue) ?? 0) + 1)
     try {
       return await wait()
@@ -119,11 +122,20 @@ export class DeadlockDetector {
     return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
   }
 
-  #check(queue: LocalQueue, own: readonly Frame[], queues: () => Iterable<LocalQueue>): void {
+  #check(
+    queue: LocalQueue,
+    own: readonly Frame[],
+    reentrant: boolean,
+    queues: () => Iterable<LocalQueue>,
+  ): void {
     const { title } = queue.set
     if (own.some(frame => conflicting(frame, queue.set))) {
       throw new DeadlockError(
-        `waiting for ${title} would deadlock: this task already holds one of its keys; see the option reentrant`,
+        `waiting for ${title} would deadlock: this task already holds one of its keys; ${
+          reentrant
+            ? 'reentrant needs one run around it that holds all of them, exclusively if this call wants that'
+            : 'see the option reentrant'
+        }`,
         queue.context(),
       )
     }

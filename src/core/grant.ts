@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
+import { printedAs } from '../printed.js'
+import { needsReceiver } from '../receiver.js'
 import type { Lease } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 
@@ -84,6 +86,18 @@ export function numberOf(token: bigint): number {
   return Number(token / TURNS_PER_NUMBER)
 }
 
+/** What is printed of a grant. */
+export function printedGrant(grant: Grant, label?: string): object {
+  const { keys, token } = grant
+  // JSON has no integers of 64 bits.
+  return {
+    keys,
+    token: String(token),
+    expiresIn: Math.round(grant.expiresIn()),
+    ...(label !== undefined && { label }),
+  }
+}
+
 /** One caller's turn on a lease. */
 export class LocalGrant implements WriteGrant {
   readonly #owner: GrantOwner
@@ -102,6 +116,11 @@ export class LocalGrant implements WriteGrant {
     this.#owner = owner
     this.#number = lease.number
     lease.onLost = undefined
+  }
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Grant', grant => printedGrant(grant, grant.lease.request.label))
   }
 
   get token(): bigint {

@@ -47,6 +47,8 @@ export interface AcquireRequest {
   readonly signal: AbortSignal | undefined
   /** Whether to take the keys from their holders. */
   readonly steal?: boolean | undefined
+  /** Whether the caller asked for a nested grant if its task holds the keys. */
+  readonly reentrant?: boolean | undefined
   /** Values to read in the same step as the grant. Only in a local queue of its own, because a turn reads nothing. */
   readonly read?: ReadSet | undefined
   /** Settles when the request may be sent to the engine; until then the caller waits in the local queue. */
@@ -78,7 +80,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
  */
 export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
-  checkOptions(options, NAMES)
+  checkOptions(options, NAMES, `{ wait: '5s' }`)
   const { wait, lease, signal, label, renew, reentrant, ownRequest, steal } = options
   checkSignal(signal)
   if (label !== undefined && (typeof label !== 'string' || label === '' || label.length > MAX_LABEL_LENGTH)) {
@@ -100,6 +102,6 @@ export function checkedOptions(options: LockOptions | undefined): CheckedOptions
 
 /** Checks the options of `tryAcquire`, which has no `wait` and `signal`. @throws as {@link checkedOptions} */
 export function checkedTryOptions(options: LockOptions | undefined): CheckedOptions {
-  if (options !== undefined) checkOptions(options, TRY_NAMES)
+  if (options !== undefined) checkOptions(options, TRY_NAMES, `{ lease: '10s' }`)
   return checkedOptions(options)
 }

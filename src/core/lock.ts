@@ -1,12 +1,7 @@
-import {
-  aboutTask,
-  InvalidArgumentError,
-  LostError,
-  lostBeforeEnd,
-  ofTask,
-  shown,
-  type Holder,
-} from '../errors.js'
+import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, type Holder } from '../errors.js'
+import { checkTask } from '../options.js'
+import { printedAs } from '../printed.js'
+import { needsReceiver } from '../receiver.js'
 import { Ahead } from '../engine/claim.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
@@ -52,6 +47,15 @@ export class ClaimSetLock implements Lock<WriteGrant> {
   readonly #set: ClaimSet
   readonly #noun: string
 
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Lock', lock => ({
+      kind: lock.#noun,
+      claims: lock.#set.claims,
+      engine: lock.#session.engine.name,
+    }))
+  }
+
   /** @param noun names the kind of lock in error messages, such as `mutex`. */
   constructor(session: Session, set: ClaimSet, noun: string) {
     this.#session = session
@@ -94,8 +98,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     let nested: WriteGrant | undefined
     let grant: LocalGrant | undefined
     try {
-      if (typeof task !== 'function')
-        throw new InvalidArgumentError(`the task of run must be a function, not ${shown(task)}`)
+      checkTask('run', task, 'run(task, options)')
       const request = checkedOptions(options)
       nested = this.#nested(request)
       grant = nested ? undefined : await this.#acquire(request)

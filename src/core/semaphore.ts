@@ -3,6 +3,8 @@ import { claimSet } from './claims.js'
 import type { Grant } from './grant.js'
 import { ClaimSetLock, type Lock } from './lock.js'
 import { checkOptions } from '../options.js'
+import { printedAs } from '../printed.js'
+import { needsReceiver } from '../receiver.js'
 import type { LockOptions } from './lock-options.js'
 
 /** The size of a semaphore. */
@@ -26,6 +28,16 @@ class PermitsLock implements Semaphore {
   readonly #key: string
   readonly #max: number
   readonly #one: ClaimSetLock
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Lock', lock => ({
+      kind: 'semaphore',
+      key: lock.#key,
+      max: lock.#max,
+      engine: lock.#session.engine.name,
+    }))
+  }
 
   constructor(session: Session, key: string, max: number) {
     this.#session = session
@@ -54,9 +66,9 @@ class PermitsLock implements Semaphore {
   }
 
   #split(options: PermitOptions | undefined): [ClaimSetLock, LockOptions | undefined] {
-    // The lock refuses options that are not an object.
-    if (typeof options !== 'object' || options === null || !('permits' in options))
-      return [this.#one, options]
+    if (options === undefined) return [this.#one, options]
+    if (typeof options !== 'object' || options === null) checkOptions(options, [], '{ permits: 2 }')
+    if (!('permits' in options)) return [this.#one, options]
     const { permits = 1, ...rest } = options
     return [permits === 1 ? this.#one : this.#lock(permits), rest]
   }
@@ -69,6 +81,6 @@ class PermitsLock implements Semaphore {
 
 /** @throws InvalidArgumentError when the key or `max` is invalid. */
 export function semaphore(session: Session, key: string, options: SemaphoreOptions): Semaphore {
-  checkOptions(options, ['max'])
+  checkOptions(options, ['max'], '{ max: 4 }')
   return new PermitsLock(session, key, options.max)
 }

@@ -170,7 +170,7 @@ export class Session implements Listener, QueueSession {
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
     // What takes the keys from their holders waits for none.
     return this.deadlocks && !request.steal
-      ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait)
+      ? this.deadlocks.acquire(queue, request.reentrant ?? false, () => this.waitingQueues(), wait)
       : wait()
   }
 

@@ -97,7 +97,11 @@ export function checkedOptions(
   maxConcurrency = MAX_PERMITS,
 ): CheckedOptions {
   const several = hasSeveral(options)
-  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)])
+  checkOptions(
+    options,
+    [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)],
+    `{ limit: 10, per: '1m' }`,
+  )
   const { concurrency, queue } = options
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   return {
@@ -193,7 +197,7 @@ function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): numb
 /** Checks the options of a request for permits. @throws InvalidArgumentError */
 export function termsOf(options: AcquireOptions | undefined): Terms {
   if (options === undefined) return NO_TERMS
-  checkOptions(options, ACQUIRE_NAMES)
+  checkOptions(options, ACQUIRE_NAMES, `{ wait: '5s' }`)
   const { wait, signal, priority } = options
   checkSignal(signal)
   return {

@@ -1,4 +1,6 @@
-import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
+import { aboutTask, ofTask } from '../errors.js'
+import { checkTask } from '../options.js'
+import { needsReceiver } from '../receiver.js'
 import type { Taken } from './counter.js'
 
 /** The limiter of a permit, as far as the permit needs it. */
@@ -15,6 +17,10 @@ export class Permit implements Disposable {
   readonly #at: number
   readonly #mark: number
   readonly #epoch: number
+
+  static {
+    needsReceiver(this)
+  }
 
   /** Use a limiter. */
   constructor(
@@ -64,8 +70,7 @@ export async function underPermit<T>(
 ): Promise<T> {
   let permit
   try {
-    if (typeof task !== 'function')
-      throw new InvalidArgumentError(`the task of run must be a function, not ${shown(task)}`)
+    checkTask('run', task, 'run(task, n, options)')
     permit = await acquire()
   } catch (error) {
     throw aboutTask(error, false)

@@ -48,7 +48,7 @@ interface Checked {
 
 /** @throws InvalidArgumentError */
 export function checkList(options: ListOptions): Checked {
-  checkOptions(options, ['prefix', 'after', 'limit'])
+  checkOptions(options, ['prefix', 'after', 'limit'], `{ prefix: 'a' }`)
   const { prefix = '', after = '', limit = Infinity } = options
   if (prefix !== '') checkKey('prefix', prefix)
   if (after !== '') checkKey('after', after)

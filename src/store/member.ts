@@ -1,7 +1,7 @@
 import type { SqlTransaction } from '../engine/contract.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
-import { checkKey, checkOptions } from '../options.js'
+import { checkKey, checkOptions, checkTask } from '../options.js'
 import { checkedOptions, type AcquireRequest, type LockOptions } from '../core/lock-options.js'
 import type { Transaction } from './transaction.js'
 
@@ -102,10 +102,12 @@ export function memberOf(
   resolve: Member['resolve'],
   reject: (error: unknown) => void,
 ): Member {
-  if (typeof task !== 'function') {
-    throw new InvalidArgumentError(`the task of a transaction must be a function, not ${shown(task)}`)
-  }
-  checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts', 'in'])
+  checkTask('a transaction', task, 'transaction(keys, task, options)')
+  checkOptions(
+    options,
+    ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts', 'in'],
+    `{ wait: '5s' }`,
+  )
   const { id, retention, attempts = DEFAULT_ATTEMPTS, in: within, ...lock } = options
   if (!Number.isSafeInteger(attempts) || attempts < 1) {
     throw new InvalidArgumentError(`attempts must be a whole number, 1 or more, not ${shown(attempts)}`)
@@ -178,6 +180,8 @@ function invalidParts(id: unknown): InvalidArgumentError {
 
 function checkedKeys(keys: readonly string[]): readonly string[] {
   const named: unknown = keys
+  if (typeof named === 'string')
+    throw new InvalidArgumentError(`the keys of a transaction must be a list like ['a'], not ${shown(named)}`)
   if (!Array.isArray(named) || named.length === 0) {
     throw new InvalidArgumentError(`a transaction must name at least one key, not ${shown(keys)}`)
   }

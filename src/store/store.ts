@@ -5,6 +5,8 @@ import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engine/contract.js'
 import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, checkOptions, MAX_KEY_LENGTH } from '../options.js'
+import { printedAs } from '../printed.js'
+import { needsReceiver } from '../receiver.js'
 import type { Session } from '../core/session.js'
 import { EngineValues } from './engine-values.js'
 import { follow, type Found } from './follow.js'
@@ -54,6 +56,11 @@ export class Store {
   readonly #prefix: string
   readonly #queue: TransactionQueue
   readonly #isPublished: boolean
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Store', store => ({ name: store.#name, engine: store.#engine }))
+  }
 
   /**
    * @param isPublished whether writes are published on their channel.

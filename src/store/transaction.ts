@@ -1,6 +1,8 @@
 import type { ReadOutcome, Versioned, Write } from '../engine/contract.js'
 import { InvalidArgumentError } from '../errors.js'
 import type { Grant } from '../core/grant.js'
+import { printedAs } from '../printed.js'
+import { needsReceiver } from '../receiver.js'
 import { decode, encode } from './value.js'
 
 /** The values of a transaction's keys under its locks, for its task. */
@@ -71,6 +73,14 @@ export class OverlayTransaction implements Transaction {
   readonly #grant: Grant
   readonly #keys: ReadonlyMap<string, string>
   readonly #committed: ReadonlySet<string>
+
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Transaction', transaction => ({
+      keys: [...transaction.#keys.keys()],
+      token: String(transaction.token),
+    }))
+  }
 
   /**
    * @param keys the store key of each key of this transaction.

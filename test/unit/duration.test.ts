@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { milliseconds } from '../../src/duration.js'
+import { milliseconds, type Duration } from '../../src/duration.js'
 import { InvalidArgumentError, shown } from '../../src/errors.js'
 
 const any = { min: 0, max: Infinity }
@@ -18,6 +18,17 @@ describe('a duration becomes milliseconds', () => {
     ['2m', 120_000],
     ['1h', 3_600_000],
     ['1d', 86_400_000],
+    ...(
+      [
+        ['5 s', 5000],
+        [' 5s', 5000],
+        ['+5s', 5000],
+        ['.5s', 500],
+        ['5.s', 5000],
+        ['1e3ms', 1000],
+        ['0x5s', 5000],
+      ] as const
+    ).map(([text, expected]): [Duration, number] => [text, expected]),
   ])('%s is %d ms', (value, expected) => {
     expect(milliseconds('wait', value, any)).toBe(expected)
   })
@@ -28,17 +39,11 @@ describe('a duration becomes milliseconds', () => {
       '',
       '5',
       's',
-      '5 s',
-      ' 5s',
+      ' s',
+      '5ss',
       '5s ',
-      '-5s',
-      '+5s',
       '5S',
       '5sec',
-      '.5s',
-      '5.s',
-      '1e3ms',
-      '0x5s',
       '5s5s',
       '5s\n',
       'Infinity',

@@ -10,7 +10,7 @@ import { Redlock } from '../../src/redlock/index.js'
 import { postgresRecords, redisRecords } from '../../src/store/records/index.js'
 
 /** What a variable of the environment, a file of settings or a conversion of it may hold. */
-const VALUES = ['', ' ', null, '5', 'true', 'false', NaN, '5 ', ' 5s', undefined]
+const VALUES = ['', ' ', null, '5', 'true', 'false', NaN, '5 ', '5s ', undefined]
 const TEXTS = VALUES.filter(value => typeof value === 'string')
 const NAMES = TEXTS.filter(text => text !== '')
 

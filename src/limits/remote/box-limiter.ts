@@ -9,6 +9,8 @@ import {
 } from '../../diagnostics.js'
 import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
 import { checkKey, MAX_KEY_LENGTH } from '../../options.js'
+import { printedAs } from '../../printed.js'
+import { needsReceiver } from '../../receiver.js'
 import { concurrencyKey } from '../../reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
@@ -274,6 +276,15 @@ class OfKey implements KeyedBoxLimiter {
   readonly #shared: Shared
   readonly #key: string
 
+  static {
+    needsReceiver(this)
+    printedAs(this, 'Limiter', limiter => {
+      const { name, limiters } = limiter.#shared
+      const key = limiter.#key === WHOLE ? {} : { key: limiter.#key }
+      return { name, ...key, engine: limiters.source.engine }
+    })
+  }
+
   constructor(shared: Shared, key: string) {
     this.#shared = shared
     this.#key = key
@@ -387,6 +398,10 @@ class OfKey implements KeyedBoxLimiter {
 
 class LimiterOfBox extends OfKey implements BoxLimiter {
   readonly #shared: Shared
+
+  static {
+    needsReceiver(this)
+  }
 
   constructor(shared: Shared) {
     super(shared, WHOLE)

@@ -1,0 +1,22 @@
+type Inspect = (value: unknown, options: object) => string
+
+/**
+ * Defines what `console.log` and `JSON.stringify` show of the objects of a class: these facts, which are JSON values
+ * without secrets, instead of its internals.
+ */
+export function printedAs<T extends object>(
+  { prototype }: { readonly prototype: T },
+  name: string,
+  factsOf: (object: T) => object,
+): void {
+  const hidden = { configurable: true, writable: true, enumerable: false }
+  const toJSON = function (this: T): object {
+    return factsOf(this)
+  }
+  const inspected = function (this: T, _: number, options: object, inspect: Inspect): string {
+    // The prototype itself has no facts.
+    return this === prototype ? name : `${name} ${inspect(factsOf(this), options)}`
+  }
+  Object.defineProperty(prototype, 'toJSON', { ...hidden, value: toJSON })
+  Object.defineProperty(prototype, Symbol.for('nodejs.util.inspect.custom'), { ...hidden, value: inspected })
+}
