@@ -10,7 +10,7 @@ test('durations, permits, rates, versions and counts are read, and anything else
   expect(versionOf('0')).toBe(0)
   expect(countOf('12')).toBe(12)
   const refused: [(text: string) => unknown, string[]][] = [
-    [duration, ['', '5', '-1s', '5 s', '5y']],
+    [duration, ['', '5', '-1s', '5s ', '5y']],
     [permitsOf, ['', '1', '1/', '1/4/5', '-1/4']],
     [rateOf, ['', '20', '20/', 's/20', '20/5', '20/1w']],
     [versionOf, ['', '-1', '1.5', '9007199254740993']],

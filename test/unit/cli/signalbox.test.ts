@@ -69,7 +69,7 @@ test.each<[string, (value: string) => string[], string[]?]>([
   [
     '--once-per',
     (value: string) => ['run', '--lock', 'a', '--once-per', value, ...command],
-    ['', ' ', '5 ', ' 5s'],
+    ['', ' ', '5 ', '5s '],
   ],
   ['--wait', (value: string) => ['run', '--lock', 'a', '--wait', value, ...command]],
   ['--lease', (value: string) => ['run', '--lock', 'a', '--lease', value, ...command]],
@@ -94,7 +94,7 @@ test.each<[string, (value: string) => string[], string[]?]>([
 ])('refuses values that a variable may hold for %s, before a folder is made', async (named, args, values) => {
   const folder = emptyFolder()
   vi.stubEnv('SIGNALBOX_URL', `file:${folder}/locks`)
-  for (const value of values ?? ['', ' ', 'null', '5', 'true', 'false', 'NaN', '5 ', ' 5s', 'undefined']) {
+  for (const value of values ?? ['', ' ', 'null', '5', 'true', 'false', 'NaN', '5 ', '5s ', 'undefined']) {
     stderr = ''
     expect(await signalbox(args(value), terminal), JSON.stringify(value)).toBe(2)
     expect(stderr, JSON.stringify(value)).toContain(named)
