@@ -1,12 +1,10 @@
 import type { SqlTransaction } from '../engine/contract.js'
 import { printedAs } from '../printed.js'
-import { needsReceiver } from '../receiver.js'
 import { printedGrant, type Grant } from './grant.js'
 
 /** A grant that is held by another grant. A subclass defines what its release does. */
 export abstract class DelegatingGrant implements Grant {
   static {
-    needsReceiver(this)
     printedAs(this, 'Grant', grant => printedGrant(grant))
   }
 

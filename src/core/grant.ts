@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events'
 import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
 import { printedAs } from '../printed.js'
-import { needsReceiver } from '../receiver.js'
 import type { Lease } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 
@@ -119,7 +118,6 @@ export class LocalGrant implements WriteGrant {
   }
 
   static {
-    needsReceiver(this)
     printedAs(this, 'Grant', grant => printedGrant(grant, grant.lease.request.label))
   }
 

@@ -1,6 +1,5 @@
 import { aboutTask, ofTask } from '../errors.js'
 import { checkTask } from '../options.js'
-import { needsReceiver } from '../receiver.js'
 import type { Taken } from './counter.js'
 
 /** The limiter of a permit, as far as the permit needs it. */
@@ -17,10 +16,6 @@ export class Permit implements Disposable {
   readonly #at: number
   readonly #mark: number
   readonly #epoch: number
-
-  static {
-    needsReceiver(this)
-  }
 
   /** Use a limiter. */
   constructor(

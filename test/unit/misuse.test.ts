@@ -40,7 +40,6 @@ test.each<[of: string, make: (box: Any) => Any, names: readonly string[]]>([
   ['a store', box => box.store('s'), ['get', 'put', 'transaction', 'list']],
   ['a limiter', box => box.limiter('api', { limit: 1, per: '1s' }), ['run', 'acquire', 'key']],
   ['an election', box => box.election('e'), ['lead']],
-  ['a grant', box => box.mutex('held').acquire(), ['release', 'assertHeld', 'fence']],
 ])('a method of %s that was taken from its object says how to call it', async (_, make, names) => {
   await using box = await open('memory:')
   const object = await make(box)
