@@ -1,4 +1,5 @@
-import { isIPv6 } from 'node:net'
+import { isIP } from 'node:net'
+import { forwardedNode } from './forwarded-node.js'
 
 const GROUPS = 8
 const NETWORK_GROUPS = 4
@@ -7,15 +8,28 @@ const MAPPED = '0:0:0:0:0:ffff'
 
 /**
  * Returns the sender that an IP address belongs to, for the `key` of a limit of requests: of IPv6, the /64 network,
- * because a client has all its addresses and could use another one for each request; of IPv4, the address. Returns any
- * other value, such as undefined, as it is.
+ * because a client has all its addresses and could use another one for each request; of IPv4, the address. Accepts each
+ * notation of `X-Forwarded-For` and `Forwarded`: ports, brackets, quotes, zones and `for=`. Of a list, the last address
+ * counts, because the nearest proxy has added it; clients can forge the others.
+ *
+ * `unknown` and names such as `_hidden` (RFC 7239) are returned without a port. Any other value, such as undefined, is
+ * returned as it is.
  *
  * ```ts
  * app.use(limitRequests(limiter, { key: request => networkOf(request.ip) }))
  * ```
  */
 export function networkOf<A extends string | undefined>(address: A): A | string {
-  if (address === undefined || !isIPv6(address)) return address
+  if (address === undefined) return address
+  const node = forwardedNode(address)
+  if (/^unknown$/i.test(node)) return 'unknown'
+  if (/^_[\w.-]+$/.test(node)) return node
+  const version = isIP(node)
+  if (version === 0) return address
+  return version === 4 ? node : networkOfIPv6(node)
+}
+
+function networkOfIPv6(address: string): string {
   // Without the zone, after a `%`.
   const [before = '', after = ''] = address.replace(/%.*/, '').split('::')
   const first = groupsOf(before)
