@@ -1,9 +1,4 @@
 export { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
-export {
-  Lock,
-  Redlock,
-  Redlock as default,
-  type RedlockAbortSignal,
-  type RedlockClient,
-  type Settings,
-} from './redlock.js'
+export { Lock, Redlock, Redlock as default, type RedlockAbortSignal } from './redlock.js'
+export type { RedlockClient } from './client.js'
+export type { Settings } from './settings.js'

@@ -1,37 +1,17 @@
 import { EventEmitter } from 'node:events'
-import { type Box, type Grant, type LockOptions, open } from '../index.js'
+import type { Grant, LockOptions } from '../index.js'
 import { systemClock, type Timer } from '../clock.js'
-import { BusyError, InvalidArgumentError, shown, TimedOutError } from '../errors.js'
+import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import { extendValue, releaseValue, valueOf, type RedlockClient } from './client.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
-
-/** How long to wait. Further settings of redlock, which this does not need, are accepted and ignored. */
-export interface Settings {
-  /**
-   * With `retryDelay`: how long `acquire` waits in the queue is the one times the other; -1 for as long as it takes.
-   */
-  readonly retryCount: number
-  /** Milliseconds. */
-  readonly retryDelay: number
-  readonly retryJitter: number
-  readonly driftFactor: number
-  readonly automaticExtensionThreshold: number
-}
-
-/** A client of one server, of `ioredis` or `redis`. */
-export interface RedlockClient {
-  quit(): Promise<unknown>
-}
+import { expirationOf, settingsOf, waitOf, type Settings } from './settings.js'
+import { sharedBox, type SharedBox } from './shared-box.js'
 
 /** Aborts when the lock is lost, and has the error. */
 export type RedlockAbortSignal = AbortSignal & { error?: Error }
 
-const DEFAULTS: Settings = {
-  driftFactor: 0.01,
-  retryCount: 10,
-  retryDelay: 200,
-  retryJitter: 100,
-  automaticExtensionThreshold: 500,
-}
+/** When grants end that are not extended. */
+const ends = new WeakMap<Grant, Timer>()
 
 const MIN_LEASE = 20
 const MAX_LEASE = 86_400_000
@@ -40,16 +20,15 @@ const MAX_LEASE = 86_400_000
  * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a
  * quorum of theirs. Excludes processes that use redlock on the same servers, and is excluded by them.
  *
- * A waiter queues instead of trying again, so `retryCount` and `retryDelay` say how long it waits. A box
- * renews the lease of a lock while the process lives and gives the lock back at its `expiration`.
+ * A waiter queues instead of trying again, so `retryCount`, `retryDelay` and `retryJitter` say how long it waits. Instances
+ * with the same clients share one box, which renews the lease of a lock while the process lives and gives the lock back at its `expiration`.
  */
 export class Redlock extends EventEmitter {
   readonly clients: ReadonlySet<RedlockClient>
   readonly settings: Settings
-  readonly #ends = new WeakMap<Grant, Timer>()
-  #box: Promise<Box> | undefined
+  readonly #shared: SharedBox
 
-  /** @throws Error when there is no client; InvalidArgumentError for an invalid `retryCount` or `retryDelay` */
+  /** @throws Error when there is no client; InvalidArgumentError for a setting that is not a number */
   constructor(clients: Iterable<RedlockClient>, settings: Partial<Settings> = {}) {
     super()
     // As with redlock, a listener is optional.
@@ -57,9 +36,8 @@ export class Redlock extends EventEmitter {
     this.clients = new Set(clients)
     if (this.clients.size === 0)
       throw new Error('Redlock must be instantiated with at least one redis client.')
-    const given = Object.entries(settings).filter(([, value]) => value !== undefined)
-    this.settings = { ...DEFAULTS, ...Object.fromEntries(given) }
-    checkRetries(this.settings)
+    this.settings = settingsOf(settings)
+    this.#shared = sharedBox(this.clients)
   }
 
   /**
@@ -69,17 +47,24 @@ export class Redlock extends EventEmitter {
    */
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
-    return this.#lockFor(resources, await this.#acquire(resources, duration, settings), duration)
+    const grant = await this.#acquire(resources, duration, settings)
+    return this.#lockFor(resources, grant, await this.#valueOf(grant), duration)
   }
 
   /**
-   * Unlocks the resources.
+   * Unlocks the resources. Of a lock that was built by hand, by its value.
    * @throws ExecutionError when the lock had expired or was released before
    */
   async release(lock: Lock, _settings?: Partial<Settings>): Promise<ExecutionResult> {
-    const { grant } = lock
+    const { resources, value } = lock
     lock.expiration = 0
-    this.#ends.get(grant)?.cancel()
+    const grant = this.#shared.grants.get(value)
+    if (!grant) {
+      await this.#byValue(resources, releaseValue(this.clients, resources, value))
+      return { attempts: [] }
+    }
+    ends.get(grant)?.cancel()
+    this.#shared.grants.delete(value)
     try {
       grant.assertHeld()
       await grant.release()
@@ -96,16 +81,22 @@ export class Redlock extends EventEmitter {
    */
   async extend(existing: Lock, duration: number, _settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
-    if (existing.expiration < Date.now())
-      throw new ExecutionError('Cannot extend an already-expired lock.', [])
-    const { grant, resources } = existing
+    const start = Date.now()
+    if (existing.expiration < start) throw new ExecutionError('Cannot extend an already-expired lock.', [])
+    const { resources, value } = existing
+    const grant = this.#shared.grants.get(value)
+    if (!grant) {
+      await this.#byValue(resources, extendValue(this.clients, resources, value, duration))
+      existing.expiration = 0
+      return new Lock(this, resources, value, [], expirationOf(start, duration, this.settings))
+    }
     try {
       grant.assertHeld()
     } catch (error) {
       throw this.#failed(error)
     }
     existing.expiration = 0
-    return this.#lockFor(resources, grant, duration)
+    return this.#lockFor(resources, grant, value, duration)
   }
 
   /**
@@ -133,53 +124,56 @@ export class Redlock extends EventEmitter {
       }
     }
     try {
-      const box = await this.#opened()
+      const box = await this.#shared.opened()
       return await box.mutex(...resources).run(underGrant, this.#options(duration, given))
     } catch (error) {
       throw isOwn ? error : this.#failed(error)
     }
   }
 
-  /** Closes the box and quits the clients. */
+  /** Quits the clients, and releases the locks of all instances that have the same ones. */
   async quit(): Promise<void> {
-    await (await this.#box)?.close()
+    await this.#shared.close()
     await Promise.all([...this.clients].map(client => client.quit()))
   }
 
   async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
     try {
       const options = this.#options(duration, settings)
-      const box = await this.#opened()
-      return await box.mutex(...resources).acquire(options)
+      const box = await this.#shared.opened()
+      // Each lock has a value of its own in Redis, by which it can be released.
+      return await box.mutex(...resources).acquire({ ...options, ownRequest: true })
     } catch (error) {
       throw this.#failed(error)
     }
   }
 
-  #options(duration: number, settings: Partial<Settings> = {}): LockOptions {
-    const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings
-    checkRetries({ retryCount, retryDelay })
+  #options(duration: number, settings?: Partial<Settings>): LockOptions {
+    const wait = waitOf(settingsOf(settings, this.settings))
     return {
       lease: Math.min(Math.max(duration, MIN_LEASE), MAX_LEASE),
-      ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
+      ...(wait < Infinity && { wait }),
     }
   }
 
-  #opened(): Promise<Box> {
-    return (this.#box ??= this.#open())
-  }
-
-  async #open(): Promise<Box> {
-    const [first, ...others] = this.clients
+  /** @throws ExecutionError when the value can't be read: then the lock is released */
+  async #valueOf(grant: Grant): Promise<string> {
     try {
-      const given = others.length === 0 ? { redis: first! } : { redisQuorum: [...this.clients] }
-      // A routine of redlock may leave behind what waits for the lock that the routine has.
-      return await open(given, { detectDeadlocks: false })
+      const value = await valueOf(this.clients, grant.keys[0]!)
+      grant.assertHeld()
+      return value!
     } catch (error) {
-      // The next call tries again.
-      this.#box = undefined
-      throw error
+      void grant.release().catch(() => undefined)
+      throw this.#failed(error)
     }
+  }
+
+  /** @throws ExecutionError when most servers had another value */
+  async #byValue(resources: readonly string[], succeeds: Promise<boolean>): Promise<void> {
+    if (await succeeds) return
+    throw this.#failed(
+      new ResourceLockedError(`the lock of ${resources.join(', ')} has ended or changed hands`),
+    )
   }
 
   #signalOf(grant: Grant): RedlockAbortSignal {
@@ -192,12 +186,20 @@ export class Redlock extends EventEmitter {
     return signal
   }
 
-  #lockFor(resources: string[], grant: Grant, duration: number): Lock {
-    const lock = new Lock(this, resources, grant, Date.now() + duration)
-    grant.signal.addEventListener('abort', () => (lock.expiration = 0))
-    this.#ends.get(grant)?.cancel()
-    const end = systemClock.after(duration, () => void grant.release().catch(() => undefined), false)
-    this.#ends.set(grant, end)
+  #lockFor(resources: string[], grant: Grant, value: string, duration: number): Lock {
+    const { grants } = this.#shared
+    const lock = new Lock(this, resources, value, [], Date.now() + duration, grant)
+    grants.set(value, grant)
+    grant.signal.addEventListener('abort', () => {
+      lock.expiration = 0
+      grants.delete(value)
+    })
+    ends.get(grant)?.cancel()
+    const end = (): void => {
+      grants.delete(value)
+      void grant.release().catch(() => undefined)
+    }
+    ends.set(grant, systemClock.after(duration, end, false))
     return lock
   }
 
@@ -211,25 +213,34 @@ export class Redlock extends EventEmitter {
   }
 }
 
-/** Resources that are locked until `expiration`. */
+/** Resources that are locked until `expiration`. A program may build one, for example in another process. */
 export class Lock {
-  /** Always empty. */
-  readonly attempts: readonly Promise<ExecutionStats>[] = []
+  readonly #grant: Grant | undefined
 
   /**
-   * @param grant parts that redlock lacks: the fencing token, the signal of a loss, `assertHeld()`.
+   * @param value what Redis has under each key of the lock. On servers of a quorum, its third part may differ.
+   * @param attempts empty for a lock of `acquire`, which queues.
    * @param expiration milliseconds of the wall clock; 0 once it was released, extended or lost.
+   * @param grant only for a lock of `acquire`.
    */
   constructor(
     readonly redlock: Redlock,
     readonly resources: string[],
-    readonly grant: Grant,
+    readonly value: string,
+    readonly attempts: readonly Promise<ExecutionStats>[],
     public expiration: number,
-  ) {}
+    grant?: Grant,
+  ) {
+    this.#grant = grant
+  }
 
-  /** What distinguishes this lock from all others: its fencing token. */
-  get value(): string {
-    return String(this.grant.token)
+  /**
+   * Parts that redlock lacks: the fencing token, the signal of a loss, `assertHeld()`.
+   * @throws InvalidArgumentError for a lock that was built by hand
+   */
+  get grant(): Grant {
+    if (!this.#grant) throw new InvalidArgumentError('a lock has a grant only if acquire returned it')
+    return this.#grant
   }
 
   /** As {@link Redlock.release}. */
@@ -241,14 +252,6 @@ export class Lock {
   extend(duration: number): Promise<Lock> {
     return this.redlock.extend(this, duration)
   }
-}
-
-/** A text or nothing times a number would be some wait, often none. @throws InvalidArgumentError */
-function checkRetries({ retryCount, retryDelay }: Pick<Settings, 'retryCount' | 'retryDelay'>): void {
-  if (!Number.isInteger(retryCount) || retryCount < -1)
-    throw new InvalidArgumentError(`retryCount must be a whole number, -1 or more, not ${shown(retryCount)}`)
-  if (!Number.isFinite(retryDelay) || retryDelay < 0)
-    throw new InvalidArgumentError(`retryDelay must be milliseconds, 0 or more, not ${shown(retryDelay)}`)
 }
 
 function checkDuration(duration: number): void {

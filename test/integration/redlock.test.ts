@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
-import TheirRedlock from 'redlock'
+import TheirRedlock, { Lock as TheirLock } from 'redlock'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Redlock } from '../../src/redlock/index.js'
+import { Lock, Redlock, type Settings } from '../../src/redlock/index.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 let servers: RedisServer[]
@@ -17,6 +17,8 @@ afterAll(async () => {
 })
 
 const theirs = TheirRedlock as unknown as typeof Redlock
+const lockOf = (Kind: typeof Redlock): typeof Lock =>
+  Kind === theirs ? (TheirLock as unknown as typeof Lock) : Lock
 const oneTry = { retryCount: 0 }
 /** Longer than any stall of a loaded machine, in milliseconds. */
 const LONG = 60_000
@@ -80,6 +82,39 @@ describe.concurrent.each([
     await next.release()
   })
 
+  test('a lock has its value in Redis, by which another process can extend and release it', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const [a, b] = [resource(), resource()]
+    const { value, expiration } = await one.acquire([a, b], LONG)
+    expect(await servers[0]!.command('GET', a)).toBe(value)
+    const rebuilt = new (lockOf(Kind))(other, [a, b], value, [], expiration)
+    const extended = await rebuilt.extend(5 * LONG)
+    expect(rebuilt.expiration).toBe(0)
+    expect(Number(await servers[0]!.command('PTTL', b))).toBeGreaterThan(3 * LONG)
+    const wrong = new (lockOf(Kind))(other, [a, b], `x${value}`, [], expiration)
+    await expect(other.release(wrong, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    await extended.release()
+    await expect(other.release(extended, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    const next = await other.acquire([a], LONG, oneTry)
+    await expect(other.release(rebuilt, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    await next.release()
+  })
+
+  test.each<Partial<Settings>>([
+    { retryCount: Infinity, retryDelay: 20 },
+    { retryCount: 1e6, retryDelay: 0 },
+    { retryCount: 1e6, retryDelay: 0, retryJitter: 0 },
+  ])('a waiter with %o gets the lock when it is released', async settings => {
+    const [one] = [locker(Kind, count)]
+    const other = new Kind(one.clients, settings)
+    const key = resource()
+    const held = await one.acquire([key], LONG)
+    const waiting = other.acquire([key], LONG)
+    await sleep(50)
+    await held.release()
+    await (await waiting).release()
+  })
+
   test('using holds the lock while the routine runs, and returns its result', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()
@@ -107,6 +142,17 @@ describe.concurrent.each([
     await expect(one.using([key], LONG, undefined as never)).rejects.toThrow('routine is not a function')
     expect(() => new Kind([])).toThrow('at least one redis client')
   })
+})
+
+test.each([1, 3])('instances with the same %i clients share their connections', async count => {
+  const { clients } = locker(Redlock, count)
+  const connections = async (): Promise<number> =>
+    String(await servers[0]!.command('CLIENT', 'LIST')).split('id=').length - 1
+  const use = async (): Promise<unknown> => (await new Redlock(clients).acquire([resource()], LONG)).release()
+  await use()
+  const before = await connections()
+  await Promise.all(Array.from({ length: 80 }, use))
+  expect(await connections()).toBe(before)
 })
 
 test.concurrent.each([1, 3])('ours and redlock itself exclude each other over %i servers', async count => {

@@ -1,0 +1,54 @@
+import { open, type Box, type Grant } from '../index.js'
+import type { RedlockClient } from './client.js'
+
+/** The box of all instances with the same clients, because programs may create an instance for each request. */
+export class SharedBox {
+  /** The grants that are held, by their value in Redis. */
+  readonly grants = new Map<string, Grant>()
+  readonly #clients: ReadonlySet<RedlockClient>
+  #box: Promise<Box> | undefined
+
+  constructor(clients: ReadonlySet<RedlockClient>) {
+    this.#clients = clients
+  }
+
+  isOf(clients: ReadonlySet<RedlockClient>): boolean {
+    return this.#clients.size === clients.size && [...clients].every(client => this.#clients.has(client))
+  }
+
+  opened(): Promise<Box> {
+    return (this.#box ??= this.#open())
+  }
+
+  async close(): Promise<void> {
+    const box = this.#box
+    this.#box = undefined
+    await (await box)?.close()
+  }
+
+  async #open(): Promise<Box> {
+    const [first, ...others] = this.#clients
+    try {
+      const given = others.length === 0 ? { redis: first! } : { redisQuorum: [...this.#clients] }
+      // A routine of redlock may leave behind what waits for the lock that the routine has.
+      return await open(given, { detectDeadlocks: false })
+    } catch (error) {
+      // The next call tries again.
+      this.#box = undefined
+      throw error
+    }
+  }
+}
+
+/** By the first client. A client that the program drops takes its boxes with it. */
+const boxes = new WeakMap<RedlockClient, SharedBox[]>()
+
+/** Returns the box of these clients. */
+export function sharedBox(clients: ReadonlySet<RedlockClient>): SharedBox {
+  const [first] = clients
+  const known = boxes.get(first!) ?? []
+  boxes.set(first!, known)
+  let shared = known.find(box => box.isOf(clients))
+  if (!shared) known.push((shared = new SharedBox(clients)))
+  return shared
+}
