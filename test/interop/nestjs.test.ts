@@ -61,6 +61,12 @@ test('mistakes have errors that name them', async () => {
   ])
 })
 
+test('a shutdown rejects waiters before another module drains, and closes all boxes that factories have opened', async () => {
+  const argv = [join(builtFolder, 'nestjs/nestjs/shutdown.js')]
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
+  expect(stdout).toBe("[ 'CLOSED', 'CLOSED' ]\n[ true, true ]\nfalse\n")
+})
+
 describe.each(['express', 'fastify'] as const)('on %s', platform => {
   test('@Locked excludes the calls of all processes, with increasing tokens', async () => {
     const applications = await startAll(2, { platform, source })
@@ -142,10 +148,12 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect(grant.keys).toEqual(['door'])
     const received = async (path: string): Promise<unknown> => (await application.ask(path)).body
     expect(await received('gateway/busy')).toEqual({ status: 'error', message: 'The resource is busy.' })
+    const field = { message: 'The resource is busy.', extensions: { code: 'BUSY', taskBegan: false } }
+    expect(await received('context/graphql')).toEqual(field)
     expect(application.stderr).toBe('')
     expect(await received('gateway/invalid')).toMatchObject({ status: 'error' })
     await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
-    for (const type of ['rpc', 'graphql']) expect(await received(`context/${type}`)).toBe('BUSY')
+    expect(await received('context/rpc')).toBe('BUSY')
   })
 
   test('the health indicator of terminus and the filter notice an outage', async () => {

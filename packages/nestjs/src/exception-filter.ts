@@ -10,8 +10,9 @@ const EXPECTED: ReadonlySet<ErrorCode> = new Set(['BUSY', 'TIMED_OUT', 'ABORTED'
 /**
  * Answers requests that failed with an error of Signalbox as `problemOf` of `signalbox/http` maps it: for example 409
  * if a lock is busy, and 503 if the wait was too long or the engine is unreachable, with `Retry-After`. Works on
- * Express and Fastify. With `@UseFilters(SignalboxExceptionFilter)` on a gateway, its client gets the event `exception`
- * with the text of the document. Microservices and GraphQL, and other errors, keep the filters of Nest.
+ * Express and Fastify. In GraphQL, the client gets the text of the document and its code, as `extensions.code`. With
+ * `@UseFilters(SignalboxExceptionFilter)` on a gateway, its client gets the event `exception` with that text.
+ * Microservices, and other errors, keep the filters of Nest.
  *
  * ```ts
  * @Module({ providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }] })
@@ -27,14 +28,16 @@ export class SignalboxExceptionFilter implements ExceptionFilter<SignalboxError>
     this.#host = host
   }
 
-  catch(error: SignalboxError, host: ArgumentsHost): void {
+  catch(error: SignalboxError, host: ArgumentsHost): Error | undefined {
     const problem = problemOf(error)
-    const type = host.getType()
-    // Nest continues with its own filter, except for gateways.
-    if (!problem || (type !== 'http' && type !== 'ws')) return
+    const type = host.getType<'http' | 'ws' | 'rpc' | 'graphql'>()
+    // Nest continues with its own filter.
+    if (!problem || type === 'rpc') return undefined
     if (!EXPECTED.has(error.code)) this.#logger.error(error.message, error.stack)
+    if (type === 'graphql') return graphqlError(problem)
     if (type === 'http') this.#answer(host.switchToHttp().getResponse(), problem)
     else notify(host.switchToWs().getClient(), problem)
+    return undefined
   }
 
   #answer(response: object, { status, headers, document }: Problem): void {
@@ -56,4 +59,10 @@ export class SignalboxExceptionFilter implements ExceptionFilter<SignalboxError>
 /** Sends what Nest sends to the client of a gateway. */
 function notify(client: { emit?: (event: string, data: unknown) => unknown }, { document }: Problem): void {
   client.emit?.('exception', { status: 'error', message: document.detail })
+}
+
+/** An error as the result of a resolver is the error of its field, with these extensions. */
+function graphqlError({ document: { detail, code, taskBegan } }: Problem): Error {
+  const extensions = { code, ...(taskBegan !== undefined && { taskBegan }) }
+  return Object.assign(new Error(detail), { extensions })
 }

@@ -2,12 +2,14 @@ import {
   ConfigurableModuleBuilder,
   Inject,
   Module,
-  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
   type OnApplicationShutdown,
 } from '@nestjs/common'
+import { ModulesContainer } from '@nestjs/core'
 import { open, type Box, type CloseOptions, type OpenOptions } from 'signalbox'
 import { SignalboxHealthIndicator } from './health-indicator.js'
 import { BOX } from './inject-box.js'
+import { atShutdown, openedBoxes } from './lifecycle.js'
 import { SignalboxThrottlerStorage } from './throttler-storage.js'
 
 /** Options of {@link SignalboxModule}: what `open` of Signalbox takes, and how the box is closed. */
@@ -24,10 +26,11 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 
 /**
  * Opens one box for the application, which `@InjectBox()` injects into providers of every module, and closes it with
- * the application. `forRoot(options)` takes {@link SignalboxModuleOptions}; `forRootAsync` gets them from a factory.
+ * the application. `forRoot(options)` takes {@link SignalboxModuleOptions}; `forRootAsync` gets them from a factory. Other
+ * boxes that a `useFactory` of the application opens are closed, too.
  *
- * When the application shuts down, callers that wait for a lock are rejected with a ClosedError before the HTTP server
- * waits for its requests. Holders keep their grants until these requests are answered, and for `drain` after that.
+ * When the application shuts down, callers that wait for a lock are rejected with a ClosedError first, before any module
+ * or the HTTP server waits for its requests. Holders keep their grants until these requests are answered, and for `drain` after that.
  */
 @Module({
   providers: [
@@ -51,24 +54,38 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 })
 export class SignalboxModule
   extends ConfigurableModuleClass
-  implements BeforeApplicationShutdown, OnApplicationShutdown
+  implements OnApplicationBootstrap, OnApplicationShutdown
 {
   readonly #box: Box
   readonly #options: SignalboxModuleOptions
+  readonly #modules: ModulesContainer
 
-  constructor(@Inject(BOX) box: Box, @Inject(MODULE_OPTIONS_TOKEN) options: SignalboxModuleOptions) {
+  constructor(
+    @Inject(BOX) box: Box,
+    @Inject(MODULE_OPTIONS_TOKEN) options: SignalboxModuleOptions,
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
     super()
     this.#box = box
     this.#options = options
+    this.#modules = modules
   }
 
-  beforeApplicationShutdown(): void {
-    // Not awaited: Nest closes the HTTP server next, and holders release when their requests are answered. An error is
-    // thrown by the close below.
-    this.#box.close({ drain: true }).catch(() => undefined)
+  onApplicationBootstrap(): void {
+    atShutdown(this.#modules, () => {
+      // Not awaited: Nest closes the HTTP server next, and holders release when their requests are answered. An error is
+      // thrown by the close below.
+      for (const box of this.#boxes) box.close({ drain: true }).catch(() => undefined)
+    })
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.#box.close({ drain: this.#options.drain })
+    const { drain } = this.#options
+    await Promise.all([...this.#boxes].map(box => box.close({ drain })))
+  }
+
+  /** The box of this module may have been replaced by a test. */
+  get #boxes(): ReadonlySet<Box> {
+    return new Set([this.#box, ...openedBoxes(this.#modules)])
   }
 }

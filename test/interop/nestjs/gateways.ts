@@ -41,7 +41,7 @@ class GatewayController {
     }
   }
 
-  /** What a handler that is neither of HTTP nor of a gateway rejects with. */
+  /** What a handler that is neither of HTTP nor of a gateway rejects with, or the error that is its result. */
   @Get('context/:type')
   async context(@Param('type') type: string): Promise<unknown> {
     const { busy } = this.gateway
@@ -57,7 +57,10 @@ class GatewayController {
       options,
       type,
     )
-    return (call() as Promise<unknown>).catch((error: unknown) => (error as { readonly code: string }).code)
+    const result = await (call() as Promise<unknown>).catch(
+      (error: unknown) => (error as { readonly code: string }).code,
+    )
+    return result instanceof Error ? { ...result, message: result.message } : result
   }
 }
 
