@@ -81,6 +81,8 @@ declare
   place int;
   next_check float8;
   holder int;
+  -- The transaction that keeps a row that no grant holds.
+  binder text;
   changes int;
 begin
   made := 0;
@@ -454,7 +456,7 @@ begin
           exit;
         end if;
         -- Its place, and when to check again.
-        next_check := 'infinity'; holder := null; place := 0;
+        next_check := 'infinity'; holder := null; binder := null; place := 0;
         foreach w in array mine loop
           over := 0; awaited := false;
           for g in w_from[w] .. w_to[w] loop
@@ -476,8 +478,16 @@ begin
         foreach w in array mine loop over := over + 1; row_ids[over] := w_id[w]; end loop;
         if (select count(*) from (
           select from signalbox.data d where d.id = any(row_ids[1:over]) for update skip locked) d) < over
-        then next_check := 50; end if;
-        answer := format('["queued",%s,%s', place, greatest(next_check, 0)::bigint);
+        then
+          next_check := 50;
+          for found_row in
+            select b.* from unnest(row_ids[1:over]) i cross join lateral signalbox.binder(i) b where holder is null limit 1
+          loop
+            binder := format(',%s,%s,%s,%s,%s', to_json(found_row.session), to_json(found_row.host), found_row.pid,
+              to_json(found_row.label), found_row.age);
+          end loop;
+        end if;
+        answer := format('["queued",%s,%s%s', place, greatest(next_check, 0)::bigint, binder);
         if holder is not null then
           one := q[holder];
           answer := answer || format(',%s,%s,%s,%s,%s', to_json(one.session), to_json(one.host), one.pid,

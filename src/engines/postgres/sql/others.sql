@@ -13,34 +13,78 @@ begin
   );
 end $$;
 
--- Returns the holders and waiters of keys whose names begin with a prefix, as JSON. Skips damaged entries.
+-- Returns the transaction that keeps a row with `fence`, as a holder; nothing if none does. Such a row can be updated,
+-- and not deleted.
+create or replace function signalbox.binder(row_id bigint)
+returns table (session text, host text, pid int, label text, age bigint)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  locker xid := (select d.xmax from signalbox.data d where d.id = row_id);
+  lockers text[] := array[locker::text];
+begin
+  if locker is null or locker::text = '0' or not has_table_privilege('signalbox.data', 'update') then return; end if;
+  perform from signalbox.data d where d.id = row_id for no key update skip locked;
+  if not found then return; end if;
+  perform from signalbox.data d where d.id = row_id for update skip locked;
+  if found then return; end if;
+  begin
+    lockers := lockers || array(select m.xid::text from pg_get_multixact_members(locker) m where m.mode = 'keysh');
+  exception when others then
+    -- It is not the number of several transactions.
+    null;
+  end;
+  return query
+    select 'transaction ' || l.transactionid::text, coalesce(host(a.client_addr), ''), coalesce(l.pid, 0),
+        'an open transaction' || coalesce(' of ' || nullif(a.application_name, ''), ''),
+        coalesce((date_part('epoch', clock_timestamp() - a.xact_start) * 1000)::bigint, 0)
+      from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+      where l.locktype = 'transactionid' and l.granted and l.transactionid::text = any(lockers)
+        and l.pid is distinct from pg_backend_pid()
+      limit 1;
+  if not found then return query select 'transaction', '', 0, 'an open transaction', 0::bigint; end if;
+end $$;
+
+-- Returns the holders and waiters of keys whose names begin with a prefix, as JSON. Skips damaged entries. If a
+-- transaction keeps a key that no grant holds any more, it is a holder.
 create or replace function signalbox.inspect(prefix text, exact boolean) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   now float8 := signalbox.clock();
 begin
   return (
+    with meant as materialized (
+      select d.id, d.name, d.queue, d.xmax from signalbox.keys k join signalbox.data d on d.id = k.id
+        where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
+    ), granted as materialized (
+      select d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1) as mode, c.permits, c.max_permits,
+          r.phase, r.number, greatest(now - r.since, 0)::bigint as age, ceil(r.expires - now)::bigint as expires_in, q.place
+        from meant d
+          cross join lateral unnest(d.queue) with ordinality
+            q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+          -- The row of a request's first key has the request, and the rows of its other keys refer to it.
+          cross join lateral (
+            select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.number, q.since, q.claims
+              where q.session is not null
+            union all
+            select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.number, f.since, f.claims
+              from signalbox.data fd, unnest(fd.queue) f
+              where q.session is null and f.id = q.id
+                and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
+          ) r
+          left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
+        where r.expires > now
+    ), kept as (
+      select d.name, null, b.session, b.host, b.pid, b.label, 1, null::int, null::int, 2, 0::bigint, b.age, 0::bigint, 0
+        from meant d cross join lateral signalbox.binder(d.id) b
+        where d.xmax <> 0 and starts_with(d.name, 'lock/')
+          and not exists (select from granted g where g.name = d.name and g.phase = 2)
+    )
     select coalesce(json_agg(json_build_array(
-        d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1), c.permits, c.max_permits, r.phase, r.number,
-        greatest(now - r.since, 0)::bigint, ceil(r.expires - now)::bigint
-      ) order by d.name, q.place), '[]')::text
-      from signalbox.keys k
-        join signalbox.data d on d.id = k.id
-        cross join lateral unnest(d.queue) with ordinality
-          q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
-        -- The row of a request's first key has the request, and the rows of its other keys refer to it.
-        cross join lateral (
-          select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.number, q.since, q.claims
-            where q.session is not null
-          union all
-          select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.number, f.since, f.claims
-            from signalbox.data fd, unnest(fd.queue) f
-            where q.session is null and f.id = q.id
-              and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
-        ) r
-        left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
-      where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
-        and r.expires > now
+        a.name, a.key, a.session, a.host, a.pid, a.label, a.mode, a.permits, a.max_permits, a.phase, a.number, a.age,
+        a.expires_in
+      ) order by a.name, a.place), '[]')::text
+      from (select * from granted union all select * from kept) a
   );
 end $$;
 
