@@ -45,8 +45,12 @@ export interface Schedule extends AsyncDisposable {
 const MAX_PAUSE = 60_000
 /** If a pause lasts this much too long, the machine slept, and slots were missed; in milliseconds. */
 const MAX_LATE = 60_000
-/** The pause after an error of the engine; doubles each time up to {@link MAX_PAUSE}. In milliseconds. */
+/**
+ * Bounds of the pause after an error of the engine, in milliseconds. It doubles each time, and ends when the next slot
+ * begins: an engine that can be reached again by then runs that slot.
+ */
 const MIN_RETRY_PAUSE = 1000
+const MAX_RETRY_PAUSE = 10_000
 const NAMES = ['catchUp', 'onError', 'lease', 'label']
 
 /** What a schedule uses. */
@@ -204,8 +208,9 @@ class KeptSchedule implements Schedule {
       } else if (await this.#attempt(this.#next)) {
         retryPause = MIN_RETRY_PAUSE
       } else {
-        await this.#pause(retryPause)
-        retryPause *= 2
+        const following = this.#times.after(this.#now)
+        await this.#pause(following ? Math.min(retryPause, following.at.getTime() - this.#now) : retryPause)
+        retryPause = Math.min(retryPause * 2, MAX_RETRY_PAUSE)
       }
     }
     const { ending } = this.#session
@@ -228,6 +233,8 @@ class KeptSchedule implements Schedule {
     const longest = Math.min(length, MAX_PAUSE)
     const until = this.#now + longest
     await pause(longest, this.#clock, this.#stopping.signal, this.#session.over)
+    // A box that is being closed sends nothing more.
+    if (this.#isOver) return
     const late = this.#now - until
     const ahead = await this.#readClock()
     const isSetBack = this.#handled - this.#now > MAX_AHEAD

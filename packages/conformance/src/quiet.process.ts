@@ -1,5 +1,5 @@
 /** Uses a box and prints `done`. The process must then end by itself. */
-import type { Box } from 'signalbox'
+import type { Box, Slot } from 'signalbox'
 import type { Opener } from './fixture.js'
 
 const [opener, url, scene] = process.argv.slice(2)
@@ -18,6 +18,15 @@ const waits: readonly ((other: Box) => Promise<unknown>)[] = [
 
 async function endless(changes: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of changes);
+}
+
+/** Prints whether timers still keep the process alive, half a second from now. */
+function reportTimers(): void {
+  const report = (): void => {
+    const timers = process.getActiveResourcesInfo().filter(type => type === 'Timeout')
+    if (timers.length > 0) console.log(`${timers.length} timers left`)
+  }
+  setTimeout(report, 500).unref()
 }
 
 switch (scene) {
@@ -85,6 +94,19 @@ switch (scene) {
     await Promise.all([undefined, 0, 1, 5, 20].flatMap(after => waits.map(begin => closed(begin, after))))
     await held.release()
     await box.close()
+    break
+  }
+  case 'drained': {
+    const schedule = box.schedule('s', { every: 300 }, () => undefined)
+    let slot: Slot | undefined
+    // It has run, and waits for its next slot.
+    while (slot === undefined || slot.at.getTime() === schedule.next?.at.getTime()) {
+      slot ??= schedule.next
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    await new Promise(resolve => setTimeout(resolve, 100))
+    await box.close({ drain: '1m' })
+    reportTimers()
     break
   }
   case 'transactions': {

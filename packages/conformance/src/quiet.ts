@@ -21,6 +21,7 @@ export function quiet(fixture: EngineFixture): void {
       ['leading', 'a term that never ended'],
       ['watching', 'a watch without a reader'],
       ['transactions', 'transactions that are done'],
+      ['drained', 'a schedule in a box that was drained'],
     ] as const
     for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
       test(`a process with ${what} exits`, async boxes => {
