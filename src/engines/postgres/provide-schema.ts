@@ -79,7 +79,10 @@ async function replaceFunctions(sql: SqlClient, schema: string, state: SchemaSta
 export async function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<T>): Promise<T> {
   try {
     return await sql.transaction(async query => {
-      await query("select pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", [SAFE_PATH])
+      // The compiler takes a second for queries on catalogs of many functions, which take some milliseconds without it.
+      const settings =
+        "select pg_catalog.set_config('search_path', $1::pg_catalog.text, true), pg_catalog.set_config('jit', 'off', true)"
+      await query(settings, [SAFE_PATH])
       return work(query)
     })
   } catch (error) {

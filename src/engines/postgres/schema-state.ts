@@ -16,9 +16,17 @@ export interface SchemaState extends SchemaStamp {
 
 /** The version is read as text: a function must not be called before its owner is known. */
 const stateQuery = (): string => `
-  with v as (
-    select p.oid, p.prosrc, p.proowner from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-      where n.nspname = $1::text and p.proname = 'version' and p.pronargs = 0
+  with own as materialized (
+    select p.oid, p.proname, p.prosrc, p.proowner, p.pronargs, p.proargtypes from pg_proc p
+      where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = $1::text)
+  ), v as (
+    select o.oid, o.prosrc, o.proowner from own o where o.proname = 'version' and o.pronargs = 0
+  ), signatures as materialized (
+    select o.proname || '(' || array_to_string(array(
+        select t.typname from unnest(o.proargtypes) with ordinality a(type, place)
+          join pg_type t on t.oid = a.type order by a.place
+      ), ', ') || ')' as signature
+      from own o
   )
   select json_build_object(
     'isStandby', pg_is_in_recovery(),
@@ -29,13 +37,7 @@ const stateQuery = (): string => `
     'owner', (select pg_get_userbyid(v.proowner) from v),
     'missing', (
       select coalesce(json_agg(w.signature), '[]') from json_array_elements_text($2::text::json) w(signature)
-        where not exists (
-          select from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-            where n.nspname = $1::text and w.signature = p.proname || '(' || array_to_string(array(
-              select t.typname from unnest(p.proargtypes) with ordinality a(type, place)
-                join pg_type t on t.oid = a.type order by a.place
-            ), ', ') || ')'
-        )
+        where w.signature not in (select s.signature from signatures s)
     )
   )::text`
 

@@ -72,6 +72,7 @@ do $guard$
 declare
   untrusted text;
 begin
+  perform pg_catalog.set_config('jit', 'off', true);
   untrusted := (
 ${untrustedQuery().replaceAll('$1::text', `'${schema}'`)}
   );
