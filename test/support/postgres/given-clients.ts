@@ -30,7 +30,8 @@ export const givenClients: readonly TestedClient[] = [
     name: 'a lender of clients of pg',
     isShared: true,
     connect(url) {
-      const pool = new pg.Pool({ connectionString: url, max: 20 })
+      // Each box of a test keeps three.
+      const pool = new pg.Pool({ connectionString: url, max: 60 })
       const lender: ClientLender = {
         connect: () => pool.connect(),
         release: (client: pg.PoolClient) => client.release(),
