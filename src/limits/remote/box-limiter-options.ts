@@ -23,7 +23,7 @@ export type BoxLimiterOptions = {
    */
   concurrency?: number | undefined
   /**
-   * How long a permit in use counts for `concurrency` without a renewal, 20 ms to a day; default 10 s. A process renews
+   * How long a permit in use counts for `concurrency` without a renewal, 20 ms to a day; default 8 s. A process renews
    * it until the release. If the process dies, others get the permit after this time, or at once where the engine
    * notices the death.
    */
@@ -100,7 +100,7 @@ const MAX_SHARES = 1e6
 /** With a greater number, the rounding of equal parts would admit one more permit. */
 const MAX_CONCURRENCY = 10_000
 /** Shorter than that of a lock, because a lost slot stops no call, and all processes wait for those of a dead one. */
-const DEFAULT_LEASE = 10_000
+const DEFAULT_LEASE = 8000
 
 function leaseOf(lease: Duration | undefined): number {
   return lease === undefined ? DEFAULT_LEASE : milliseconds('lease', lease, LEASE_BOUNDS)
