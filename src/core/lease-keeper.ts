@@ -190,7 +190,7 @@ export class LeaseKeeper {
         lease.owner.dropSpare(lease)
         continue
       }
-      if (isDue && (lease.renew || lease.isDoubted)) {
+      if (isDue && (lease.renew || lease.isDoubted || lease.renewing)) {
         if (lease.renewing) lease.due = this.#retryAt(lease, now)
         else this.#renew(lease, now)
       }
