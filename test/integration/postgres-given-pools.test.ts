@@ -234,7 +234,10 @@ test('an error names a timeout that ends each transaction', async () => {
     'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
   )
   await user.end()
-  const url = server.url.replace('tester@', 'hasty@')
+  // Each statement of a transaction comes later than the timeout.
+  await using proxy = await Proxy.start(server.address.port)
+  proxy.delay = 10
+  const url = server.url.replace('tester@', 'hasty@').replace(`:${server.address.port}`, `:${proxy.port}`)
   for (const given of [pool(url, 1), kinds[2]!.make(url, 1).client])
     await expect(open({ postgres: given })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
