@@ -139,6 +139,7 @@ export const hazelcast: EngineFixture = {
       try {
         await using later = await open(url)
         expect((await later.mutex('key').acquire({ wait: 5000 })).token).toBeGreaterThan(grant.token)
+        await until('the holder is notified', () => grant.signal.aborted)
         expect(() => grant.assertHeld()).toThrow(LostError)
       } finally {
         vi.useRealTimers()

@@ -257,6 +257,7 @@ describe('one member', () => {
       expect((await eventually(() => other.store('s').get('k'), 2 * BOUND))!.value).toBe(2)
       const after = await eventually(() => other.mutex('cut').acquire({ wait: '40s' }), 2 * BOUND)
       expect(after.token).toBeGreaterThan(before.token)
+      await until('the holder is notified', () => before.signal.aborted)
       expect(() => before.assertHeld()).toThrow()
     },
   )
