@@ -96,6 +96,21 @@ switch (scene) {
     await box.close()
     break
   }
+  case 'closed-busy': {
+    // More calls than any engine has connections.
+    const calls = Array.from({ length: 40 }, async (_, index) => {
+      for await (const _report of box.inspect(`k${index}`));
+      await box.mutex(`k${index}`).run(() => undefined)
+      for await (const _limiter of box.limiters(`k${index}`));
+    })
+    await Promise.race([new Promise(resolve => setTimeout(resolve, 1)), ...calls])
+    const began = performance.now()
+    await box.close()
+    await Promise.allSettled(calls)
+    const took = performance.now() - began
+    if (took > 3000) console.log(`the calls ended after ${Math.round(took)} ms`)
+    break
+  }
   case 'drained': {
     const schedule = box.schedule('s', { every: 300 }, () => undefined)
     let slot: Slot | undefined

@@ -15,6 +15,7 @@ export function quiet(fixture: EngineFixture): void {
       ['holding', 'grants that were never released'],
       ['given-up', 'waits that timed out or were aborted'],
       ['closed', 'a box that was closed'],
+      ['closed-busy', 'a box that is closed in the middle of many calls'],
       ['closed-early', 'a box that is closed while its callers begin to wait'],
     ] as const
     const scenesWithValues = [

@@ -79,10 +79,16 @@ export class Lanes {
 
   /** Resolves when all operations have a reply. Those that wait for a row are rejected. */
   async idle(): Promise<void> {
+    this.#refuseBlocked()
+    await Promise.all([this.#main.idle(), this.#renewals.idle()])
+    // Those whose row turned out to be locked in the meantime.
+    this.#refuseBlocked()
+  }
+
+  #refuseBlocked(): void {
     const error = new SqlError('the box was closed', ROW_IS_LOCKED, false, undefined)
     for (const { jobs } of this.#blocked.values()) for (const job of jobs.splice(0)) job.reject(error)
     this.#blocked.clear()
-    await Promise.all([this.#main.idle(), this.#renewals.idle()])
   }
 
   #withdrawBlocked(isIts: (job: Job) => boolean): Job | undefined {
@@ -200,6 +206,8 @@ export class Lanes {
       if (blocked?.has(job))
         job.reject(new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined))
     }
-    for (const row of rows) if (row.jobs.length === 0) this.#blocked.delete(row.name)
+    // Operations may be waiting for the same row again by now.
+    for (const row of rows)
+      if (row.jobs.length === 0 && this.#blocked.get(row.name) === row) this.#blocked.delete(row.name)
   }
 }

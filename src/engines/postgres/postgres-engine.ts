@@ -18,7 +18,7 @@ import type {
   SqlTransaction,
 } from '../../engine/contract.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
-import { ClosedError } from '../../errors.js'
+import { ClosedError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
@@ -313,7 +313,9 @@ export class PostgresEngine implements Engine {
     try {
       return await work()
     } catch (error) {
-      throw explained(this.name, what, error)
+      const failure = explained(this.name, what, error)
+      if (this.#listener || !(failure instanceof UnavailableError)) throw failure
+      throw new ClosedError('the box was closed', { engine: this.name, cause: error })
     }
   }
 }

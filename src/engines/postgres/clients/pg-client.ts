@@ -3,7 +3,7 @@ import type { Clock } from '../../../clock.js'
 import { answered } from './answered.js'
 import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'
-import { endsConnection, type Listening, type Query, type SqlClient } from './sql-client.js'
+import { endsConnection, SqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
 
 /** The parts of a `pg` connection that are used; its types may not be installed. */
 export interface PgConnection {
@@ -51,6 +51,9 @@ export class PgClient implements SqlClient {
   readonly #preparation = new Preparation()
   /** The connections on which the server has answered. */
   readonly #known = new WeakSet<LentConnection>()
+  /** Rejects the statements that wait for a connection. */
+  readonly #waiting = new Set<() => void>()
+  #isClosed = false
 
   /** @param end ends a pool that was created for the box, or returns connections that it has kept. */
   constructor(name: string, pool: PgPool, clock: Clock, end: () => Promise<void> | void = () => undefined) {
@@ -121,6 +124,10 @@ export class PgClient implements SqlClient {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
+    // A pool that has ended neither serves nor rejects them.
+    for (const refuse of this.#waiting) refuse()
+    this.#waiting.clear()
     await this.#end()
   }
 
@@ -139,24 +146,25 @@ export class PgClient implements SqlClient {
   }
 
   async #connect(): Promise<LentConnection> {
-    const connecting = new Promise<LentConnection>((resolve, reject) =>
+    if (this.#isClosed) throw closed()
+    let refuse!: () => void
+    const connecting = new Promise<LentConnection>((resolve, reject) => {
+      refuse = () => reject(closed())
+      this.#waiting.add(refuse)
       this.#pool.connect((error, connection) => {
         if (!connection) return reject(error!)
+        // It comes too late.
+        if (!this.#waiting.has(refuse)) return connection.release()
         // An unhandled `error` event would end the process. It can follow at once, in the same packet as the server's
         // greeting. The running statement fails as well.
         connection.on('error', ignore)
         resolve(connection)
-      }),
-    )
+      })
+    })
     try {
       return await answered(connecting, this.#clock, false, undefined, 'connection of the pool')
-    } catch (error) {
-      // Return a connection that comes later.
-      connecting.then(
-        connection => connection.release(),
-        () => undefined,
-      )
-      throw error
+    } finally {
+      this.#waiting.delete(refuse)
     }
   }
 
@@ -188,6 +196,10 @@ export class PgClient implements SqlClient {
     const { rows } = await connection.query({ ...statement, ...PG_TEXT })
     return rows[0]?.[0]
   }
+}
+
+function closed(): SqlError {
+  return new SqlError('the box was closed', undefined, false, undefined)
 }
 
 function ignore(): void {

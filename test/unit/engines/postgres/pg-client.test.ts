@@ -97,6 +97,20 @@ test('if a pool lends no connection in time, nothing was sent', async () => {
   expect(late.released).toEqual([false])
 })
 
+test('statements that wait for a connection when the client is closed are rejected, and later ones', async () => {
+  const clock = new VirtualClock()
+  let lend!: Parameters<PgPool['connect']>[0]
+  const client = new PgClient('db', { connect: lent => (lend = lent) }, clock)
+  const asked = client.query('select 1', [])
+  await client.close()
+  const refused = { message: 'the box was closed', isUnclear: false }
+  await expect(asked).rejects.toMatchObject(refused)
+  const late = new FakePool(silent)
+  lend(undefined, late)
+  expect(late.released).toEqual([false])
+  await expect(client.query('select 1', [])).rejects.toMatchObject(refused)
+})
+
 test('a connection that is lost before it listens is reported once, by the error', async () => {
   const pool = new FakePool(silent)
   let lost = 0

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { Calls } from '../../../../src/engines/postgres/calls.js'
+import { SqlError, type Query } from '../../../../src/engines/postgres/clients/sql-client.js'
+import { Lanes } from '../../../../src/engines/postgres/lanes.js'
+import { statementsOf } from '../../../../src/engines/postgres/statements.js'
+
+const member = { session: 's', host: 'h', pid: 1, label: undefined }
+const rowIsLocked = () => new SqlError('locked', '55P03', false, undefined)
+const reply = JSON.stringify([[true], [], null])
+
+/** Lets everything happen that needs no time. */
+const settled = () => new Promise(resolve => setTimeout(resolve, 5))
+
+test('an operation on a row that others waited for when the box was closed gets its reply', async () => {
+  const clock = new VirtualClock()
+  const replies: { readonly resolve: (text: string) => void; readonly reject: (error: SqlError) => void }[] =
+    []
+  const query: Query = () => new Promise((resolve, reject) => replies.push({ resolve, reject }))
+  const calls = new Calls(statementsOf('signalbox'), () => member)
+  const lanes = new Lanes(calls, query, clock, () => undefined)
+  const first = lanes.run({ type: 'watch', session: 's', key: 'k' })
+  await settled()
+  replies.shift()!.reject(rowIsLocked())
+  await settled()
+  clock.advance(50)
+  await settled()
+  const [retry] = replies.splice(0)
+  const idle = lanes.idle()
+  await expect(first).rejects.toMatchObject({ message: 'the box was closed' })
+  await idle
+  const last = lanes.run({ type: 'unwatch', session: 's', key: 'k' })
+  await settled()
+  replies.shift()!.reject(rowIsLocked())
+  await settled()
+  retry!.reject(rowIsLocked())
+  await settled()
+  clock.advance(50)
+  await settled()
+  replies.shift()!.resolve(reply)
+  expect(await last).toBe(true)
+})
+
+test('an operation whose row turns out to be locked while the box is closed is rejected', async () => {
+  const clock = new VirtualClock()
+  let refuse!: (error: SqlError) => void
+  const query: Query = () => new Promise((_, reject) => (refuse = reject))
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, () => undefined)
+  const running = lanes.run({ type: 'watch', session: 's', key: 'k' })
+  await settled()
+  const idle = lanes.idle()
+  refuse(rowIsLocked())
+  await expect(running).rejects.toMatchObject({ message: 'the box was closed' })
+  await idle
+})
