@@ -142,7 +142,7 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect((await application.ask('missing')).status).toBe(404)
   })
 
-  test('the client of a gateway gets the error as an event, and other contexts keep theirs', async () => {
+  test('the client of a gateway gets the error as an event, and a field of GraphQL its code', async () => {
     const application = await NestApplication.start({ platform, source, gateways: true })
     await using grant = await other.mutex('door').acquire()
     expect(grant.keys).toEqual(['door'])
@@ -153,7 +153,21 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect(application.stderr).toBe('')
     expect(await received('gateway/invalid')).toMatchObject({ status: 'error' })
     await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
-    expect(await received('context/rpc')).toBe('BUSY')
+  })
+
+  test('the client of a microservice gets the text and the code of the error', async () => {
+    const application = await NestApplication.start({ platform, source, rpcPort: await freePort() })
+    await using grant = await other.mutex('door').acquire()
+    expect(grant.keys).toEqual(['door'])
+    const received = async (pattern: string): Promise<unknown> =>
+      (await application.ask(`microservice/${pattern}`)).body
+    const error = { status: 'error', message: 'The resource is busy.', code: 'BUSY', taskBegan: false }
+    expect(await received('busy')).toEqual(error)
+    expect(application.stderr).toBe('')
+    expect(await received('invalid')).toMatchObject({ status: 'error', code: 'INVALID_ARGUMENT' })
+    await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
+    expect(application.stderr).not.toContain('[RpcExceptionsHandler]')
+    expect(await received('other')).toEqual({ status: 'error', message: 'Internal server error' })
   })
 
   test('the health indicator of terminus and the filter notice an outage', async () => {

@@ -6,9 +6,11 @@ import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
 import { Locked, SignalboxExceptionFilter } from 'signalbox-nestjs'
 import { io } from 'socket.io-client'
 
-@WebSocketGateway()
 @UseFilters(SignalboxExceptionFilter)
-class Gateway {
+abstract class FilteredGateway {}
+
+@WebSocketGateway()
+class Gateway extends FilteredGateway {
   @SubscribeMessage('busy')
   @Locked('door', { wait: 0 })
   async busy(): Promise<void> {}

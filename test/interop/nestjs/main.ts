@@ -10,9 +10,10 @@ import { HealthModule } from './health.js'
 import { JobsModule } from './jobs.js'
 import { LimitsModule } from './limits.js'
 import { LocksModule } from './locks.js'
+import { connectMicroservice, MicroserviceModule } from './microservice.js'
 import { report, setting } from './setting.js'
 
-const { platform, source, drain, jobs = false, gateways = false } = setting
+const { platform, source, drain, jobs = false, gateways = false, rpcPort } = setting
 
 @Module({ providers: [{ provide: 'source', useValue: source }], exports: ['source'] })
 class ConfigModule {}
@@ -34,6 +35,7 @@ const signalbox =
     HealthModule,
     ...(jobs ? [JobsModule] : []),
     ...(gateways ? [GatewaysModule] : []),
+    ...(rpcPort === undefined ? [] : [MicroserviceModule]),
     signalbox,
   ],
   providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }],
@@ -46,6 +48,7 @@ async function start(): Promise<void> {
   application.enableShutdownHooks()
   const locks = consoleOf(application.get<Box>(BOX), { log: () => undefined })
   application.use('/admin/locks', locks.node)
+  if (rpcPort !== undefined) await connectMicroservice(application)
   await application.listen(0, '127.0.0.1')
   const { port } = application.getHttpServer().address() as { readonly port: number }
   report({ port })
