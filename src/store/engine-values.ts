@@ -80,16 +80,20 @@ export class EngineValues implements Values {
     return outcome
   }
 
-  /** Sends the commit. If its answer is lost, sends it again to find the outcome, if it has an ID. */
+  /**
+   * Sends the commit. If its reply is lost, sends it again. It can't be applied twice, because it releases the grant.
+   */
   async #send(commit: Commit, { lease }: LocalGrant): Promise<CommitOutcome> {
     const { deadline } = lease
     try {
       return await this.#session.submit(commit)
     } catch (error) {
-      if (!(error instanceof IndeterminateError) || commit.record.length === 0) throw error
+      if (!(error instanceof IndeterminateError)) throw error
       const again = await this.#session.submit(commit).catch(() => {
         throw error
       })
+      // Without an ID, it is unknown whether the grant was lost, or released by this commit.
+      if (again.state === 'lost' && commit.record.length === 0) throw error
       if (again.state !== 'repeated') return again
       // IDs are recorded under the locks. Until their deadline this process holds them, so this commit has recorded the
       // ID. After that, another process may have committed the same change, and nothing else of this batch.

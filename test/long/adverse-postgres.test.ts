@@ -1,4 +1,6 @@
 import { postgres } from '../contract/postgres-fixture.js'
-import { adverseSuite } from '../contract/suite.js'
+import { thaw } from '../../packages/conformance/src/thaw.js'
+import { adverseSuite, contractParts } from '../contract/suite.js'
 
 adverseSuite(postgres)
+contractParts(postgres, thaw)

@@ -1,4 +1,6 @@
 import { zookeeper } from '../contract/zookeeper-fixture.js'
-import { adverseSuite } from '../contract/suite.js'
+import { thaw } from '../../packages/conformance/src/thaw.js'
+import { adverseSuite, contractParts } from '../contract/suite.js'
 
 adverseSuite(zookeeper)
+contractParts(zookeeper, thaw)

@@ -6,6 +6,7 @@ const MAX_WAIT = 40_000
 
 /** A child process. Disposing kills it. */
 export interface Child extends Disposable {
+  readonly pid: number
   /** Waits until it has printed a line. */
   printed(line: string): Promise<void>
   /** Waits for its end, and gives its exit status and all its output. */
@@ -22,6 +23,7 @@ export function startChild(path: string, argv: readonly string[]): Child {
   let status: number | null | undefined
   child.on('close', code => (status = code))
   return {
+    pid: child.pid!,
     kill: signal => void child.kill(signal),
     [Symbol.dispose]: () => void child.kill('SIGKILL'),
     async printed(line) {

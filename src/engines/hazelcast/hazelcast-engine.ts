@@ -62,8 +62,14 @@ export class HazelcastEngine extends StateEngine {
     const tableLocks = new MapLocks(tableMap, hazelcast, clock)
     this.#table = new Table(by, tableMap, tableLocks, clock, change => this.#changed(change))
     this.#sessions = new Sessions(tableMap, clock)
-    this.#transactions = new Transactions(place, this.#table, this.#values, this.#sessions, clock, () =>
-      this.#readAgain(),
+    this.#transactions = new Transactions(
+      place,
+      this.#link,
+      this.#table,
+      this.#values,
+      this.#sessions,
+      clock,
+      () => this.#readAgain(),
     )
     this.#own = new OwnRequests(clock, id => this.#listener?.contended(id))
     this.#memberLocks = new MemberLocks(
@@ -115,8 +121,7 @@ export class HazelcastEngine extends StateEngine {
 
   async wallClock(): Promise<number> {
     try {
-      const { table } = await this.#link.get()
-      return await memberTime(table, this.clock)
+      return await this.#link.repeat(async () => memberTime((await this.#link.get()).table, this.clock))
     } catch (error) {
       throw failureOf(error, this.#place, UnavailableError)
     }
@@ -155,8 +160,8 @@ export class HazelcastEngine extends StateEngine {
   async #list(list: List): Promise<readonly string[]> {
     try {
       // Read first: a change that is not in this record any more is in the entries by now.
-      const { record } = await this.#table.read()
-      const keys = await this.#values.list(list)
+      const { record } = await this.#link.repeat(() => this.#table.read())
+      const keys = await this.#link.repeat(() => this.#values.list(list))
       return firstKeys([...keys, ...Object.keys(record.pending)], list)
     } catch (error) {
       throw failureOf(error, this.#place, UnavailableError)

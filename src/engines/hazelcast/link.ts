@@ -106,6 +106,21 @@ export class Link {
     return this.now ?? this.#clients.get()
   }
 
+  /**
+   * Does work that may be done twice. If a connection is lost or a member ends meanwhile, does it again.
+   * @param until when to give up, as clock time.
+   */
+  async repeat<T>(work: () => Promise<T>, until = this.#clock.now() + CONNECT_TIMEOUT): Promise<T> {
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until) throw error
+        await pause(this.#clock, true)
+      }
+    }
+  }
+
   /** Shuts the client down. Never throws. */
   async close(): Promise<void> {
     this.#checking?.cancel()
@@ -131,7 +146,7 @@ export class Link {
             engine: name,
             cause: error,
           })
-        if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until)
+        if (!this.#mayStart(error) || this.#clock.now() + RETRY_PAUSE >= until)
           throw new UnavailableError(
             `can't reach any member of the cluster at ${name}: the address or the name of the cluster may be wrong, ` +
               `which the client can't tell apart`,
@@ -204,7 +219,12 @@ export class Link {
     this.#listener.missed()
   }
 
-  /** Whether a client failed to start because one member ended. The next client may reach another one. */
+  /** Whether a client failed to start because of one member. The next client may reach another one. */
+  #mayStart(error: unknown): boolean {
+    return error instanceof NoAnswerError || this.#isOfOneMember(error)
+  }
+
+  /** Whether a call failed because one member has ended, or the connection to it. */
   #isOfOneMember(error: unknown): boolean {
     const hazelcast = this.#package
     const endings = [
@@ -213,7 +233,7 @@ export class Link {
       hazelcast.MemberLeftError,
       hazelcast.HazelcastInstanceNotActiveError,
     ]
-    return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
+    return endings.some(ending => error instanceof ending)
   }
 
   /** Checks the client regularly, because it reports nothing about single connections. */

@@ -6,6 +6,7 @@ import { UnavailableError } from '../../errors.js'
 import { WriteBack } from './write-back.js'
 import { failureOf, DamagedEntryError, UnclearError } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
+import type { Link } from './link.js'
 import { OpenTable } from './open-table.js'
 import type { Sessions } from './sessions.js'
 import type { Found, Table } from './table.js'
@@ -61,6 +62,7 @@ interface Opened {
 export class Transactions {
   readonly writeBack: WriteBack
   readonly #place: HazelcastPlace
+  readonly #link: Link
   readonly #table: Table
   readonly #values: Values
   readonly #sessions: Sessions
@@ -71,6 +73,7 @@ export class Transactions {
   /** @param unclear is called if it is unknown whether a change of this box was applied. */
   constructor(
     place: HazelcastPlace,
+    link: Link,
     table: Table,
     values: Values,
     sessions: Sessions,
@@ -78,6 +81,7 @@ export class Transactions {
     unclear: () => void,
   ) {
     this.#place = place
+    this.#link = link
     this.#table = table
     this.#values = values
     this.#sessions = sessions
@@ -130,8 +134,10 @@ export class Transactions {
     for (let tries = 0; ; tries++) {
       this.#checkTimeout(attempt)
       if (tries >= LOCK_AFTER.tries && this.#clock.now() - began >= LOCK_AFTER.time) await this.#table.lock()
-      const found = this.#table.known ?? (await this.#table.read())
-      const opened = await this.#open(found, attempt)
+      const { found, opened } = await this.#link.repeat(async () => {
+        const newest = this.#table.known ?? (await this.#table.read())
+        return { found: newest, opened: await this.#open(newest, attempt) }
+      }, attempt.until)
       if (!opened) continue
       const { state, entries, damaged } = opened
       const answers = jobs.map(job => this.#decide(job, state, damaged))
@@ -195,7 +201,7 @@ export class Transactions {
 
   /** Reads the record. Returns whether it is still the one that was found. */
   async #isNewest({ text }: Found, attempt: Attempt): Promise<boolean> {
-    const newest = await this.#table.read()
+    const newest = await this.#link.repeat(() => this.#table.read(), attempt.until)
     attempt.isFresh = true
     return newest.text === text
   }

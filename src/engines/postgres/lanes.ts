@@ -1,10 +1,12 @@
 import type { Clock } from '../../clock.js'
 import type { LockRequest } from '../../engine/contract.js'
+import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
+import { Repetition } from './clients/repetition.js'
 import { SqlError, type Query } from './clients/sql-client.js'
-import { lockedRow, type Json, type Notice } from './outcomes.js'
+import { lockedRow, outcomeOf, type Json, type Notice } from './outcomes.js'
 
 /** Maximum number of operations in one call. */
 const MAX_BATCH = 256
@@ -22,6 +24,8 @@ type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promis
 interface Job extends ServerCall {
   /** When to give up waiting for a row that another transaction has locked, as clock time. */
   readonly until: number
+  /** Decides whether it is sent again when it was lost with its connection. */
+  readonly repetition: Repetition
   readonly resolve: (answer: Json) => void
   readonly reject: (error: unknown) => void
 }
@@ -63,7 +67,8 @@ export class Lanes {
     return new Promise((resolve, reject) => {
       const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_ROW_WAIT
       const args = argumentsOf(operation)
-      const job = { operation, args, until: this.#clock.now() + wait, resolve, reject }
+      const until = this.#clock.now() + wait
+      const job = { operation, args, until, repetition: new Repetition(this.#clock), resolve, reject }
       if (operation.type === 'renew') this.#renewals.add(job)
       else this.#main.add(job)
     })
@@ -118,7 +123,7 @@ export class Lanes {
         const name = job.operation.type === 'commit' ? lockedRow(answer) : undefined
         if (name !== undefined) blocked.set(job, name)
         else if (answer === 'again') again.push(job)
-        else settled.push(() => job.resolve(answer))
+        else settled.push(() => settleBy(answer, job))
       }
       const settle = (): void => {
         for (const each of settled) each()
@@ -131,6 +136,11 @@ export class Lanes {
         for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
           blocked.set(job, name)
     } catch (error) {
+      const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))
+      if (repeated.length > 0) {
+        for (const job of jobs) if (!repeated.includes(job)) job.reject(error)
+        return this.#send(repeated, options)
+      }
       const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
       if (isRefused && jobs.length > 1)
         // The server rejected all of them because of one. Send each by itself.
@@ -139,7 +149,7 @@ export class Lanes {
       else
         for (const job of jobs) {
           if (error instanceof SqlError && error.code === ROW_IS_LOCKED) blocked.set(job, job.args.name)
-          else job.reject(error)
+          else job.reject(job.repetition.lost ?? error)
         }
     }
     return blocked
@@ -210,4 +220,11 @@ export class Lanes {
     for (const row of rows)
       if (row.jobs.length === 0 && this.#blocked.get(row.name) === row) this.#blocked.delete(row.name)
   }
+}
+
+/** Settles a job. If it was lost once, the reply may not show what became of it. */
+function settleBy(answer: Json, { operation, repetition, resolve, reject }: Job): void {
+  const { lost } = repetition
+  if (lost && !showsOutcome(operation, outcomeOf(operation, answer))) reject(lost)
+  else resolve(answer)
 }

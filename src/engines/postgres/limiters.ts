@@ -9,6 +9,7 @@ import {
   type LimiterState,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
+import { Repetition, repeated } from './clients/repetition.js'
 import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { ServerClock } from './server-clock.js'
@@ -25,9 +26,10 @@ const MAX_ATTEMPTS = 50
 const MAX_CACHED = 4096
 
 interface Job {
-  readonly request: ReservePermits
+  request: ReservePermits
   /** How many times it was decided by an outdated state. */
   outdated: number
+  readonly repetition: Repetition
   readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
 }
@@ -49,6 +51,7 @@ type Answer =
  */
 export class Limiters {
   readonly #sql: SqlClient
+  readonly #query: Query
   readonly #statements: Statements
   readonly #clock: Clock
   readonly #serverClock: ServerClock
@@ -57,8 +60,10 @@ export class Limiters {
   readonly #seen = new Map<string, Seen>()
   #swept: readonly number[] = [0, 0]
 
-  constructor(sql: SqlClient, statements: Statements, clock: Clock) {
+  /** @param query runs the statements that need no transaction. */
+  constructor(sql: SqlClient, query: Query, statements: Statements, clock: Clock) {
     this.#sql = sql
+    this.#query = query
     this.#statements = statements
     this.#clock = clock
     this.#serverClock = new ServerClock(clock)
@@ -66,7 +71,10 @@ export class Limiters {
 
   /** Rejects with a SqlError. */
   reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    return new Promise((resolve, reject) => this.#batcher.add({ request, outdated: 0, resolve, reject }))
+    const repetition = new Repetition(this.#clock)
+    return new Promise((resolve, reject) =>
+      this.#batcher.add({ request, outdated: 0, repetition, resolve, reject }),
+    )
   }
 
   /**
@@ -74,7 +82,7 @@ export class Limiters {
    * SqlError.
    */
   async list(isMeant: (limiter: string) => boolean): Promise<KeptLimiter[]> {
-    const text = await this.#sql.query(this.#statements.limiters, [])
+    const text = await repeated(this.#query, this.#clock)(this.#statements.limiters, [])
     const [now, rows] = JSON.parse(text as string) as [number, readonly (readonly [string, string])[]]
     return rows.flatMap(([name, content]) => {
       const limiter = keyOf(name)
@@ -92,15 +100,18 @@ export class Limiters {
   async #next(): Promise<void> {
     const jobs = this.#batcher.take(MAX_BATCH)
     try {
-      const outdated = await this.#attempt(jobs, this.#sql.query)
+      const outdated = await this.#attempt(jobs, this.#query)
       const again = outdated.filter(job => ++job.outdated < MAX_OUTDATED)
       for (const job of outdated) if (job.outdated >= MAX_OUTDATED) this.#decideLocked(job)
       if (again.length > 0) this.#batcher.putBack(again)
     } catch (error) {
+      const again: Job[] = []
       for (const job of jobs) {
         if (isUndone(error) && ++job.outdated < MAX_ATTEMPTS) this.#decideLocked(job)
-        else job.reject(error)
+        else if (job.repetition.follows(error)) again.push(withoutReturns(job))
+        else job.reject(job.repetition.lost ?? error)
       }
+      if (again.length > 0) this.#batcher.putBack(again)
     }
   }
 
@@ -208,6 +219,15 @@ export class Limiters {
     if (this.#seen.size >= MAX_CACHED) this.#seen.clear()
     this.#seen.set(limiter, seen)
   }
+}
+
+/**
+ * The job as it is sent again after a statement that may have been executed. Permits must not be taken back twice, and
+ * count as used instead.
+ */
+function withoutReturns(job: Job): Job {
+  job.request = { ...job.request, returns: [] }
+  return job
 }
 
 /** The state in the content of a row, which begins with the time until which it has an effect. */

@@ -26,7 +26,8 @@ import { valueKeys, WATCH_TTL, type ServerOperation } from './call-arguments.js'
 import { CallersCommits } from './callers-commits.js'
 import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
-import { arrayText, type SqlClient } from './clients/sql-client.js'
+import { afterSilence, repeated } from './clients/repetition.js'
+import { arrayText, type Query, type SqlClient } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
@@ -53,6 +54,8 @@ export class PostgresEngine implements Engine {
   /** Undefined if the locks can't be acquired while a transaction of the caller's is open. */
   readonly commitWithin?: (commit: Commit, transaction: SqlTransaction) => Promise<CommitOutcome>
   readonly #sql: SqlClient
+  /** Runs a statement that may be executed twice. */
+  readonly #repeated: Query
   readonly #schema: string
   readonly #clock: Clock
   readonly #statements: Statements
@@ -77,10 +80,12 @@ export class PostgresEngine implements Engine {
     this.#clock = clock
     this.#statements = statementsOf(schema)
     this.#calls = new Calls(this.#statements, () => this.#info!)
-    this.#lanes = new Lanes(this.#calls, sql.query, clock, (notices, isNotified) =>
+    const query = afterSilence(sql.query, clock)
+    this.#repeated = repeated(query, clock)
+    this.#lanes = new Lanes(this.#calls, query, clock, (notices, isNotified) =>
       this.#notify(notices, isNotified),
     )
-    this.#limiters = new Limiters(sql, this.#statements, clock)
+    this.#limiters = new Limiters(sql, query, this.#statements, clock)
     this.#callersCommits = new CallersCommits(sql.query, this.#statements, clock, notices =>
       this.#notify(notices, false),
     )
@@ -121,7 +126,7 @@ export class PostgresEngine implements Engine {
         case 'list':
           return this.#list(operation)
         case 'revoke': {
-          const text = await this.#sql.query(this.#statements.rowsOf, [operation.session])
+          const text = await this.#repeated(this.#statements.rowsOf, [operation.session])
           const rows = JSON.parse(text as string) as readonly string[]
           return rows.length === 0 ? 0 : this.#run({ ...operation, rows })
         }
@@ -150,7 +155,7 @@ export class PostgresEngine implements Engine {
   }
 
   async wallClock(): Promise<number> {
-    const seconds = () => this.#sql.query(this.#statements.clock, [])
+    const seconds = () => this.#repeated(this.#statements.clock, [])
     return Number(await this.#explained('reading the clock', seconds)) * 1000
   }
 
@@ -185,7 +190,7 @@ export class PostgresEngine implements Engine {
 
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
     const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
-    const text = await this.#sql.query(this.#statements.inspect, [name, String(exact)])
+    const text = await this.#repeated(this.#statements.inspect, [name, String(exact)])
     const reports = reportsOf(JSON.parse(text as string) as Json).filter(({ key }) => key.startsWith(prefix))
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
@@ -193,7 +198,7 @@ export class PostgresEngine implements Engine {
   /** Lists in the order of the bytes of UTF-8, without keys that are too long for an index. */
   async #list({ prefix, after, limit }: List): Promise<string[]> {
     const names = [`value/${prefix}`, `value/${after}`, String(limit)]
-    const text = await this.#sql.query(this.#statements.names, names)
+    const text = await this.#repeated(this.#statements.names, names)
     const keys = (JSON.parse(text as string) as readonly string[]).map(name => keyOf(name) ?? '')
     // Those that begin with the prefix come first.
     return keys.filter(key => key.startsWith(prefix))
@@ -206,7 +211,7 @@ export class PostgresEngine implements Engine {
       const rows = valueKeys(commit).map(key => rowName('value', key))
       // Inserted in an open transaction, the missing rows would make every other box that looks for them wait. A
       // transaction with a snapshot sees them if this is its first statement.
-      if (rows.length > 0) await this.#sql.query(this.#statements.prepareValues, [arrayText(rows)])
+      if (rows.length > 0) await this.#repeated(this.#statements.prepareValues, [arrayText(rows)])
       await query(this.#statements.begun, [])
       const { answers, notices } = await this.#calls.decide([serverCall(bound)], query, {
         isWithin: true,

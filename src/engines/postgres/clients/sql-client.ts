@@ -50,7 +50,18 @@ export class SqlError extends Error {
   get isUndone(): boolean {
     return this.code === '40001' || this.code === '40P01'
   }
+
+  /**
+   * Whether the statement was lost with its connection, perhaps after it was executed. Over another connection, the
+   * server may execute it.
+   */
+  get isLost(): boolean {
+    return this.isUnclear || this.code === IDLE_FOR_TOO_LONG
+  }
 }
+
+/** SQLSTATE: the server has ended a connection that was idle for longer than `idle_session_timeout`. */
+const IDLE_FOR_TOO_LONG = '57P05'
 
 /**
  * SQLSTATEs with which the server or a pooler ends the connection. Then it is unknown whether a running statement was

@@ -1,0 +1,35 @@
+import type { Commit, Operation, Outcomes } from '../contract.js'
+
+/** What the functions below look at. An engine may have operations of its own. */
+type Repeated = Commit | { readonly type: Exclude<Operation['type'], 'commit'> }
+
+/**
+ * Whether an operation whose reply was lost may be sent again: applied twice, it has the same effect as once.
+ * `EngineValues` repeats guarded commits, because their repetition is decided by the grant and the IDs.
+ */
+export function mayRepeat(operation: Repeated): boolean {
+  if (operation.type !== 'commit') return true
+  const { guard, expect, writes } = operation
+  return guard === undefined && writes.every(({ key }) => expect.some(expected => expected.key === key))
+}
+
+/**
+ * Whether the reply to a repeated operation shows its outcome. Otherwise the first one may have been applied, and this
+ * is the reply to a repetition that found nothing more to do.
+ */
+export function showsOutcome(operation: Repeated, outcome: unknown): boolean {
+  switch (operation.type) {
+    case 'release':
+    case 'downgrade':
+    case 'forceRelease':
+      return outcome === true
+    case 'revoke':
+      return outcome !== 0
+    case 'extendOrYield':
+      return (outcome as Outcomes['extendOrYield']).state !== 'gone'
+    case 'commit':
+      return (outcome as Outcomes['commit']).state === 'committed'
+    default:
+      return true
+  }
+}

@@ -1,0 +1,55 @@
+import type { Clock } from '../../../clock.js'
+import { arrivalsRead, SILENCE } from '../../../engine/kit/arrivals.js'
+import { STATEMENT_TIMEOUT } from './answered.js'
+import { SqlError, type Query } from './sql-client.js'
+
+/** Maximum number of times that a statement is sent again. A pool can have many connections that have ended. */
+const MAX_LOSSES = 16
+
+/** Decides how often a statement that may be executed twice is sent again, because it was lost with its connection. */
+export class Repetition {
+  /** The error of the first sending; undefined if it was not lost. */
+  lost: SqlError | undefined
+  readonly #clock: Clock
+  readonly #until: number
+  #losses = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#until = clock.now() + STATEMENT_TIMEOUT
+  }
+
+  /** Whether to send it again after this error. */
+  follows(error: unknown): boolean {
+    if (!(error instanceof SqlError && error.isLost)) return false
+    this.lost ??= error
+    return ++this.#losses <= MAX_LOSSES && this.#clock.now() < this.#until
+  }
+}
+
+/** Runs statements that may be executed twice, again if they were lost. */
+export function repeated(query: Query, clock: Clock): Query {
+  return async (text, values) => {
+    const repetition = new Repetition(clock)
+    for (;;) {
+      try {
+        return await query(text, values)
+      } catch (error) {
+        if (!repetition.follows(error)) throw error
+      }
+    }
+  }
+}
+
+/** Runs statements. After a silence, first finds out which connections have ended, so that none is lost with them. */
+export function afterSilence(query: Query, clock: Clock): Query {
+  let heardAt = -Infinity
+  return async (text, values) => {
+    if (clock.now() - heardAt > SILENCE) await arrivalsRead()
+    try {
+      return await query(text, values)
+    } finally {
+      heardAt = clock.now()
+    }
+  }
+}
