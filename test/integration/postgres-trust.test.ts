@@ -10,7 +10,7 @@ let server: PostgresServer
 beforeAll(async () => {
   server = await startPostgres()
   await server.query(`
-    create role boxer login; create role mallory login; create role other login; create role team; create role puppet admin mallory; create role dba login`)
+    create role boxer login; create role mallory login; create role other login; create role team; create role delegate; create role puppet admin mallory; create role dba login`)
 })
 
 afterAll(() => server.kill())
@@ -107,12 +107,34 @@ describe('a box refuses its own schema', () => {
     ],
     ['every role may create objects in the schema signalbox', 'grant create on schema signalbox to public'],
     ['mallory may add triggers to the table signalbox.data', 'grant all on signalbox.data to mallory'],
+    ['mallory may add triggers to the view signalbox.locks', 'grant trigger on signalbox.locks to mallory'],
     [
       'the trigger t on signalbox.data runs a function of mallory',
       `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
        create trigger t before update on signalbox.data execute function public.trap();
        alter function public.trap() owner to mallory`,
     ],
+    ...[
+      ['rule "_RETURN" on signalbox.spies', 'create view signalbox.spies as select public.spy()'],
+      [
+        'rule r on signalbox.data',
+        'create rule r as on update to signalbox.data do also select public.spy()',
+      ],
+      ['policy p on signalbox.data', 'create policy p on signalbox.data using (public.spy())'],
+      [
+        'table constraint c on signalbox.data',
+        'alter table signalbox.data add constraint c check (public.spy())',
+      ],
+      [
+        'default value for signalbox.data.spied',
+        'alter table signalbox.data add spied bool default public.spy()',
+      ],
+      ['index signalbox.spied', 'create index spied on signalbox.data ((public.spy()))'],
+    ].map(([what, add]) => [
+      `the ${what} runs a function of mallory`,
+      `create function public.spy() returns bool language sql immutable as 'select true';
+       ${add}; alter function public.spy() owner to mallory`,
+    ]),
   ])('if %s', async (reason, spoil) => {
     const { url, as } = await database()
     await (await open(url)).close()
@@ -143,6 +165,24 @@ describe('a schema is accepted from', () => {
       expect((await diagnose(url)).findings.map(({ id }) => id)).not.toContain('untrusted-schema')
     },
   )
+
+  test('a role that may act as its user', async () => {
+    const { url, as } = await database()
+    await (await open(url)).close()
+    await as('tester', 'alter schema signalbox owner to delegate; grant usage on schema signalbox to boxer')
+    expect(await refusal(url)).toContain('the schema signalbox belongs to delegate')
+    await as('tester', 'grant boxer to delegate')
+    await (await open(url)).close()
+    await as('tester', 'revoke boxer from delegate')
+  })
+
+  test('the role of the owner of the database', async () => {
+    const { url, as } = await database()
+    await (await open(url)).close()
+    await as('tester', 'alter schema signalbox owner to pg_database_owner')
+    await as('dba', 'grant usage on schema signalbox to boxer')
+    await (await open(url)).close()
+  })
 
   test('a role that an administrator has granted to its user, and not from one that another role has', async () => {
     const { url, as } = await database()

@@ -22,13 +22,16 @@ with recursive me as (
   select 3, a.grantee, '', format(' may create objects in the schema %I', s.nspname)
     from space s, aclexplode(s.nspacl) a where a.privilege_type = 'CREATE'
   union all
-  select 4, a.grantee, '', format(' may add triggers to the table %I.%I', s.nspname, o.name)
-    from object o, space s, aclexplode(o.acl) a where o.kind in ('table', 'view') and a.privilege_type = 'TRIGGER'
+  select 4, a.grantee, '', format(' may add triggers to the %s %I.%I', o.kind, s.nspname, o.name)
+    from object o, space s, aclexplode(o.acl) a where a.privilege_type = 'TRIGGER'
   union all
-  select 5, p.proowner, format('the trigger %I on %I.%I runs a function of ', t.tgname, s.nspname, c.relname), ''
-    from pg_trigger t join pg_class c on c.oid = t.tgrelid join space s on s.oid = c.relnamespace
-      join pg_proc p on p.oid = t.tgfoid
-    where not t.tgisinternal
+  -- Triggers, rules, policies, defaults, constraints and indexes, which depend on their table and on the function.
+  select 5, p.proowner, format('the %s %s runs a function of ', i.type, i.identity), ''
+    from pg_class c join space s on s.oid = c.relnamespace
+      join pg_depend t on t.refclassid = 'pg_class'::regclass and t.refobjid = c.oid
+      join pg_depend f on f.classid = t.classid and f.objid = t.objid and f.refclassid = 'pg_proc'::regclass
+      join pg_proc p on p.oid = f.refobjid
+      cross join lateral pg_identify_object(t.classid, t.objid, t.objsubid) i
 ), membership(member, role, grantor) as (
   select m.member, m.roleid, m.grantor from pg_auth_members m join me on me.role = m.member
     -- From PostgreSQL 16 on, a membership may be without effect. A role that creates another has such a one.
@@ -41,7 +44,7 @@ with recursive me as (
     where r.oid in (select p.role from problem p union select b.grantor from membership b)
       and d.datname = current_database()
       and (r.rolname = 'pg_database_owner' or pg_has_role(r.oid, d.datdba, 'member')
-        or pg_has_role(r.oid, current_user, 'member') or pg_has_role(r.oid, session_user, 'member'))
+        or pg_has_role(r.oid, current_user, 'member'))
 ), trusted(role) as (
   select a.role from above a
   union
