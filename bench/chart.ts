@@ -1,5 +1,6 @@
 import type { TopLevelSpec } from 'vega-lite'
 import { drawn } from '../apps/drawing.js'
+import { growthPictures } from './growth-chart.js'
 import type { Report, Row } from './report.js'
 
 /** The least wait that the logarithmic scale shows, in milliseconds. */
@@ -7,10 +8,9 @@ const MIN_WAIT = 0.001
 
 /**
  * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was
- * as far as that was measured.
+ * as far as that was measured. A report about growth shows lines instead.
  */
 export function chart({ rows, machine, date }: Report): Promise<string> {
-  const works = [...new Set(rows.map(({ work }) => work))]
   const specification = {
     background: 'white',
     title: {
@@ -18,13 +18,20 @@ export function chart({ rows, machine, date }: Report): Promise<string> {
       fontSize: 11,
       anchor: 'start',
     },
+    ...(rows.every(({ growth }) => growth) ? growthPictures(rows) : workPictures(rows)),
+  } as TopLevelSpec
+  return drawn(specification)
+}
+
+function workPictures(rows: readonly Row[]): object {
+  const works = [...new Set(rows.map(({ work }) => work))]
+  return {
     vconcat: works.map(work => {
       const own = rows.filter(row => row.work === work)
       return { title: { text: work, anchor: 'start' }, hconcat: [done(own), ...waits(own), ...order(own)] }
     }),
     resolve: { scale: { x: 'independent', y: 'independent' } },
-  } as TopLevelSpec
-  return drawn(specification)
+  }
 }
 
 /** Throughput: the median, and a line from the least to the most of all rounds. */

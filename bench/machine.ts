@@ -28,6 +28,7 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   postgres: ['pg', 'rate-limiter-flexible'],
   zookeeper: ['node-zookeeper-client', 'zookeeper', 'Curator', 'kazoo'],
   hazelcast: ['hazelcast-client'],
+  growth: ['proper-lockfile', 'ioredis', 'redlock', 'Redisson', 'pg', 'Curator', 'hazelcast-client'],
   limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],
 }
 

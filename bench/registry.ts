@@ -1,6 +1,7 @@
 import { costWorks } from './costs/part.js'
 import { fileWorks } from './file/part.js'
 import { lockfileWorks } from './file/lockfile.js'
+import { growthWorks } from './growth/part.js'
 import { hazelcastWorks } from './hazelcast/part.js'
 import { limitWorks } from './limits/part.js'
 import { memoryWorks } from './memory/part.js'
@@ -27,6 +28,7 @@ export const works: readonly Work[] = [
   ...storeWorks,
   ...trainWorks,
   ...limitWorks,
+  ...growthWorks,
 ]
 
 /** The parts that `--only` takes. */

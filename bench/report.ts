@@ -2,7 +2,15 @@ import type { Machine } from './machine.js'
 import type { Samples } from './rounds.js'
 import { percentile, spread, summary, type Spread, type WaitSummary } from './statistics.js'
 import { concatenated } from './wait-log.js'
-import { idOf, type Comparison, type Goal, type Measure, type Sample, type Work } from './work.js'
+import {
+  idOf,
+  type Comparison,
+  type Goal,
+  type GrowthPoint,
+  type Measure,
+  type Sample,
+  type Work,
+} from './work.js'
 
 /** What one subject did. */
 export interface Row {
@@ -13,10 +21,13 @@ export interface Row {
   readonly opsPerSecond?: Spread
   /** Over all rounds. Absent where nothing waits. */
   readonly waitMs?: WaitSummary
-  /** The part of all work that the process did that did least, where there are several. */
+  /** Share of the process, or of the box, that did least, where there are several. */
   readonly leastShare?: Spread
   /** By how many who had asked later callers were overtaken, over all rounds. */
   readonly overtakenBy?: { readonly p50: number; readonly p99: number; readonly worst: number }
+  /** Maximum number of open TCP sockets of all processes. Absent where none was open. */
+  readonly connections?: number
+  readonly growth?: GrowthPoint
   readonly broken?: string
 }
 
@@ -72,14 +83,16 @@ export function workReport(work: Work, measured: readonly Samples[]): WorkReport
   return { rows: measured.map(one => row(id, one)), ratios, targets }
 }
 
-function row(work: string, { subject, samples }: Samples): Row {
+function row(work: string, { subject, growth, samples }: Samples): Row {
   const rounds = samples.length
   const broken = brokenBy({ subject, samples })
-  if (broken !== undefined) return { work, subject, rounds, broken }
+  const point = growth && { growth }
+  if (broken !== undefined) return { work, subject, rounds, ...point, broken }
   const waitMs = summary(concatenated(samples.map(({ waits }) => waits)))
   const orders = samples.flatMap(({ overtaken }) => (overtaken ? [overtaken] : []))
   const overtakenBy = summary(concatenated(orders))
-  const shared = samples.every(({ perProcess }) => perProcess)
+  const shared = samples.every(({ perPart }) => perPart)
+  const connections = Math.max(...samples.map(sample => sample.connections ?? 0))
   return {
     work,
     subject,
@@ -88,6 +101,8 @@ function row(work: string, { subject, samples }: Samples): Row {
     ...(waitMs && { waitMs }),
     ...(shared && { leastShare: spread(samples.map(sample => valueOf('least share', sample))) }),
     ...(overtakenBy && { overtakenBy }),
+    ...(connections > 0 && { connections }),
+    ...point,
   }
 }
 
@@ -98,7 +113,7 @@ function ratio(work: string, comparison: Comparison, of: readonly Sample[], to: 
   return goal ? { ...result, goal, reached: reaches(values.median, goal) } : result
 }
 
-function valueOf(measure: Measure, { operations, milliseconds, waits, perProcess }: Sample): number {
+function valueOf(measure: Measure, { operations, milliseconds, waits, perPart }: Sample): number {
   switch (measure) {
     case 'opsPerSecond':
       return (operations / milliseconds) * 1000
@@ -109,7 +124,7 @@ function valueOf(measure: Measure, { operations, milliseconds, waits, perProcess
     case 'worst wait to median':
       return worstOf(waits) / percentile(waits.slice().sort(), 0.5)
     case 'least share':
-      return Math.min(...(perProcess ?? [operations])) / operations
+      return Math.min(...(perPart ?? [operations])) / Math.max(operations, 1)
   }
 }
 

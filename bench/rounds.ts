@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { idOf, type Contender, type Sample, type Subject, type Work } from './work.js'
+import { idOf, type Contender, type GrowthPoint, type Sample, type Subject, type Work } from './work.js'
 
 /** How long and how often. */
 export interface Settings {
@@ -12,6 +12,7 @@ export interface Settings {
 /** The samples of one subject, one a round, up to the first that is broken. */
 export interface Samples {
   readonly subject: string
+  readonly growth?: GrowthPoint | undefined
   readonly samples: readonly Sample[]
 }
 
@@ -60,7 +61,7 @@ export async function measured(
   } finally {
     for (const { contender } of entrants) await contender?.stop()
   }
-  return entrants.map(({ subject, samples }) => ({ subject: subject.name, samples }))
+  return entrants.map(({ subject: { name, growth }, samples }) => ({ subject: name, growth, samples }))
 }
 
 /** Starts a subject and warms it up. */

@@ -39,6 +39,7 @@ function rowTable(rows: readonly Row[]): Table {
   const waits = rows.some(({ waitMs }) => waitMs)
   const shares = rows.some(({ leastShare }) => leastShare)
   const order = rows.some(({ overtakenBy }) => overtakenBy)
+  const sockets = rows.some(({ connections }) => connections)
   return {
     heading: [
       'subject',
@@ -47,8 +48,9 @@ function rowTable(rows: readonly Row[]): Table {
       ...(waits ? ['waits p50 ms', 'p99', 'worst'] : []),
       ...(shares ? ['least share'] : []),
       ...(order ? ['overtaken p99', 'worst'] : []),
+      ...(sockets ? ['connections'] : []),
     ],
-    lines: rows.map(({ subject, opsPerSecond, waitMs, leastShare, overtakenBy, broken }) => {
+    lines: rows.map(({ subject, opsPerSecond, waitMs, leastShare, overtakenBy, connections, broken }) => {
       if (!opsPerSecond) return [`${subject}: broken, ${broken ?? ''}`]
       return [
         subject,
@@ -57,6 +59,7 @@ function rowTable(rows: readonly Row[]): Table {
         ...(waits ? (waitMs ? [waitMs.p50, waitMs.p99, waitMs.worst].map(figure) : ['', '', '']) : []),
         ...(shares ? [leastShare ? percent(leastShare.median) : ''] : []),
         ...(order ? (overtakenBy ? [overtakenBy.p99, overtakenBy.worst].map(figure) : ['', '']) : []),
+        ...(sockets ? [connections ? String(connections) : ''] : []),
       ]
     }),
   }

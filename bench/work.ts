@@ -6,8 +6,10 @@ export interface Sample {
   readonly milliseconds: number
   /** How long callers waited for what they asked for, each of them or a steady part of them, in milliseconds. */
   readonly waits: Float64Array
-  /** The operations of each process, where there are several. */
-  readonly perProcess?: readonly number[] | undefined
+  /** The operations of each process, or of each box where a process has several; absent if there is only one. */
+  readonly perPart?: readonly number[] | undefined
+  /** Number of open sockets of all processes. */
+  readonly connections?: number | undefined
   /** By how many that had asked later each caller was overtaken, where order is measured. */
   readonly overtaken?: Float64Array | undefined
   /** Why the round doesn't count: the subject did not do what it is for. */
@@ -29,11 +31,24 @@ export interface Place {
   readonly folder: string
 }
 
+/** A point of a line in a picture that shows how figures change with a size. */
+export interface GrowthPoint {
+  /** Title of the picture. Works with the same title share it. */
+  readonly picture: string
+  /** Name of the line, such as a library. */
+  readonly line: string
+  /** Such as 8, of 8 boxes. */
+  readonly size: number
+  /** Such as `boxes`. */
+  readonly unit: string
+}
+
 /** One of those that do the same work side by side. */
 export interface Subject {
   readonly name: string
   /** Minimum duration of the warm-up, where that matters, in seconds. */
   readonly warmUp?: number | undefined
+  readonly growth?: GrowthPoint | undefined
   start(place: Place): Promise<Contender>
 }
 

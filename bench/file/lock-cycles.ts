@@ -11,24 +11,32 @@ export interface Section {
   close?(): void
 }
 
+/** A task and the lock that it takes. */
+export interface Cycler {
+  readonly locker: Locker
+  readonly key: string
+}
+
+/** A performance with the operations of each task. */
+export interface CyclePerformance extends Performance {
+  readonly perTask: readonly number[]
+}
+
 /**
- * Tasks that each lock, pass through a section and unlock, over and over. What ends after the window does not count,
- * but how long it waited does, so that the longest waits are not cut off.
- * @param keyOf the key of each task.
+ * Tasks that each lock, pass through a section and unlock, over and over. A cycle that ends after the window does not
+ * count, but its wait does, so that the longest waits are not cut off.
  */
 export async function lockCycles(
   window: Window,
-  locker: Locker,
-  tasks: number,
-  keyOf: (task: number) => string,
+  tasks: readonly Cycler[],
   section?: Section,
-): Promise<Performance> {
+): Promise<CyclePerformance> {
   const waits = new WaitLog()
   const requested = new WaitLog()
-  let operations = 0
+  const perTask = tasks.map(() => 0)
   let broken: string | undefined
   await until(window.startAt)
-  const task = async (key: string): Promise<void> => {
+  const cycle = async ({ locker, key }: Cycler, index: number): Promise<void> => {
     for (let since = now(); since < window.endAt; since = now()) {
       const held = await locker.lock(key)
       requested.add(since)
@@ -40,11 +48,12 @@ export async function lockCycles(
         broken ??= section.leave()
       }
       await held.unlock()
-      if (now() <= window.endAt) operations++
+      if (now() <= window.endAt) perTask[index]!++
     }
   }
-  await Promise.all(Array.from({ length: tasks }, (_, index) => task(keyOf(index))))
-  return { operations, waits: waits.values(), requested: requested.values(), broken }
+  await Promise.all(tasks.map(cycle))
+  const operations = perTask.reduce((sum, cycles) => sum + cycles, 0)
+  return { operations, perTask, waits: waits.values(), requested: requested.values(), broken }
 }
 
 const PASSED = Promise.resolve()

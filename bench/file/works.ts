@@ -61,7 +61,10 @@ async function performerOf(
   const locker = await library.open(folder, keys)
   const section = isGuarded ? sectionOf(folder, process, processes) : undefined
   return {
-    perform: window => lockCycles(window, locker, tasks, task => keys[task % keys.length]!, section),
+    perform(window) {
+      const cyclers = Array.from({ length: tasks }, (_, task) => ({ locker, key: keys[task % keys.length]! }))
+      return lockCycles(window, cyclers, section)
+    },
     async stop() {
       section?.close?.()
       await locker.close()

@@ -58,3 +58,29 @@ async function raised(fences: IMap<string, number>, key: string): Promise<number
     if (isDone) return next
   }
 }
+
+/** The lock of a map, alone, or with a number and an owner that its holder writes. */
+function mapLock(name: string, writes: boolean): LockLibrary {
+  return {
+    name,
+    support: hazelcastSupport,
+    async open(folder) {
+      const client = await hazelcastClient(folder)
+      const locks = await client.getMap<string, string>('locks')
+      let count = 0
+      return {
+        async lock(key) {
+          if (!(await locks.tryLock(key, WAIT, LEASE))) throw new Error(`${key} is still held`)
+          if (writes) await locks.set(key, JSON.stringify({ owner: 'bench', count: ++count }))
+          return { unlock: () => locks.unlock(key) }
+        },
+        close: () => client.shutdown(),
+      }
+    },
+  }
+}
+
+/** For one task of each client: all tasks of a client are the same owner to a member. */
+export const mapLockAlone = mapLock('tryLock and unlock, by hazelcast-client', false)
+/** The least that a lock with an owner and a number needs. For one task of each client. */
+export const writtenMapLock = mapLock('tryLock, set and unlock, by hazelcast-client', true)

@@ -132,3 +132,65 @@ export const verrou: LockLibrary = {
     }
   },
 }
+
+const TAKE_NUMBERED = `
+if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('incr', KEYS[2]) end
+return 0`
+
+interface Numbered extends Released {
+  takeNumbered(key: string, counter: string, value: string, lease: number): Promise<number>
+}
+
+/** The least that a lock with an owner, an expiry and a token needs: a script for each of lock and unlock. */
+export const twoScripts: LockLibrary = {
+  name: 'two scripts with owner, expiry and token, by ioredis',
+  support: redisSupport,
+  async open(folder) {
+    const client = new Redis(await toldAddress(folder)) as Numbered
+    client.defineCommand('takeNumbered', { numberOfKeys: 2, lua: TAKE_NUMBERED })
+    client.defineCommand('releaseHeld', { numberOfKeys: 1, lua: RELEASE })
+    return {
+      async lock(key) {
+        const value = randomUUID()
+        const attempt = (): Promise<number> => client.takeNumbered(key, `${key}:token`, value, LEASE)
+        let token = await attempt()
+        for (; token === 0; token = await attempt()) await pause(10)
+        return {
+          token: BigInt(token),
+          async unlock() {
+            await client.releaseHeld(key, value)
+          },
+        }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}
+
+const PROVIDE = `if redis.call('set', KEYS[2], 1, 'NX') then redis.call('rpush', KEYS[1], 1) end`
+
+interface Providing extends Redis {
+  provide(list: string, mark: string): Promise<void>
+}
+
+/** A list with one element for each key: BLPOP takes it, in the order of arrival, and RPUSH returns it. No lease. */
+export const poppedElement: LockLibrary = {
+  name: 'BLPOP and RPUSH, by ioredis',
+  support: redisSupport,
+  async open(folder, keys) {
+    const client = new Redis(await toldAddress(folder)) as Providing
+    client.defineCommand('provide', { numberOfKeys: 2, lua: PROVIDE })
+    for (const key of keys) await client.provide(key, `${key}:made`)
+    return {
+      async lock(key) {
+        await client.blpop(key, 0)
+        return {
+          async unlock() {
+            await client.rpush(key, 1)
+          },
+        }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { now } from '../clock.js'
 import { overtaken } from '../overtaking.js'
 import { concatenated } from '../wait-log.js'
-import type { Contender, Place, Sample, Subject } from '../work.js'
+import type { Contender, GrowthPoint, Place, Sample, Subject } from '../work.js'
 import type { Answer, Order, Performance, Prepare, Window } from './performer.js'
 
 /** A subject that works in processes of its own: the code and garbage of one can't touch the figures of another. */
@@ -17,6 +17,7 @@ interface ForkedOptions {
   readonly support?: ((folder: string) => Promise<() => Promise<void>>) | undefined
   /** Minimum duration of the warm-up, where that matters, in seconds. */
   readonly warmUp?: number | undefined
+  readonly growth?: GrowthPoint | undefined
 }
 
 /** Minimum time until a window can begin, in milliseconds: all processes must receive it. */
@@ -30,11 +31,12 @@ const PARTICIPANT = fileURLToPath(new URL('./participant.process.js', import.met
 
 /** @param prepare is called in each of the processes. */
 export function forked(name: string, prepare: Prepare, options: ForkedOptions = {}): ForkedSubject {
-  const { processes = 1, support, warmUp } = options
+  const { processes = 1, support, warmUp, growth } = options
   return {
     name,
     prepare,
     warmUp,
+    growth,
     async start(place) {
       const end = await support?.(place.folder)
       const participants: Participant[] = []
@@ -75,14 +77,16 @@ class ForkedContender implements Contender {
 }
 
 function sampleOf({ startAt, endAt }: Window, performances: readonly Performance[]): Sample {
-  const perProcess = performances.map(({ operations }) => operations)
+  const perPart = performances.flatMap(({ operations, perBox }) => perBox ?? [operations])
+  const connections = performances.reduce((sum, one) => sum + (one.connections ?? 0), 0)
   const waits = concatenated(performances.map(one => one.waits))
   const requested = performances.flatMap(one => (one.requested ? [one.requested] : []))
   return {
-    operations: perProcess.reduce((sum, operations) => sum + operations, 0),
+    operations: performances.reduce((sum, one) => sum + one.operations, 0),
     milliseconds: Math.max(...performances.map(one => one.doneAt ?? endAt)) - startAt,
     waits,
-    perProcess: perProcess.length > 1 ? perProcess : undefined,
+    perPart: perPart.length > 1 ? perPart : undefined,
+    connections: connections === 0 ? undefined : connections,
     overtaken: requested.length === performances.length ? inOrder(concatenated(requested), waits) : undefined,
     broken: performances.find(one => one.broken !== undefined)?.broken,
   }

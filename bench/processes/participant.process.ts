@@ -10,6 +10,10 @@ function answer(message: Answer): void {
   else process.exit(1)
 }
 
+function connections(): number {
+  return process.getActiveResourcesInfo().filter(type => type === 'TCPSocketWrap').length
+}
+
 function fail(error: unknown): void {
   answer({ type: 'failed', message: error instanceof Error ? (error.stack ?? error.message) : String(error) })
 }
@@ -22,7 +26,8 @@ try {
 
   const carryOut = async (order: Order): Promise<void> => {
     if (order.type === 'perform') {
-      answer({ type: 'performed', performance: await performer.perform(order.window) })
+      const performance = await performer.perform(order.window)
+      answer({ type: 'performed', performance: { connections: connections(), ...performance } })
     } else {
       process.removeAllListeners('disconnect')
       await performer.stop()

@@ -7,6 +7,10 @@ export interface Window {
 /** What one process did in a window. */
 export interface Performance {
   readonly operations: number
+  /** Number of open TCP sockets of the process. */
+  readonly connections?: number | undefined
+  /** The operations of each box, where shares between boxes count instead of those between processes. */
+  readonly perBox?: readonly number[] | undefined
   /** When the last operation that counts was done, if not at the end of the window. */
   readonly doneAt?: number | undefined
   readonly waits: Float64Array

@@ -80,7 +80,7 @@ class Tracker implements Contender {
         operations: report.messages,
         milliseconds: (report.messages / report.perSecond) * 1000,
         waits: waits.filter((wait, index) => times[index]! + wait > busyFrom && times[index]! < busyTo),
-        perProcess: report.perWorker.map(({ messages }) => messages),
+        perPart: report.perWorker.map(({ messages }) => messages),
         broken: report.matchesSerial ? undefined : 'the locations are not as the serial result says',
       }
     } finally {

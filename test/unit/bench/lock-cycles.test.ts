@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { now } from '../../../bench/clock.js'
 import { GuardedField } from '../../../bench/file/guarded-field.js'
 import { GuardedFile } from '../../../bench/file/guarded-file.js'
-import { lockCycles, type Section } from '../../../bench/file/lock-cycles.js'
+import { lockCycles, type Cycler, type Section } from '../../../bench/file/lock-cycles.js'
 import { LocalQueues } from '../../../bench/lockers/local-queues.js'
 import type { Locker } from '../../../bench/lockers/locker.js'
 import type { Performance, Window } from '../../../bench/processes/performer.js'
@@ -58,7 +58,7 @@ describe.each<[string, () => Section]>([
       },
     }
     try {
-      return await lockCycles(window, counted, 3, () => 'key', section)
+      return await lockCycles(window, Array<Cycler>(3).fill({ locker: counted, key: 'key' }), section)
     } finally {
       section.close?.()
     }
