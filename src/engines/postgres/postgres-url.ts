@@ -106,10 +106,10 @@ export function placeName(place: string, schema: string): string {
 /** @throws InvalidArgumentError if it is not a valid schema name */
 export function schemaName(schema: unknown, option = 'schema'): string {
   if (schema === undefined) return DEFAULT_SCHEMA
-  if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,39}$/.test(schema))
+  if (typeof schema !== 'string' || !/^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new InvalidArgumentError(
       `${option} must be a name of up to 40 lowercase letters, digits and underscores, ` +
-        `and must not begin with pg_ or a digit, not ${shown(schema)}`,
+        `must not begin with pg_ or a digit, and must not be information_schema, not ${shown(schema)}`,
     )
   return schema
 }

@@ -145,6 +145,7 @@ test.each([
   ['postgres://me:secret@db/app?passwrd=secret', 'unknown option "passwrd"'],
   ['postgres://me:secret@db/app?signalbox_schema=A-B', 'signalbox_schema must be a name'],
   ['postgres://me:secret@db/app?signalbox_schema=pg_locks', 'must not begin with pg_'],
+  ['postgres://me:secret@db/app?signalbox_schema=information_schema', 'must not be information_schema'],
   ['postgres://me:secret@db/app?schema=locks', 'name the schema of Signalbox with signalbox_schema'],
   ['postgres://me:secret@db/app?sslmode=a&sslmode=b', 'twice'],
   [
