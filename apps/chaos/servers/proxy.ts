@@ -93,6 +93,11 @@ export class Proxy {
     for (const pipe of this.#pipes) pipe.cut()
   }
 
+  /** Resets all connections of clients, as a machine does that does not know them; new ones can be made. */
+  reset(): void {
+    for (const pipe of this.#pipes) pipe.reset()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut()
     await new Promise(resolve => this.#server.close(resolve))
@@ -160,6 +165,11 @@ class Pipe {
 
   cut(): void {
     this.#client.destroy()
+    this.#server.destroy()
+  }
+
+  reset(): void {
+    this.#client.resetAndDestroy()
     this.#server.destroy()
   }
 }

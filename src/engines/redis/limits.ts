@@ -7,6 +7,7 @@ import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reserve
 import type { PermitReservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
+import { sentAgain } from './sent-again.js'
 import { limitLookScript, limitScript } from './lua/limit-script.js'
 import { Script } from './lua/script.js'
 
@@ -30,8 +31,11 @@ export class RedisLimits {
 
   /** @param key where the limiter is kept. Rejects as the link does. */
   async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
-    const args = limitArguments(++this.#calls, request, Date.now())
-    const { answer, earliest, latest } = await this.#run(SCRIPT, key, args)
+    const { answer, earliest, latest } = await sentAgain(isAgain => {
+      // What the first call has reserved counts as used. Permits must not be returned twice.
+      const sent = isAgain ? { ...request, returns: [] } : request
+      return this.#run(SCRIPT, key, limitArguments(++this.#calls, sent, Date.now()))
+    })
     const reserved = reservedOf(answer, request)
     if (!reserved) {
       throw new UnavailableError(
@@ -46,7 +50,7 @@ export class RedisLimits {
 
   /** Describes a limiter. @param key where it is kept. @returns undefined when it has no effect. */
   async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
-    const { answer } = await this.#run(LOOK, key, [])
+    const { answer } = await sentAgain(() => this.#run(LOOK, key, []))
     const [pausedFor, flat, waiting] = answer as readonly [
       string,
       readonly (string | number)[],

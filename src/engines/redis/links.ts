@@ -25,24 +25,24 @@ export function linkTo(
     return new ClusterLink(parts, {
       seeds: async () => seeds.map(({ host, port }) => nodeName(host, port)),
       rename: node => node,
-      server: () => undefined,
+      existing: () => undefined,
       connect: node => connect({ ...placeOf(node), tls }, login),
     })
   }
 }
 
-/** Makes links over a existing client: its connections for commands, and further ones like them for messages. */
+/** Makes links over an existing client: its connections for commands, and further ones like them. */
 export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, timeouts }
-    if (kind === 'server') return new ServerLink(parts, client.connect(), client)
+    if (kind === 'server') return new ServerLink(parts, client.connect(), client.connection)
     return new ClusterLink(parts, {
       seeds: async () => {
         await untilReady(client, parts)
         return client.nodes()
       },
       rename: node => client.rename(node),
-      server: node => client.server(node),
+      existing: node => client.connection(node),
       connect: node => client.connect(node),
     })
   }

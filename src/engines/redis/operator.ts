@@ -1,6 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, Inspect, List, RequestReport, Revoke } from '../../engine/contract.js'
 import { FirstKeys } from '../../engine/kit/first-keys.js'
+import type { Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
 import type { HeldLayout } from './held-layout.js'
@@ -8,6 +9,7 @@ import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
 import type { ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
+import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
 const SCAN_COUNT = '1000'
@@ -161,13 +163,13 @@ export class Operator {
    * @param heldNames of the keys that are there while a lock is held.
    */
   async #heldKeys(heldNames: readonly string[]): Promise<HeldKey[]> {
-    const { link, names } = this.#parts
-    const now = timeOf(await link.command('', ['TIME']))
+    const { names } = this.#parts
+    const now = timeOf(await this.#read('', ['TIME']))
     const found = await Promise.all(
       heldNames.map(async (name): Promise<HeldKey[]> => {
         const key = names.keyOfHeld(name)
         if (key === undefined) return []
-        const [text, answer] = await Promise.all([this.#text(name), link.command(name, ['PTTL', name])])
+        const [text, answer] = await Promise.all([this.#text(name), this.#read(name, ['PTTL', name])])
         const left = Number(answer)
         const held = text === undefined ? undefined : HeldText.of(text)
         if (held) {
@@ -187,9 +189,12 @@ export class Operator {
 
   /** The text of a held key; undefined for one of another form, and where there is none. */
   async #text(name: string): Promise<string | undefined> {
-    const { layout, link } = this.#parts
-    const text = await link.command(name, layout.reading(name))
+    const text = await this.#read(name, this.#parts.layout.reading(name))
     return typeof text === 'string' ? text : undefined
+  }
+
+  #read(route: string, args: readonly string[]): Promise<Reply> {
+    return sentAgain(() => this.#parts.link.command(route, args))
   }
 
   async #scan(pattern: string, type: string): Promise<string[]> {
@@ -206,7 +211,8 @@ export class Operator {
       do {
         const { epoch } = link
         const from = cursor ?? '0'
-        const answer = await master(['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, ...filter])
+        const args = ['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, ...filter]
+        const answer = await sentAgain(() => master(args))
         const [next, page] = answer as readonly [string, readonly string[]]
         for (const name of page) take(name)
         // A new connection may lead to another server, to which the cursor means something else.

@@ -29,6 +29,7 @@ import { Operator, type IdentifiedReport } from './operator.js'
 import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
 import { ScriptCalls } from './script-calls.js'
+import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
 /** How the Redis engine is used. */
@@ -105,7 +106,7 @@ export class RedisEngine implements Engine {
       case 'sweepExpired':
         return this.#sweepExpired(operation)
       case 'watch':
-        return this.#attempt(() => this.#link.subscribe(this.#names.value(operation.key)))
+        return this.#attempt(() => sentAgain(() => this.#link.subscribe(this.#names.value(operation.key))))
       case 'unwatch':
         return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
       case 'inspect':
@@ -129,7 +130,7 @@ export class RedisEngine implements Engine {
   async wallClock(): Promise<number> {
     if (!this.#listener) throw this.#closed()
     // Without a key, all processes ask the same server of a Cluster.
-    return this.#attempt(async () => timeOf(await this.#link.command('', ['TIME'])))
+    return this.#attempt(async () => timeOf(await sentAgain(() => this.#link.command('', ['TIME']))))
   }
 
   async reservePermits(request: ReservePermits): Promise<PermitReservation> {

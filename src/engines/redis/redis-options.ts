@@ -18,8 +18,8 @@ export interface RedisOptions {
 /** A client that is there already, and how Redis is used over it. */
 export interface ExistingRedis extends RedisOptions {
   /**
-   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. It is used for commands and stays the
-   * caller's; one connection like it is opened for messages.
+   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. It stays the caller's. One of ioredis is used
+   * for commands; further connections like it are opened.
    */
   readonly redis: object
 }

@@ -10,6 +10,7 @@ import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
+import { sentAgain } from './sent-again.js'
 import { runtimeTimers } from '../../runtime-timers.js'
 
 /**
@@ -104,17 +105,16 @@ export class ScriptCalls {
 
   async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
     const { errors, link, listener, names, replicas } = this.#parts
-    const { epoch } = link
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, ballot } of batch) call.add(operation, ballot)
     queue.inFlight++
     try {
-      const answered = await this.#evaluate(queue.group, call)
+      const answered = await this.#sent(queue.group, call)
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
-      // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
-      const twice = link.epoch !== epoch
+      // What a call that is sent again finds gone, it may have done itself.
+      const { twice } = answered
       if (twice) listener.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
@@ -138,6 +138,14 @@ export class ScriptCalls {
       if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
+  }
+
+  /** Evaluates a call, again if its connection is lost. A client package may send it again by itself. */
+  async #sent(group: Group, call: CallArguments): Promise<Answered & { readonly twice: boolean }> {
+    return sentAgain(async isAgain => {
+      const answered = await this.#evaluate(group, call)
+      return { ...answered, twice: isAgain || answered.server.epoch !== answered.epoch }
+    })
   }
 
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
@@ -189,7 +197,8 @@ function isHeld(answer: Reply): boolean {
 
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
 function isDoubtful({ type }: ScriptOperation, outcome: unknown): boolean {
-  if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
+  if (type === 'release' || type === 'renew' || type === 'downgrade' || type === 'take')
+    return outcome === false
   if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
   return type === 'commit' && (outcome as { state: string }).state !== 'committed'
 }

@@ -9,15 +9,18 @@ export interface RedisRecordsOptions {
   readonly prefix?: string | undefined
 }
 
-// A script is sent to the master, even by clients that send GET to replicas.
-const GET = `return redis.call('GET', KEYS[1])`
+// A script is sent to the master, even by clients that send GET to replicas. Each one returns the number of its call.
+const GET = `return {ARGV[1], redis.call('GET', KEYS[1])}`
 
 /** Compares the whole text, so that a key is a plain string, and a version is never used for another text. */
 const COMPARE_AND_SET = `
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
-else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
-return 1`
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[2] then return {ARGV[1], 0} end
+if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3])
+else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
+return {ARGV[1], 1}`
+
+/** Numbers the calls of this process. */
+let calls = 0
 
 /**
  * Keeps records as plain strings in Redis, by the caller's client or cluster of ioredis or node-redis.
@@ -74,8 +77,13 @@ class RedisRecords implements Records<string> {
     return isWritten === 1 ? text : undefined
   }
 
-  #run(script: string, key: string, ...args: string[]): Promise<unknown> {
+  /** @throws Error when the client returns the reply to another command, as node-redis before 6.2 may after a loss */
+  async #run(script: string, key: string, ...args: string[]): Promise<unknown> {
     const full = this.#prefix + key
-    return this.#send(full, ['EVAL', script, '1', full, ...args])
+    const call = String(++calls)
+    const reply = await this.#send(full, ['EVAL', script, '1', full, call, ...args])
+    if (!Array.isArray(reply) || String(reply[0]) !== call)
+      throw new Error('the client returned the reply to another command; connect it again')
+    return reply[1]
   }
 }

@@ -116,6 +116,7 @@ export class ClusterLink implements RedisLink {
     const server = this.#nodes.to(node)
     try {
       if (server.epoch === 0) await server.connect()
+      else if (server.reconnecting) await server.reconnecting
       const { epoch } = server
       return { reply: await server.send(...commands), server, epoch }
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
 import type { Connect, Timeouts } from './connection.js'
-import type { ExistingServer } from './existing-client.js'
+import type { ExistingConnection } from './existing-client.js'
 import { ExistingCommands } from './existing-commands.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import { placeOf } from './node-name.js'
@@ -18,8 +18,8 @@ export interface ClusterAccess {
   seeds(): Promise<readonly string[]>
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
-  /** A existing client that is connected to a node; undefined when there is none. */
-  server(node: string): ExistingServer | undefined
+  /** The connection of an existing client to a node; undefined when there is none. */
+  existing(node: string): ExistingConnection | undefined
   /** Makes a connection to a node. */
   connect(node: string): Connect
 }
@@ -40,7 +40,7 @@ interface Node {
 }
 
 /**
- * What sends commands to each node of a cluster. A node to which a existing client has no connection gets one of ours:
+ * What sends commands to each node of a cluster. A node to which an existing client has no connection gets one of ours:
  * some clients find a new master only after long, or never.
  */
 export class ClusterNodes {
@@ -110,7 +110,7 @@ export class ClusterNodes {
   #make(node: string): ServerCommands {
     const { access, clock, failed, name: cluster, timeouts } = this.#parts
     const name = `${cluster} (${node})`
-    const client = access.server(node)
+    const client = access.existing(node)
     if (client && client.status !== 'closed') return new ExistingCommands({ name, client, clock, timeouts })
     const connect = access.connect(node)
     return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, timeouts })

@@ -1,20 +1,23 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import { pause } from '../../../pause.js'
+import { runtimeTimers } from '../../../runtime-timers.js'
 import type { Timeouts, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
-import type { ClientStatus, ExistingServer } from './existing-client.js'
+import type { ClientStatus, ExistingConnection } from './existing-client.js'
 import { InFlight } from './in-flight.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
 /** How often a client that is being connected is looked at, in milliseconds. */
 const LOOK = 10
+/** Maximum time for which commands wait for a client that has lost its connection, in milliseconds. */
+const RECONNECTED_WITHIN = 1000
 
-/** What commands over a existing client are made of. */
+/** What commands over an existing client are made of. */
 export interface ExistingCommandsParts {
   readonly name: string
-  readonly client: ExistingServer
+  readonly client: ExistingConnection
   /** Called when the server has said that it is not the master any more. */
   readonly demoted?: () => void
   readonly clock: Clock
@@ -36,6 +39,9 @@ export class ExistingCommands implements ServerCommands {
   #own: ReconnectingConnection | undefined
   /** The client's epoch when {@link #own} took its place. */
   #epochBefore = 0
+  /** Whether commands have waited for the client since it lost its connection. */
+  #hasWaited = false
+  #reconnecting: Promise<void> | undefined
   #isClosed = false
 
   constructor(parts: ExistingCommandsParts) {
@@ -57,6 +63,17 @@ export class ExistingCommands implements ServerCommands {
 
   get isOver(): boolean {
     return this.#own?.isOver ?? this.#parts.client.status === 'closed'
+  }
+
+  get reconnecting(): Promise<void> | undefined {
+    if (this.#own) return this.#own.reconnecting
+    const { status } = this.#parts.client
+    if (status === 'ready') this.#hasWaited = false
+    else if (status === 'connecting' && !this.#hasWaited) {
+      this.#hasWaited = true
+      this.#reconnecting = this.#reconnected()
+    }
+    return this.#reconnecting
   }
 
   async connect(): Promise<void> {
@@ -87,6 +104,19 @@ export class ExistingCommands implements ServerCommands {
   close(): void {
     this.#isClosed = true
     this.#own?.close()
+  }
+
+  /** Settles when the client is connected again, has failed to connect, or takes too long. */
+  async #reconnected(): Promise<void> {
+    const { client, clock } = this.#parts
+    const deadline = clock.now() + RECONNECTED_WITHIN
+    // It counts attempts. This process may be frozen during one.
+    const lastAttempt = client.epoch + 2
+    const isUnderWay = (): boolean => client.status === 'connecting' && client.epoch <= lastAttempt
+    while (isUnderWay() && !this.#isClosed && clock.now() < deadline) await pause(LOOK, clock)
+    if (client.status === 'ready') this.#hasWaited = false
+    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
+    runtimeTimers.setImmediate(() => (this.#reconnecting = undefined))
   }
 
   #replaceClient(): void {

@@ -1,5 +1,5 @@
 import type { Connect, Reply } from './connection.js'
-import type { ClientStatus, ExistingCluster, ExistingServer } from './existing-client.js'
+import type { ClientStatus, ExistingCluster, ExistingConnection, ExistingServer } from './existing-client.js'
 import { connectIoredis, PASSIVE_OPTIONS, type IoredisClient } from './ioredis-connection.js'
 import { nodeName, placeOf } from './node-name.js'
 import { plain } from './reply.js'
@@ -59,7 +59,7 @@ function statusOf(status: string): ClientStatus {
 }
 
 /** A `Redis` of ioredis: one server, or the master behind its Sentinels. */
-export class ExistingIoredis implements ExistingServer {
+export class ExistingIoredis implements ExistingServer, ExistingConnection {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: IoredisServer
@@ -74,6 +74,10 @@ export class ExistingIoredis implements ExistingServer {
     }) as IoredisServer
     this.name = nameOf(client.options)
     this.keyPrefix = client.options.keyPrefix ?? ''
+  }
+
+  get connection(): ExistingConnection {
+    return this
   }
 
   get status(): ClientStatus {
@@ -123,6 +127,8 @@ export class ExistingIoredisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: IoredisCluster
+  /** A node that the client has known. It knows none while it has no connection. */
+  #any: IoredisServer | undefined
 
   constructor(cluster: IoredisCluster) {
     const { keyPrefix, redisOptions } = cluster.options
@@ -143,8 +149,9 @@ export class ExistingIoredisCluster implements ExistingCluster {
     return this.#cluster.nodes('master').map(nodeNameOf)
   }
 
-  server(node: string): ExistingIoredis | undefined {
+  connection(node: string): ExistingIoredis | undefined {
     const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
+    this.#any = client ?? this.#any
     return client && new ExistingIoredis(client)
   }
 
@@ -156,7 +163,7 @@ export class ExistingIoredisCluster implements ExistingCluster {
 
   connect(node: string): Connect {
     return async (listener, attempt) => {
-      const [any] = this.#cluster.nodes('all')
+      const [any = this.#any] = this.#cluster.nodes('all')
       if (any === undefined) throw new Error('the client does not know any node')
       return new ExistingIoredis(any).connect(node)(listener, attempt)
     }

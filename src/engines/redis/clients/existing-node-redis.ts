@@ -23,7 +23,6 @@ interface ServerOptions {
 /** What is used of a client of node-redis that is given. */
 export interface NodeRedisServer extends NodeRedisClient {
   readonly options: ServerOptions | undefined
-  readonly socketEpoch: number
   /** Since version 6. */
   readonly _keyPrefix?: string
   duplicate(options: object): NodeRedisClient
@@ -43,10 +42,16 @@ export interface NodeRedisCluster {
   readonly _keyPrefix?: string
 }
 
-/** A client of node-redis. */
+/**
+ * A client of node-redis. Before version 6.2, one that receives a command just before it notices the loss of its
+ * connection waits for the reply on the next connection, and takes each reply there for that to the command before
+ * (https://github.com/redis/node-redis/issues/1593): a lock would seem to be granted. So the engine makes connections
+ * like that of the client, whatever its version, because clients do not tell it.
+ */
 export class ExistingNodeRedis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
+  readonly connection = undefined
   readonly #client: NodeRedisServer
 
   constructor(client: NodeRedisServer) {
@@ -57,20 +62,6 @@ export class ExistingNodeRedis implements ExistingServer {
       path === undefined
         ? `${tls === true ? 'rediss' : 'redis'}://${nodeName(host, port)}/${database}`
         : `redis+unix://${path}`
-  }
-
-  get status(): ClientStatus {
-    const { isOpen, isReady } = this.#client
-    if (!isOpen) return 'closed'
-    return isReady ? 'ready' : 'connecting'
-  }
-
-  get epoch(): number {
-    return this.#client.socketEpoch
-  }
-
-  wake(): void {
-    // These clients are connected by their owner only.
   }
 
   send(args: readonly string[]): Promise<Reply> {
@@ -88,7 +79,7 @@ export class ExistingNodeRedis implements ExistingServer {
   }
 }
 
-/** A cluster of node-redis. */
+/** A cluster of node-redis. Its clients are as {@link ExistingNodeRedis} says. */
 export class ExistingNodeRedisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
@@ -114,9 +105,8 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
     return this.#cluster.masters.map(({ address }) => address)
   }
 
-  server(node: string): ExistingNodeRedis | undefined {
-    const client = this.#cluster.nodeByAddress.get(node)?.client
-    return client && new ExistingNodeRedis(client)
+  connection(): undefined {
+    return undefined
   }
 
   rename(node: string): string {
@@ -126,11 +116,16 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
 
   connect(node: string): Connect {
     return async (listener, attempt) => {
-      const own = this.server(node)
+      const own = this.#client(node)
       if (own !== undefined) return own.connect()(listener, attempt)
-      const others = this.nodes().flatMap(each => this.server(each) ?? [])
+      const others = this.nodes().flatMap(each => this.#client(each) ?? [])
       if (others.length === 0) throw new Error('the client does not know any node')
       return others[0]!.connect(node)(listener, attempt)
     }
+  }
+
+  #client(node: string): ExistingNodeRedis | undefined {
+    const client = this.#cluster.nodeByAddress.get(node)?.client
+    return client && new ExistingNodeRedis(client)
   }
 }

@@ -23,10 +23,15 @@ const QUEUE_IS_FULL = 'The queue is full'
 export function sentInVain(name: string, error: unknown): unknown {
   if (error instanceof Error && error.message === QUEUE_IS_FULL) return unreachable(name, error)
   if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
-  return new IndeterminateError(`lost the connection to ${name} before the reply`, {
+  return new ConnectionLostError(`lost the connection to ${name} before the reply`, {
     engine: name,
     cause: error,
   })
+}
+
+/** A command was sent, and its connection was lost before the reply. For callers it is an IndeterminateError. */
+export class ConnectionLostError extends IndeterminateError {
+  override readonly name = IndeterminateError.name
 }
 
 /** Whether the server says that it is not the master: another one has taken its place. */

@@ -2,6 +2,7 @@ import type { Clock } from '../../../clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../errors.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
+import { runtimeTimers } from '../../../runtime-timers.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
 import type { ServerCommands } from './redis-link.js'
@@ -31,7 +32,7 @@ export async function assertReady(connection: Connection): Promise<void> {
 
 /**
  * Connections to one server, one after another: when one is lost the next is made. No command is ever kept for later or
- * sent twice. What isn't in use keeps no process alive.
+ * sent twice. A connection that is not in use keeps no process alive.
  */
 export class ReconnectingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts
@@ -42,6 +43,7 @@ export class ReconnectingConnection implements ServerCommands {
   #epoch = 0
   /** Why there is no connection. */
   #failure: unknown
+  #reconnecting: Promise<void> | undefined
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
@@ -60,6 +62,10 @@ export class ReconnectingConnection implements ServerCommands {
 
   get isOver(): boolean {
     return this.#connections.isClosed
+  }
+
+  get reconnecting(): Promise<void> | undefined {
+    return this.#reconnecting
   }
 
   get isReady(): boolean {
@@ -139,7 +145,9 @@ export class ReconnectingConnection implements ServerCommands {
     const listener = {
       lost: (cause: unknown): void => {
         attempt.abort(cause)
-        if (made.connection !== undefined) this.#lost(made.connection, cause)
+        if (made.connection === undefined || this.#connections.now !== made.connection) return
+        this.#lost(made.connection, cause)
+        this.#reconnecting = this.#reconnected()
       },
       message: (channel: string, text: string): void => message?.(channel, text),
     }
@@ -158,6 +166,15 @@ export class ReconnectingConnection implements ServerCommands {
     // Whatever is wrong with this connection, a new one will show it.
     this.drop(error)
     return error
+  }
+
+  /** Settles when the attempt to connect that a loss has begun has ended. This process may be frozen during one. */
+  async #reconnected(): Promise<void> {
+    await this.connect()
+      .catch(() => this.connect())
+      .catch(() => undefined)
+    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
+    runtimeTimers.setImmediate(() => (this.#reconnecting = undefined))
   }
 
   #failed(error: unknown): unknown {

@@ -7,6 +7,11 @@ export interface ServerCommands {
   readonly epoch: number
   /** Whether it will never be connected again. */
   readonly isOver: boolean
+  /**
+   * Settles when the first attempts to connect after a loss have ended; undefined if there is nothing to wait for. The
+   * server may be there all the time: connections break while this process is frozen.
+   */
+  readonly reconnecting: Promise<void> | undefined
   /** @throws UnavailableError when the server can't be reached or refuses */
   connect(): Promise<void>
   /**
@@ -46,11 +51,12 @@ export interface RedisLink {
    */
   connect(): Promise<void>
   /**
-   * Sends a command. Commands with the same route that are sent within one tick arrive in that order.
+   * Sends a command, after a loss when the first attempts to connect have ended. Commands with the same route that are
+   * sent within one tick arrive in that order.
    * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere. Rejects with
    * RedisReplyError when the server answered with an error, with UnavailableError when the command was certainly not
-   * sent, and with IndeterminateError when it may have been executed. It always settles: an answer that does not come
-   * within the time-out of the link rejects with IndeterminateError.
+   * sent, and with IndeterminateError when it may have been executed: with ConnectionLostError if its connection was lost.
+   * It always settles: an answer that does not come within the time-out of the link rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
   /** Sends a command as {@link command} does, and returns which server has answered. */

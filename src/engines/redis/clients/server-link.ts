@@ -1,6 +1,6 @@
 import type { Connect, Reply } from './connection.js'
 import { ExistingCommands } from './existing-commands.js'
-import type { ExistingServer } from './existing-client.js'
+import type { ExistingConnection } from './existing-client.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
@@ -12,8 +12,8 @@ export class ServerLink implements RedisLink {
   readonly #commands: ServerCommands
   readonly #subscriptions: Subscriptions
 
-  /** @param given the client for the commands; without it they get a connection of their own. */
-  constructor(parts: LinkParts, connect: Connect, given?: ExistingServer) {
+  /** @param given the connection for the commands; without it they get a connection of their own. */
+  constructor(parts: LinkParts, connect: Connect, given?: ExistingConnection) {
     this.name = parts.name
     const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
     this.#commands = given
@@ -30,18 +30,19 @@ export class ServerLink implements RedisLink {
     return this.#commands.connect()
   }
 
-  command(_route: string, args: readonly string[]): Promise<Reply> {
-    return this.#commands.send(args)
+  async command(route: string, args: readonly string[]): Promise<Reply> {
+    return (await this.call(route, args)).reply
   }
 
   async call(_route: string, args: readonly string[]): Promise<Answered> {
     const server = this.#commands
+    if (server.reconnecting) await server.reconnecting
     const { epoch } = server
     return { reply: await server.send(args), server, epoch }
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
-    return [args => this.#commands.send(args)]
+    return [args => this.command('', args)]
   }
 
   subscribe(channel: string): Promise<void> {

@@ -14,7 +14,7 @@ import { parseQuorumUrl } from './quorum-url.js'
 export interface ExistingRedisQuorum extends Omit<RedisOptions, 'layout'> {
   /**
    * At least three, each a `Redis` of ioredis or a client of node-redis for a server that is independent of the others.
-   * They are used for commands and stay the caller's; one connection like each of them is opened for messages.
+   * They stay the caller's. Those of ioredis are used for commands; further connections like each of them are opened.
    */
   readonly redisQuorum: readonly object[]
 }

@@ -7,6 +7,7 @@ import { Replicas } from '../../../../src/engines/redis/replicas.js'
 class FakeServer implements ServerCommands {
   epoch = 1
   readonly isOver = false
+  readonly reconnecting = undefined
   readonly sent: string[] = []
   readonly answers: ((reached: number) => void)[] = []
 

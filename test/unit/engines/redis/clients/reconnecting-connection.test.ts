@@ -93,7 +93,7 @@ test('a lost connection is replaced, at once or when the server is back', async 
   await nextAttempt()
   expect(connection.isReady).toBe(true)
   expect(connection.epoch).toBe(3)
-  expect(told).toEqual(['first', 'failed', 'again', ...Array<string>(10).fill('failed'), 'again'])
+  expect(told).toEqual(['first', 'failed', 'again', ...Array<string>(11).fill('failed'), 'again'])
 })
 
 test('while there is no connection commands are refused at once, with the reason', async () => {
@@ -103,6 +103,29 @@ test('while there is no connection commands are refused at once, with the reason
   await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('broken'))
   await turns()
   await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('refused'))
+})
+
+test('after a loss there is something to wait for until the first attempts to connect have ended', async () => {
+  await connection.connect()
+  expect(connection.reconnecting).toBeUndefined()
+  server.last.break()
+  await connection.reconnecting
+  expect(await connection.send(['GET', 'k'])).toBe('GET k')
+  await turns()
+  expect(connection.reconnecting).toBeUndefined()
+  server.door = 'closed'
+  server.last.break()
+  const tries = server.tries
+  await connection.reconnecting
+  expect(server.tries).toBe(tries + 1)
+  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('refused'))
+  expect(connection.reconnecting).toBeUndefined()
+})
+
+test('a connection that was given up for a late reply is not waited for', async () => {
+  await connection.connect()
+  connection.drop(new Error('late'))
+  expect(connection.reconnecting).toBeUndefined()
 })
 
 test('a connection that is wanted at once does not wait for its turn', async () => {

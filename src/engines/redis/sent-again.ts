@@ -1,0 +1,18 @@
+import { UnavailableError } from '../../errors.js'
+import { ConnectionLostError } from './clients/failures.js'
+
+/**
+ * Sends a call, and sends it once more if its connection is lost before the reply: the server may have closed that long
+ * ago, while this process was frozen. The call may then have run twice.
+ */
+export async function sentAgain<Result>(send: (isAgain: boolean) => Promise<Result>): Promise<Result> {
+  try {
+    return await send(false)
+  } catch (error) {
+    if (!(error instanceof ConnectionLostError)) throw error
+    return send(true).catch((again: unknown) => {
+      // The first one may have run.
+      throw again instanceof UnavailableError ? error : again
+    })
+  }
+}

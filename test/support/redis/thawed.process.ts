@@ -1,0 +1,66 @@
+/**
+ * Stops itself once for each first call on Redis that it makes afterwards, and prints how the call went. The test severs
+ * its connections while it is stopped, and continues it.
+ */
+import { Box } from '../../../src/box.js'
+import { systemClock } from '../../../src/clock.js'
+import { linkTo } from '../../../src/engines/redis/links.js'
+import { ClusterEngine } from '../../../src/engines/redis/cluster-engine.js'
+import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
+import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
+import { open } from '../../../src/index.js'
+import { clientPackages } from './client-packages.js'
+
+const [url, name, way] = process.argv.slice(2)
+const { client, cluster, connectWith } = clientPackages.find(each => each.name === name)!
+
+async function openBox(): Promise<Box> {
+  if (url!.startsWith('redis-quorum:')) return open(url!)
+  const place = parseRedisUrl(url!)
+  if (way === 'own') {
+    const engine = new RedisEngine(linkTo(place, connectWith), place.options, systemClock)
+    return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
+  }
+  const { server } = place
+  const given = server.kind === 'cluster' ? await cluster(server.seeds) : await client(url!)
+  return open({ redis: given.client })
+}
+
+const box = await openBox()
+const limiter = way === 'quorum' ? undefined : box.limiter('limiter', { limit: 1000, per: '1m' })
+const store = box.store('store')
+let ids = 0
+
+const locks: Record<string, () => Promise<unknown>> = {
+  acquire: () => box.mutex('acquire').run(() => undefined, { wait: 5000 }),
+  tryAcquire: async () => (await box.mutex('tryAcquire').tryAcquire())!.release(),
+  inspect: async () => {
+    for await (const lock of box.inspect()) void lock
+  },
+}
+const others: Record<string, () => Promise<unknown>> = {
+  get: () => store.get('key'),
+  put: () => store.put('put', 1),
+  transaction: () => store.transaction(['key'], tx => tx.put('key', (tx.get<number>('key') ?? 0) + 1)),
+  'transaction with ID': () =>
+    store.transaction(['key'], tx => tx.put('key', (tx.get<number>('key') ?? 0) + 1), { id: `id ${++ids}` }),
+  'limiter.acquire': () => limiter!.acquire(1, { wait: 5000 }),
+  'limiter.tryAcquire': () => limiter!.tryAcquire(),
+}
+const calls = way === 'quorum' ? locks : { ...locks, ...others }
+
+for (const call of Object.values(calls)) await call()
+for (const when of ['at once', 'later'])
+  for (const [sort, call] of Object.entries(calls)) {
+    console.log('stopping')
+    process.kill(process.pid, 'SIGSTOP')
+    // By then the process has noticed the loss.
+    const turns = when === 'later' ? 5 : 0
+    for (let turn = 0; turn < turns; turn++) await new Promise(resolve => setImmediate(resolve))
+    await call().then(
+      () => console.log(`${sort} ${when}: done`),
+      (error: unknown) => console.log(`${sort} ${when}: ${String(error)}`),
+    )
+  }
+if (way !== 'quorum') console.log(`key: ${String((await store.get('key'))!.value)}`)
+process.exit()
