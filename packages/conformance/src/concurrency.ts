@@ -200,6 +200,8 @@ export function concurrency(fixture: EngineFixture): void {
       const limiters = [
         box.limiter('limit', { limit: 10, per: '1h', queue }),
         box.limiter('amy', { limit: 10, per: '1h', queue }).key('amy'),
+        box.limiter('in use', { limit: 100, per: '1h', concurrency: 10, queue }),
+        box.limiter('both', { limit: 10, per: '1h', concurrency: 20, queue }),
       ]
       await Promise.all(
         limiters.map(async limiter => {

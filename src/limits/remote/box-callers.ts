@@ -8,6 +8,8 @@ import type { Permit } from '../permit.js'
 export class TryWaiter extends PermitWaiter {
   /** The explanation in the engine's reply; undefined before that. */
   explanation: Explanation | undefined
+  /** Whether it was requested again, because permits of the reply that refused it could not be used. */
+  isRepeated = false
 
   constructor(
     n: number,

@@ -104,11 +104,11 @@ export class ReservationCalls {
     return this.#source.ask({ limiter, session, windows, units, horizon, hold, returns, pause, explain })
   }
 
-  /** Records the state in a reply. */
-  learn({ reserved: { now, contenders }, ...asked }: PermitReservation): Decided {
+  /** Records the state in a reply. @param askedAt clock time of the request. */
+  learn({ reserved: { now, contenders }, ...asked }: PermitReservation, askedAt: number): Decided {
     this.answeredAt = this.#source.clock.now()
     if (contenders > 0) this.#contenders = contenders
-    const taken = asked.latest - asked.earliest
+    const taken = this.answeredAt - askedAt
     this.#roundTrip = taken * NEWEST + (this.#roundTrip ?? taken) * (1 - NEWEST)
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
     this.#source.meter.note(this.answeredAt - earliest, this.answeredAt)

@@ -149,12 +149,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const now = wallOf(this.#source.clock)()
     const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    if (until > now) this.#learn(await this.#call({ pause: until - now }))
+    if (until > now) await this.#tell({ pause: until - now })
   }
 
   async resume(): Promise<void> {
     if (this.#closed) throw this.#closed
-    this.#learn(await this.#call({ pause: 0 }))
+    await this.#tell({ pause: 0 })
     this.#pace.askNow()
     this.#schedule()
   }
@@ -223,13 +223,21 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#callers.waiting
   }
 
-  /** Resolves when its callers have their permits, or must wait for their turn. */
+  /**
+   * Resolves when its callers have their permits, or must wait for their turn. A steady stream of callers delays it only
+   * for some calls.
+   */
   async settled(): Promise<void> {
     await othersServed()
-    for (let calls = 0; this.#calling && calls < MAX_CALLS; calls++) {
+    for (let calls = 0; calls < MAX_CALLS && this.#isUnsettled; calls++) {
       await Promise.resolve(this.#answer).catch(() => undefined)
       await othersServed()
     }
+  }
+
+  /** Whether a reply may give permits to callers that wait. */
+  get #isUnsettled(): boolean {
+    return this.#calling && this.waiting > 0 && this.#pace.quietUntil <= this.#source.clock.now()
   }
 
   /** Checks whether the engine is out of reach, without a request for permits. Never rejects. */
@@ -322,7 +330,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const { terms, hold } = situation
     try {
       const answer = await (this.#answer = this.#call({ units: earlier.concat(units), returns, explain }))
-      const decided = this.#learn(answer)
+      const decided = this.#learn(answer, now)
       const explanation = before && explanationOf(answer.reserved, before.callers)
       for (const waiter of deciders) waiter.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms)) {
@@ -358,10 +366,15 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#calls.ask(this.#terms, this.#pace.horizon(this.#terms, this.#source.clock.now()), wanted)
   }
 
-  /** Records the state of the limiter in a reply. */
-  #learn(answer: PermitReservation): Decided {
+  async #tell(wanted: Wanted): Promise<void> {
+    const askedAt = this.#source.clock.now()
+    this.#learn(await this.#call(wanted), askedAt)
+  }
+
+  /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
+  #learn(answer: PermitReservation, askedAt: number): Decided {
     this.#outage.ended()
-    const decided = this.#calls.learn(answer)
+    const decided = this.#calls.learn(answer, askedAt)
     this.#reserved.giveBackUseless(answer.reserved, decided)
     return decided
   }
@@ -415,6 +428,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#callers.refuseLate(now, this.#late)
     this.#returnOver(now)
     if (this.#giveOne(now)) return this.#goOn()
+    this.#answers.refuseTries()
     this.#callers.refuseDue(now, this.#late)
     this.#schedule()
     this.#lookLater()
@@ -431,6 +445,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     for (let { first } = this.#reserved; first && first.until < now; { first } = this.#reserved) {
       if (this.#waiters.first) this.#noteUse(first, now)
       this.#reserved.giveBackFirst()
+      this.#answers.wasUnused()
     }
   }
 
@@ -508,7 +523,7 @@ function rest(terms: Terms, deadline: number, now: number): Terms {
   return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_WAIT) }
 }
 
-/** Callers know after so many calls whether they must wait: the first call of a process reserves nothing. */
-const MAX_CALLS = 2
+/** Maximum number of calls that a caller awaits for the permits of others. */
+const MAX_CALLS = 8
 const PASSED = Promise.resolve()
 const NO_UNITS: readonly Unit[] = []

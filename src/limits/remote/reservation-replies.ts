@@ -39,6 +39,10 @@ export class ReservationReplies {
   readonly #pace: PollSchedule
   readonly #calls: ReservationCalls
   readonly #errors: LimiterErrors
+  /** Whether permits of the newest reply could not be used in time, and are returned. */
+  #hasUnused = false
+  /** The tries that the newest reply refuses, and in how many milliseconds a permit may be available for each. */
+  #refusedTries: [waiter: TryWaiter, readyIn: number][] = []
 
   constructor(
     callers: BoxCallers,
@@ -54,8 +58,12 @@ export class ReservationReplies {
     this.#errors = errors
   }
 
-  /** Keeps the reserved permits, and handles the waiters without one. */
+  /**
+   * Keeps the reserved permits, and handles the waiters without one. Tries are refused by `refuseTries`, after the
+   * permits were given to their callers.
+   */
   settle(reserved: Reserved, decided: Decided, { terms, hold, units, waiters, isOutdated }: Asked): void {
+    this.#hasUnused = false
     // The first units are for waiters that already have a permit.
     const earlier = reserved.units.length - units.length
     // The number of permits that earlier waiters of each size want, because these are served in order.
@@ -78,15 +86,43 @@ export class ReservationReplies {
     const quiet = this.#pace.quietUntil - this.#calls.answeredAt
     if (quiet > 0) {
       for (const waiter of [...this.#callers.tries])
-        if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
+        if (!waiters.includes(waiter)) this.#refusedTries.push([waiter, quiet])
+    }
+  }
+
+  /** Called when reserved permits could not be used in time. */
+  wasUnused(): void {
+    this.#hasUnused = true
+  }
+
+  /**
+   * Refuses the tries that the newest reply refuses. If permits of this reply could not be used in time, requests them
+   * once more instead: the permits are returned, so they were refused for nothing.
+   */
+  refuseTries(): void {
+    if (this.#refusedTries.length === 0) return
+    const tries = this.#refusedTries
+    this.#refusedTries = []
+    for (const [waiter, readyIn] of tries) {
+      // A try that came after the call has no answer yet.
+      if (!waiter.isQueued || isUnanswered(waiter)) continue
+      if (this.#hasUnused && !waiter.isRepeated) {
+        waiter.isRepeated = true
+        waiter.explanation = undefined
+        this.#pace.askNow()
+        continue
+      }
+      if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
+      this.#callers.refuse(waiter, this.#errors.busy())
     }
   }
 
   #keep(instant: ReservedInstant): void {
     const { from, until } = instant
     // If the reply took too long, its permits can't be used any more, and the next hold is longer.
-    if (from > until || until < this.#calls.answeredAt) this.#reserved.giveBack([returned(instant)])
-    else this.#reserved.add(instant)
+    if (from <= until && until >= this.#calls.answeredAt) return this.#reserved.add(instant)
+    this.#reserved.giveBack([returned(instant)])
+    this.#hasUnused = true
   }
 
   /** Handles waiters for which nothing more could be reserved: the remaining permits go to the first of them. */
@@ -115,7 +151,9 @@ export class ReservationReplies {
     terms: BoxTerms,
   ): void {
     if (!waiter.isQueued) return
-    if (waiter instanceof TryWaiter) return this.#refuseTry(waiter, ahead)
+    if (waiter instanceof TryWaiter) return void this.#refusedTries.push([waiter, ahead])
+    // The next call requests the returned permits again.
+    if (this.#hasUnused) return
     const deadline = waiter.waitLimit?.deadline ?? Infinity
     if (others !== undefined && deadline < Infinity) {
       const turn = ahead + leastDelay(terms.windows, others)
@@ -124,14 +162,6 @@ export class ReservationReplies {
       }
     }
     this.#pace.isRefused(ahead, decidedAt, fades, terms, this.#calls.answeredAt)
-  }
-
-  /** @param readyIn milliseconds until a permit may be available for it. */
-  #refuseTry(waiter: TryWaiter, readyIn: number): void {
-    // The try came after the call whose reply this is.
-    if (isUnanswered(waiter)) return
-    if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
-    this.#callers.refuse(waiter, this.#errors.busy())
   }
 }
 

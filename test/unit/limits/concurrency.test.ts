@@ -126,6 +126,57 @@ describe('concurrency of a box', () => {
     },
   )
 
+  test.each([
+    ['some time', 0],
+    // Longer than permits can be used.
+    ['some time, and one reply a second and a half', 1500],
+  ])('the same holds for several limiters at once whose requests and replies take %s', async (_, late) => {
+    const all = [
+      { limit: 10, per: 60_000 },
+      { limit: 1000, per: 60_000, concurrency: 10 },
+      { limit: 10, per: 60_000, concurrency: 20 },
+      { limit: 10, per: 60_000, concurrency: 10 },
+      { limit: 10, per: 60_000, concurrency: 12 },
+    ]
+    for (let seed = 1; seed <= 12; seed++) {
+      const random = new Random(seed)
+      const { clock, join } = scene()
+      const [box, engine] = await join()
+      // As on a connection, each arrives after those that were sent before it.
+      const way = (): ((more?: number) => Promise<void>) => {
+        let last = 0
+        return (more = 0) => {
+          last = Math.max(last, clock.now() + random.below(40) + more)
+          return new Promise(resolve => clock.after(last - clock.now(), resolve))
+        }
+      }
+      const [there, back] = [way(), way()]
+      const delayed = async <T>(execute: () => Promise<T>, more = 0): Promise<T> => {
+        await there()
+        const outcome = await execute()
+        await back(more)
+        return outcome
+      }
+      let replies = 0
+      engine.intercept = (__, execute) => delayed(execute)
+      const lateReply = 1 + random.below(12)
+      engine.interceptReserve = (__, execute) => delayed(execute, ++replies === lateReply ? late : 0)
+      const outcomes = all.map((options, index) => {
+        const limiter = box.limiter(`api ${index}`, { ...options, queue: 5 })
+        const outcome = { given: 0, refused: 0 }
+        for (let caller = 0; caller < 16; caller++)
+          void limiter.acquire().then(
+            () => outcome.given++,
+            () => outcome.refused++,
+          )
+        return outcome
+      })
+      await pass(clock, 6000)
+      const expected = all.map(() => ({ given: 10, refused: 1 }))
+      expect(outcomes, `seed ${seed}`).toEqual(expected)
+    }
+  })
+
   test('a wait for a permit in use names the limiter, its key, the time and a holder', async () => {
     const { clock, join } = scene()
     const [one] = await join()

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { systemClock, VirtualClock } from '../../../src/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
@@ -188,6 +188,27 @@ describe('a limiter that is shared', () => {
     await waiting
     expect(() => other.tryAcquire()).toThrow(ClosedError)
     expect(one.tryAcquire()).toBeUndefined()
+  })
+
+  test('only callers that have to wait count for the queue of their thread, also of those that come in one tick', async () => {
+    const one = sharedLimiter({ limit: 5, per: '1h', queue: 2 })
+    const other = joinLimiter(structuredClone(one.handle))
+    const outcomes: string[] = []
+    const ask = (limiter: SharedLimiter, name: string, times: number): void => {
+      for (let caller = 0; caller < times; caller++)
+        void limiter.acquire().then(
+          () => outcomes.push(name),
+          (error: Error) => outcomes.push(`${name}: ${error.message}`),
+        )
+    }
+    ask(one, 'one', 6)
+    ask(other, 'other', 3)
+    await vi.waitFor(() => expect(outcomes).toHaveLength(6))
+    expect(outcomes.filter(outcome => outcome === 'one')).toHaveLength(5)
+    expect(outcomes.filter(outcome => outcome !== 'one')).toEqual([
+      expect.stringMatching(/^other: .*2 callers are waiting/),
+    ])
+    for (const limiter of [one, other]) await limiter.close()
   })
 
   test('a resume in one thread ends the pause for the waiters of another', async () => {
