@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { systemClock } from '../../src/clock.js'
-import { pause, until } from '../../packages/conformance/src/time.js'
+import { until } from '../../packages/conformance/src/time.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
 import { holdFor, Work } from '../support/limits/work.js'
 import { RedisPlace, through } from '../support/redis/place.js'
@@ -22,37 +22,6 @@ async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimi
 function longest(less: number, late: number): number {
   return PER / (1 - less) + holdFor(late)
 }
-
-describe('a far box beside two near ones on Redis gets at least half of its fair share', () => {
-  const limits: readonly BoxLimiterOptions[] = [
-    { limit: 10, per: 100 },
-    { limit: 20, per: 1000 },
-    { limit: 1, per: 3000 },
-  ]
-  test.concurrent.each([
-    { delay: 200, requestJitter: 0, replyJitter: 0 },
-    { delay: 0, requestJitter: 600, replyJitter: 0 },
-    { delay: 0, requestJitter: 600, replyJitter: 600 },
-  ])('%j', async link => {
-    await using here = await RedisPlace.start()
-    const network = await here.network()
-    const boxes = [await here.box(through(network)), await here.box(), await here.box()]
-    Object.assign(network, link)
-    const shares = await Promise.all(
-      limits.map(async (options, index) => {
-        const works = boxes.map(box => new Work(box.limiter(`${index}`, options), 10))
-        await pause(8000)
-        const before = works.map(({ times }) => times.length)
-        await pause(60_000)
-        const given = works.map(({ times }, which) => times.length - before[which]!)
-        await Promise.all(works.map(work => work[Symbol.asyncDispose]()))
-        return (3 * given[0]!) / given.reduce((sum, count) => sum + count)
-      }),
-    )
-    for (const [index, share] of shares.entries())
-      expect(share, JSON.stringify(limits[index])).toBeGreaterThanOrEqual(0.5)
-  })
-})
 
 describe('a limit of 20 in a second over a slow link to Redis', () => {
   test.concurrent.each([

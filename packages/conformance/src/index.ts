@@ -9,6 +9,7 @@ import { deadHolders } from './dead-holders.js'
 import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
 import { distance } from './distance.js'
+import { distantLimits } from './distant-limits.js'
 import { election } from './election.js'
 import { ends } from './ends.js'
 import { errors } from './errors.js'
@@ -103,6 +104,7 @@ export function adverse(fixture: EngineFixture): Check[] {
     if (fixture.network === 'none') return
     distance(fixture)
     jitter(fixture)
+    if (hasLimits(fixture)) distantLimits(fixture)
     silentHints(fixture)
     halfDead(fixture)
   }, ADVERSE_PATIENCE)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import { withInfinity } from '../../engine/kit/memory-state.js'
@@ -7,29 +8,42 @@ import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
 import {
   reservePermits,
   type LimiterState,
+  type Reserved,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
 import { Repetition, repeated } from './clients/repetition.js'
-import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
-import { ServerClock } from './server-clock.js'
+import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
+import { ServerClock, type ServerTime } from './server-clock.js'
 import type { Statements } from './statements.js'
 
-/** Maximum age of a decision by the server's clock, in milliseconds. */
-const MAX_AGE = 250
+/**
+ * Maximum age of a decision by the server's clock, in milliseconds. More than that, and the rules would take the clock
+ * for one that was set back.
+ */
+const MAX_AGE = 900
 /** Maximum number of limiters in one statement. */
 const MAX_BATCH = 256
-/** After this many decisions by an outdated state, the row is locked during the next one. */
-const MAX_OUTDATED = 2
 const MAX_ATTEMPTS = 50
+/** After this many milliseconds, other boxes no longer answer a request. */
+const LEFT_FOR = 5000
 /** Maximum number of limiters whose state is cached. */
 const MAX_CACHED = 4096
 
+/** Decides a limiter: for a caller, or only for other boxes. */
 interface Job {
+  readonly limiter: string
+  readonly call?: Call
+}
+
+interface Call {
   request: ReservePermits
   /** How many times it was decided by an outdated state. */
   outdated: number
   readonly repetition: Repetition
+  /** Since when, and by which ID, the request is left for other boxes. */
+  left?: Pick<PermitRequest, 'since' | 'id'>
   readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
 }
@@ -38,31 +52,42 @@ interface Job {
 interface Seen {
   readonly version: number
   readonly state: LimiterState | undefined
+  /** Whether the last decision of this box was not stored, although it knew a state. */
+  readonly isBehind: boolean
+  /** The requests of other boxes that had no answer when this box stored the state. */
+  readonly requests: readonly PermitRequest[]
 }
 
-type Kept = readonly [version: number, content?: string | null]
-type Answer =
-  | readonly [state: 'done', now: number, kept: readonly Kept[], swept: readonly number[]]
-  | readonly [state: 'clock', now: number]
+const UNSEEN: Seen = { version: 0, state: undefined, isBehind: false, requests: [] }
+
+type Kept = readonly [
+  isKept: boolean,
+  version: number,
+  content: string | null,
+  answers: readonly (readonly [id: string, answer: string])[] | null,
+  requests: readonly (readonly [since: number, id: string, request: string])[] | null,
+]
+type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], swept: readonly number[]]
 
 /**
  * The limiters, each in a row. A box decides by the last known states, and the server stores the results if the rows
  * are still the same. The decisions of one tick are one statement.
+ *
+ * A distant box would always be behind closer ones. So if its decision was outdated, its next statement leaves the
+ * request at the server. The box whose decision is stored learns of such requests from the reply, decides them at once
+ * and leaves the answers, which the distant box finds with its next statement. If no box has decided in the meantime,
+ * the distant one's next decision is stored.
  */
 export class Limiters {
-  readonly #sql: SqlClient
   readonly #query: Query
   readonly #statements: Statements
   readonly #clock: Clock
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
-  readonly #locking = new Set<Promise<void>>()
   readonly #seen = new Map<string, Seen>()
   #swept: readonly number[] = [0, 0]
 
-  /** @param query runs the statements that need no transaction. */
-  constructor(sql: SqlClient, query: Query, statements: Statements, clock: Clock) {
-    this.#sql = sql
+  constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
     this.#statements = statements
     this.#clock = clock
@@ -72,9 +97,10 @@ export class Limiters {
   /** Rejects with a SqlError. */
   reservePermits(request: ReservePermits): Promise<PermitReservation> {
     const repetition = new Repetition(this.#clock)
-    return new Promise((resolve, reject) =>
-      this.#batcher.add({ request, outdated: 0, repetition, resolve, reject }),
-    )
+    return new Promise((resolve, reject) => {
+      const call = { request, outdated: 0, repetition, resolve, reject }
+      this.#batcher.add({ limiter: request.limiter, call })
+    })
   }
 
   /**
@@ -92,113 +118,151 @@ export class Limiters {
   }
 
   /** Resolves when all requests have a reply. */
-  async idle(): Promise<void> {
-    await this.#batcher.idle()
-    await Promise.all(this.#locking)
+  idle(): Promise<void> {
+    return this.#batcher.idle()
   }
 
   async #next(): Promise<void> {
     const jobs = this.#batcher.take(MAX_BATCH)
     try {
-      const outdated = await this.#attempt(jobs, this.#query)
-      const again = outdated.filter(job => ++job.outdated < MAX_OUTDATED)
-      for (const job of outdated) if (job.outdated >= MAX_OUTDATED) this.#decideLocked(job)
-      if (again.length > 0) this.#batcher.putBack(again)
+      await this.#attempt(jobs)
     } catch (error) {
-      const again: Job[] = []
-      for (const job of jobs) {
-        if (isUndone(error) && ++job.outdated < MAX_ATTEMPTS) this.#decideLocked(job)
-        else if (job.repetition.follows(error)) again.push(withoutReturns(job))
-        else job.reject(job.repetition.lost ?? error)
-      }
-      if (again.length > 0) this.#batcher.putBack(again)
+      if (error instanceof SqlError && error.isUndone) this.#again(jobs)
+      else this.#failed(jobs, error)
     }
   }
 
-  /** Decides while the row is locked. Otherwise a distant box would always be behind closer ones. */
-  #decideLocked(job: Job): void {
-    const locking = this.#locked(job)
-    this.#locking.add(locking)
-    void locking.then(() => this.#locking.delete(locking))
-  }
-
-  async #locked(job: Job): Promise<void> {
-    const { limiter } = job.request
-    for (; job.outdated < MAX_ATTEMPTS; job.outdated++) {
-      try {
-        const outdated = await this.#sql.transaction(async query => {
-          const asked = this.#clock.now()
-          const text = await query(this.#statements.lockLimiter, [rowName('limit', limiter)])
-          const [now, version, content] = JSON.parse(text as string) as [number, number, string | null]
-          this.#serverClock.observe(now, asked)
-          this.#keep(limiter, [version, content])
-          return this.#attempt([job], query)
-        })
-        if (outdated.length === 0) return
-      } catch (error) {
-        if (!isUndone(error)) {
-          job.reject(error)
-          return
-        }
+  /** Sends jobs again whose statement may have been executed, as far as their time allows. */
+  #failed(jobs: readonly Job[], error: unknown): void {
+    const again = jobs.filter(({ call }) => {
+      if (!call?.repetition.follows(error)) {
+        call?.reject(call.repetition.lost ?? error)
+        return false
       }
-    }
-    job.reject(new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
-  }
-
-  /** Makes one attempt. @returns the jobs that were decided by an outdated state or clock */
-  async #attempt(jobs: readonly Job[], query: Query): Promise<readonly Job[]> {
-    const { at, earliest, latest } = this.#serverClock.now()
-    const byLimiter = this.#serverClock.isKnown
-      ? groupedBy(jobs, ({ request }) => request.limiter)
-      : new Map()
-    const rows = [...(byLimiter as Map<string, Job[]>)].map(([limiter, its]) => {
-      const { version, state } = this.#take(limiter)
-      let last = state
-      let forgottenIn = 0
-      const decided = its.map(job => {
-        const { request } = job
-        // The pause counts from the request, which may be later than the time of the decision.
-        const pause = request.pause && request.pause + latest - earliest
-        const decision = reservePermits(last, { ...request, pause }, at, at)
-        last = decision.state
-        forgottenIn = decision.forgottenIn
-        return { job, reservation: { reserved: decision.reserved, earliest, latest } }
-      })
-      const content = `${Math.ceil(at + forgottenIn)} ${JSON.stringify(last)}`
-      return { limiter, name: rowName('limit', limiter), version, decided, content, state: last }
+      // Permits must not be taken back twice, and count as used instead.
+      call.request = { ...call.request, returns: [] }
+      return true
     })
+    if (again.length > 0) this.#batcher.putBack(again)
+  }
+
+  /** Decides jobs again whose decisions were not stored. */
+  #again(jobs: readonly Job[]): void {
+    const again = jobs.filter(({ call }) => {
+      // The box that has decided in the meantime answers the requests of others.
+      if (!call) return false
+      if (++call.outdated < MAX_ATTEMPTS) return true
+      call.reject(new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
+      return false
+    })
+    if (again.length > 0) this.#batcher.putBack(again)
+  }
+
+  async #attempt(jobs: readonly Job[]): Promise<void> {
+    const isKnown = this.#serverClock.isKnown
+    const time = this.#serverClock.now()
+    const rows = [...groupedBy(jobs, ({ limiter }) => limiter)].map(([limiter, its]) =>
+      this.#decide(limiter, its, isKnown ? time : undefined),
+    )
     rows.sort((one, other) => (one.name < other.name ? -1 : 1))
     const asked = this.#clock.now()
-    const text = await query(this.#statements.keepLimiters, [
+    const text = await this.#query(this.#statements.decideLimiters, [
       arrayText(rows.map(({ name }) => name)),
       arrayText(rows.map(({ version }) => version)),
       // The server rejects a time in the future, and answers with its clock.
-      String(this.#serverClock.isKnown ? Math.floor(at) : Number.MAX_SAFE_INTEGER),
+      String(isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER),
       String(MAX_AGE),
       arrayText(rows.map(({ content }) => content)),
+      arrayText(rows.map(({ left }) => left)),
+      arrayText(rows.map(({ answers }) => answers)),
       arrayText(this.#swept),
     ])
-    const answer = JSON.parse(text as string) as Answer
-    if (answer[0] === 'clock') {
-      this.#serverClock.forget()
-      this.#serverClock.observe(answer[1], asked)
-      return jobs
-    }
-    const [, now, kept, swept] = answer
+    const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer
+    if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)
     this.#swept = swept
-    const outdated: Job[] = []
-    for (const [index, { limiter, decided, state }] of rows.entries()) {
-      const [version, ...content] = kept[index]!
-      if (content.length > 0) {
-        this.#keep(limiter, kept[index]!)
-        outdated.push(...decided.map(({ job }) => job))
-      } else {
-        this.#remember(limiter, { version, state })
-        for (const { job, reservation } of decided) job.resolve(reservation)
+    for (const [index, row] of rows.entries()) this.#settle(row, kept[index]!)
+  }
+
+  /** Decides the requests of a limiter by its last known state. @param time undefined if it is not known */
+  #decide(limiter: string, jobs: readonly Job[], time: ServerTime | undefined): Decided {
+    const seen = this.#take(limiter)
+    const calls = jobs.flatMap(({ call }) => call ?? [])
+    const decided = { limiter, name: rowName('limit', limiter), version: seen.version, jobs }
+    if (!time) return { ...decided, content: '', left: '', answers: '', state: undefined, reservations: [] }
+    const { at, earliest, latest } = time
+    let { state } = seen
+    let forgottenIn = 0
+    const reserved = (request: ReservePermits, later: number): Reserved => {
+      // The pause counts from the request, which may be later than the time of the decision.
+      const pause = request.pause && request.pause + later
+      const decision = reservePermits(state, { ...request, pause }, at, at)
+      state = decision.state
+      forgottenIn = decision.forgottenIn
+      return decision.reserved
+    }
+    const own = new Set(calls.map(({ left }) => left?.id))
+    const answers: unknown[] = []
+    for (const { since, id, request } of seen.requests) {
+      if (own.has(id)) continue
+      answers.push([since, id, answerText(reserved(request, Math.max(since - at, 0)))])
+    }
+    const reservations = calls.map(({ request, left }) => {
+      if (left) answers.push([left.since, left.id, null])
+      return { reserved: reserved(request, latest - earliest), earliest, latest }
+    })
+    const left: unknown[] = []
+    if (seen.isBehind) {
+      for (const call of calls) {
+        const { request } = call
+        if (!call.left || at - call.left.since > LEFT_FOR) call.left = { since: at, id: randomUUID() }
+        const pause = request.pause && request.pause + latest - earliest
+        left.push([call.left.since, call.left.id, requestText({ ...request, pause })])
       }
     }
-    return outdated
+    return {
+      ...decided,
+      content: `${Math.ceil(at + forgottenIn)} ${JSON.stringify(state)}`,
+      left: textOf(left),
+      answers: textOf(answers),
+      state,
+      reservations,
+    }
+  }
+
+  #settle({ limiter, jobs, version: expected, state, reservations }: Decided, kept: Kept): void {
+    const [isKept, version, content, answers, left] = kept
+    const requests = (left ?? []).map(([since, id, text]) => ({
+      since,
+      id,
+      request: requestOf(limiter, text),
+    }))
+    if (isKept) {
+      this.#remember(limiter, { version, state, isBehind: false, requests })
+      const calls = jobs.flatMap(({ call }) => call ?? [])
+      for (const [index, call] of calls.entries()) call.resolve(reservations[index]!)
+      // Others can't decide by an outdated state, so this box answers them.
+      if (requests.length > 0) this.#batcher.add({ limiter })
+      return
+    }
+    const known = content === null ? undefined : stateOf(content)
+    this.#remember(limiter, {
+      version,
+      state: known,
+      isBehind: expected > 0 && expected !== version,
+      requests,
+    })
+    const found = new Map(answers)
+    this.#again(
+      jobs.filter(({ call }) => {
+        const answer = call?.left && found.get(call.left.id)
+        if (answer === undefined) return true
+        const reserved = answerOf(answer)
+        const { earliest, latest } = this.#serverClock.timeOf(reserved.now)
+        call!.resolve({ reserved, earliest, latest })
+        return false
+      }),
+    )
   }
 
   /**
@@ -208,11 +272,7 @@ export class Limiters {
   #take(limiter: string): Seen {
     const seen = this.#seen.get(limiter)
     this.#seen.delete(limiter)
-    return seen ?? { version: 0, state: undefined }
-  }
-
-  #keep(limiter: string, [version, content = null]: Kept): void {
-    this.#remember(limiter, { version, state: content === null ? undefined : stateOf(content) })
+    return seen ?? UNSEEN
   }
 
   #remember(limiter: string, seen: Seen): void {
@@ -221,20 +281,28 @@ export class Limiters {
   }
 }
 
-/**
- * The job as it is sent again after a statement that may have been executed. Permits must not be taken back twice, and
- * count as used instead.
- */
-function withoutReturns(job: Job): Job {
-  job.request = { ...job.request, returns: [] }
-  return job
+/** The decision of a limiter that the server may store. */
+interface Decided {
+  readonly limiter: string
+  readonly jobs: readonly Job[]
+  readonly name: string
+  /** That of the state that was known. */
+  readonly version: number
+  readonly state: LimiterState | undefined
+  readonly content: string
+  /** The requests to leave if the state was outdated, as JSON. */
+  readonly left: string
+  /** What to write to the requests of other boxes if it was not, as JSON. */
+  readonly answers: string
+  /** The answers to the calls of the jobs. */
+  readonly reservations: readonly PermitReservation[]
+}
+
+function textOf(list: readonly unknown[]): string {
+  return list.length === 0 ? '' : JSON.stringify(list)
 }
 
 /** The state in the content of a row, which begins with the time until which it has an effect. */
 function stateOf(content: string): LimiterState {
   return JSON.parse(content.slice(content.indexOf(' ')), withInfinity) as LimiterState
-}
-
-function isUndone(error: unknown): boolean {
-  return error instanceof SqlError && error.isUndone
 }

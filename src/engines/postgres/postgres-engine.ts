@@ -85,7 +85,7 @@ export class PostgresEngine implements Engine {
     this.#lanes = new Lanes(this.#calls, query, clock, (notices, isNotified) =>
       this.#notify(notices, isNotified),
     )
-    this.#limiters = new Limiters(sql, query, this.#statements, clock)
+    this.#limiters = new Limiters(query, this.#statements, clock)
     this.#callersCommits = new CallersCommits(sql.query, this.#statements, clock, notices =>
       this.#notify(notices, false),
     )

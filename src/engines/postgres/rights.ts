@@ -7,6 +7,7 @@ const RIGHTS: Readonly<Record<string, readonly string[]>> = {
   data: ['select', 'insert', 'update', 'delete'],
   recorded: ['select', 'insert', 'update', 'delete'],
   watchers: ['select', 'insert', 'update', 'delete'],
+  permit_requests: ['select', 'insert', 'update', 'delete'],
   ids: ['usage'],
 }
 

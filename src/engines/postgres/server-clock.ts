@@ -36,7 +36,12 @@ export class ServerClock {
     const now = this.#clock.now()
     // The upper bound is from the quickest request so far; hardly any will be quicker.
     const ahead = Math.max(this.#lower, this.#upper - MARGIN)
-    return { at: now + ahead, earliest: now + ahead - this.#upper, latest: now + ahead - this.#lower }
+    return this.timeOf(now + ahead)
+  }
+
+  /** @param at a time of the server's clock */
+  timeOf(at: number): ServerTime {
+    return { at, earliest: at - this.#upper, latest: at - this.#lower }
   }
 
   /**

@@ -10,6 +10,7 @@ const NAMES = [
   'simple',
   'many',
   'decide',
+  'limiters',
   'others',
   'views',
 ] as const

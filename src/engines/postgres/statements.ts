@@ -19,8 +19,7 @@ export interface Statements {
   readonly transactionNumber: string
   /** Which of these transactions have ended, and whether each of these has committed, as JSON. */
   readonly endedTransactions: string
-  readonly lockLimiter: string
-  readonly keepLimiters: string
+  readonly decideLimiters: string
   readonly limiters: string
   /** The seconds since 1970, as text. */
   readonly clock: string
@@ -70,8 +69,10 @@ export function statementsOf(schema: string): Statements {
       ")), '[]')::pg_catalog.text from (select u.number, coalesce(pg_catalog.pg_xact_status(u.number::pg_catalog.xid8), '') as status " +
       'from pg_catalog.unnest($1::pg_catalog.text::pg_catalog.text[]) u(number)) n ' +
       "where n.status operator(pg_catalog.<>) 'in progress'",
-    lockLimiter: call('lock_limiter', 'text'),
-    keepLimiters: call('keep_limiters', 'text[]', 'int8[]', 'float8', 'float8', 'text[]', 'float8[]'),
+    decideLimiters: call(
+      'decide_limiters',
+      ...(['text[]', 'int8[]', 'float8', 'float8', 'text[]', 'text[]', 'text[]', 'float8[]'] as const),
+    ),
     limiters: call('limiters'),
     clock: 'select extract(epoch from pg_catalog.clock_timestamp())::pg_catalog.text',
     called,

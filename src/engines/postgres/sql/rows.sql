@@ -88,10 +88,10 @@ begin
   end loop;
 end $$;
 
--- Deletes what no longer has an effect: rows that were free for a minute, expired IDs and watchers. Every function that
--- inserts rows or records IDs calls this, and it deletes more than they insert. A key that is used again gets a token
--- from the clock. `since` has the times up to which the caller has deleted before, so that the query skips the dead
--- index entries of these. Other rows can have the same time. Returns the new times.
+-- Deletes what no longer has an effect: rows that were free for a minute, requests for permits of that age, expired IDs
+-- and watchers. Every function that inserts rows or records IDs calls this, and it deletes more than they insert. A key
+-- that is used again gets a token from the clock. `since` has the times up to which the caller has deleted before, so
+-- that the query skips the dead index entries of these. Other rows can have the same time. Returns the new times.
 create or replace function signalbox.sweep(max_rows int, since float8[]) returns float8[]
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -140,5 +140,10 @@ begin
       order by w.until limit max_rows for update skip locked
   )
   delete from signalbox.watchers w using old o where w.name = o.name and w.session = o.session;
+  with old as (
+    select r.name, r.since, r.id from signalbox.permit_requests r where r.since <= now - 60000
+      order by r.since limit max_rows for update skip locked
+  )
+  delete from signalbox.permit_requests r using old o where r.name = o.name and r.since = o.since and r.id = o.id;
   return reached;
 end $$;

@@ -76,3 +76,22 @@ begin
     create index watchers_until on signalbox.watchers (until);
   end if;
 end $$;
+
+-- Requests for permits that their boxes have decided by an outdated state. The next box that decides the limiter also
+-- decides these, and leaves the answers here. A crash of the server empties the table, and a box without an answer asks
+-- again.
+create unlogged table if not exists signalbox.permit_requests (
+  name text collate "C" not null,
+  -- When the box asked, in milliseconds. A limiter's requests are read from a time on, so that older dead ones are not.
+  since float8 not null,
+  id text collate "C" not null,
+  request text not null,
+  answer text,
+  primary key (name, since, id)
+);
+do $$
+begin
+  if pg_catalog.to_regclass('signalbox.permit_requests_since') is null then
+    create index permit_requests_since on signalbox.permit_requests (since);
+  end if;
+end $$;

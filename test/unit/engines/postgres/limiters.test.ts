@@ -1,76 +1,178 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/clock.js'
+import type { PermitReservation } from '../../../../src/engine/contract.js'
 import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
-import { SqlError, type Query, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
+import { SqlError } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Limiters } from '../../../../src/engines/postgres/limiters.js'
 import type { Statements } from '../../../../src/engines/postgres/statements.js'
+import { pass } from '../../limits/passing.js'
+import { LimiterRows } from './limiter-rows.js'
 
-const onePerHour: ReservePermits = {
-  limiter: 'api',
-  session: 'box',
-  windows: [{ kind: 'sliding', limit: 1, per: 3_600_000, hold: 1000, guard: 1000, timeZone: '' }],
-  units: [{ n: 1, more: 0, within: Infinity }],
-  horizon: 10_000,
-  hold: 1000,
-  returns: [],
-  pause: undefined,
-  explain: undefined,
-}
+const HOUR = 3_600_000
 
-type Answer = 'late' | 'kept' | Error
-
-/** Limiters over a server that gives these replies, one after another, and then stores everything. */
-function limitersOver(...answers: Answer[]): Limiters {
-  let version = 0
-  const query = async (): Promise<string> => {
-    const answer = answers.shift() ?? 'kept'
-    if (answer instanceof Error) throw answer
-    const now = systemClock.now()
-    return JSON.stringify(answer === 'late' ? ['clock', now] : ['done', now, [[++version]], [0, 0]])
+/** A request for a permit of this many in an hour. */
+function perHour(limit: number, session = 'box', more: Partial<ReservePermits> = {}): ReservePermits {
+  return {
+    limiter: 'api',
+    session,
+    windows: [{ kind: 'sliding', limit, per: HOUR, hold: 1000, guard: 1000, timeZone: '' }],
+    units: [{ n: 1, more: 0, within: Infinity }],
+    horizon: 10_000,
+    hold: 1000,
+    returns: [],
+    pause: undefined,
+    explain: undefined,
+    ...more,
   }
-  return new Limiters({} as SqlClient, query, {} as Statements, systemClock)
 }
+
+/** Boxes on one server. */
+function scene() {
+  const clock = new VirtualClock(1_000_000)
+  const rows = new LimiterRows(clock)
+  let isLost = false
+  /** The next reply is lost. */
+  const lose = (): void => void (isLost = true)
+  /** How many statements each box has sent. */
+  const sent: number[] = []
+  /** The limiters of a box whose packets take this long each way. @param failing the errors of its next statements */
+  const box = (way: number | (() => number), failing: (Error | undefined)[] = []): Limiters => {
+    const number = sent.push(0) - 1
+    const travel = (): Promise<void> =>
+      new Promise(resolve => clock.after(typeof way === 'number' ? way : way(), resolve))
+    const query = async (_: string, values: readonly string[]): Promise<string> => {
+      sent[number]!++
+      await travel()
+      const error = failing.shift()
+      if (error) throw error
+      const answer = rows.decide(values)
+      await travel()
+      if (isLost) {
+        isLost = false
+        throw new SqlError('the connection was lost', undefined, true, undefined)
+      }
+      return answer
+    }
+    return new Limiters(query, {} as Statements, clock)
+  }
+  /** Waits for some answers, as far as time must pass for them. */
+  const answers = async <T>(promise: Promise<T>): Promise<T> => {
+    const state = { isOver: false }
+    const over = (): void => void (state.isOver = true)
+    promise.then(over, over)
+    for (let passed = 0; !state.isOver && passed < 60_000; passed++) await pass(clock, 1)
+    return promise
+  }
+  /** A box decides every few milliseconds from now on. */
+  const busy = (limiters: Limiters, every: number): (() => void) => {
+    const state = { isOver: false }
+    const work = async (): Promise<void> => {
+      while (!state.isOver) {
+        await limiters.reservePermits(perHour(1_000_000, 'near', { units: [] }))
+        await new Promise<void>(resolve => clock.after(every, resolve))
+      }
+    }
+    void work()
+    return () => void (state.isOver = true)
+  }
+  return { clock, rows, sent, box, lose, answers, busy }
+}
+
+const given = ({ reserved }: PermitReservation): number => reserved.units.reduce((sum, { n }) => sum + n, 0)
 
 test('a decision that arrives too late is made again, and counts once', async () => {
-  const limiters = limitersOver('late', 'kept', 'late')
+  const { answers, box, rows } = scene()
+  let way = 0
+  const limiters = box(() => way)
   // The first call learns the server's clock.
-  await limiters.reservePermits({ ...onePerHour, units: [] })
-  expect((await limiters.reservePermits(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
+  await answers(limiters.reservePermits(perHour(1, 'box', { units: [] })))
+  way = 2000
+  const before = rows.outdated
+  const asked = answers(limiters.reservePermits(perHour(1)))
+  expect(given(await asked)).toBe(1)
+  expect(rows.outdated).toBeGreaterThan(before)
+  way = 0
+  expect(given(await answers(limiters.reservePermits(perHour(1))))).toBe(0)
 })
 
 test('a decision whose call failed is not counted by the next one', async () => {
   const failed = new SqlError('the connection is lost', undefined, false, undefined)
-  const limiters = limitersOver('late', 'kept', failed)
-  await limiters.reservePermits({ ...onePerHour, units: [] })
-  await expect(limiters.reservePermits(onePerHour)).rejects.toBe(failed)
-  expect((await limiters.reservePermits(onePerHour)).reserved.units[0]).toMatchObject({ n: 1 })
+  const { answers, box } = scene()
+  const limiters = box(0, [undefined, undefined, failed])
+  await answers(limiters.reservePermits(perHour(1, 'box', { units: [] })))
+  await expect(answers(limiters.reservePermits(perHour(1)))).rejects.toBe(failed)
+  expect(given(await answers(limiters.reservePermits(perHour(1))))).toBe(1)
 })
 
 test('a decision whose reply was lost is made again, but takes no permit back twice', async () => {
-  let version = 0
-  let kept: string | undefined
-  let isLost = false
-  // Stores a decision by the newest state, as the server does. Its last reply is lost.
-  const query: Query = (_, [, versions = '', at, , contents = '']) => {
-    const now = systemClock.now()
-    if (at === String(Number.MAX_SAFE_INTEGER)) return Promise.resolve(JSON.stringify(['clock', now]))
-    if (versions !== `{${version}}`)
-      return Promise.resolve(JSON.stringify(['done', now, [[version, kept]], [0, 0]]))
-    version++
-    kept = (JSON.parse(`[${contents.slice(1, -1)}]`) as string[])[0]
-    if (!isLost) return Promise.resolve(JSON.stringify(['done', now, [[version]], [0, 0]]))
-    isLost = false
-    return Promise.reject(new SqlError('the connection was lost', undefined, true, undefined))
-  }
-  const limiters = new Limiters({} as SqlClient, query, {} as Statements, systemClock)
-  const two = {
-    ...onePerHour,
-    windows: [{ ...onePerHour.windows[0]!, limit: 2 }],
-    units: [{ ...onePerHour.units[0]!, n: 2 }],
-  }
-  const { at } = (await limiters.reservePermits(two)).reserved.units[0]!
-  isLost = true
+  const { answers, box, lose } = scene()
+  const limiters = box(0)
+  const two = perHour(2, 'box', { units: [{ n: 2, more: 0, within: Infinity }] })
+  const { at } = (await answers(limiters.reservePermits(two))).reserved.units[0]!
+  lose()
   // One permit is free, as long as the other is not taken back.
-  await limiters.reservePermits({ ...two, units: [], returns: [{ n: 1, at, from: at }] })
-  expect((await limiters.reservePermits(two)).reserved.units[0]).toMatchObject({ n: 0 })
+  await answers(limiters.reservePermits({ ...two, units: [], returns: [{ n: 1, at, from: at }] }))
+  expect(given(await answers(limiters.reservePermits(two)))).toBe(0)
+})
+
+test('a distant box gets its answer with its second statement while a near one decides all the time', async () => {
+  const { clock, answers, box, busy, sent, rows } = scene()
+  const stop = busy(box(1), 5)
+  const far = box(200)
+  await answers(far.reservePermits(perHour(1_000_000, 'far')))
+  for (let round = 0; round < 10; round++) {
+    const [before, start] = [sent[1]!, clock.now()]
+    const answer = await answers(far.reservePermits(perHour(1_000_000, 'far')))
+    expect(given(answer)).toBe(1)
+    expect(sent[1]! - before).toBe(2)
+    expect(clock.now() - start).toBeLessThan(820)
+    // The near box has decided it soon after the first statement.
+    expect(answer.latest - start).toBeGreaterThan(200)
+    expect(answer.earliest - start).toBeLessThan(220)
+  }
+  stop()
+  expect([...rows.left.values()].flat()).toEqual([])
+})
+
+test('a request that a box has left is decided by itself if no other box decides', async () => {
+  const { answers, box, rows } = scene()
+  const [near, far] = [box(1), box(200)]
+  await answers(near.reservePermits(perHour(2, 'near')))
+  await answers(far.reservePermits(perHour(2, 'far', { units: [] })))
+  // Two decisions of the near box make two of the far one outdated; the second leaves the request.
+  const asked = far.reservePermits(perHour(2, 'far'))
+  await answers(near.reservePermits(perHour(2, 'near', { units: [] })))
+  expect(given(await answers(asked))).toBe(1)
+  expect([...rows.left.values()].flat()).toEqual([])
+  expect(given(await answers(near.reservePermits(perHour(2, 'near'))))).toBe(0)
+})
+
+test('each request is decided once, whoever decides it', async () => {
+  const { answers, box, rows } = scene()
+  const boxes = [0, 1, 2, 40, 200].map(way => box(way))
+  const limit = 60
+  const asked = boxes.flatMap((limiters, index) =>
+    Array.from({ length: 20 }, async () =>
+      given(await limiters.reservePermits(perHour(limit, `box ${index}`))),
+    ),
+  )
+  const all = await answers(Promise.all(asked))
+  expect(all.reduce((sum, n) => sum + n)).toBe(limit)
+  expect(rows.outdated).toBeGreaterThan(3)
+  expect([...rows.left.values()].flat()).toEqual([])
+})
+
+test('a pause that another box decides lasts from the request on', async () => {
+  const { clock, answers, box, busy } = scene()
+  const near = box(1)
+  const stop = busy(near, 5)
+  const far = box(200)
+  await answers(far.reservePermits(perHour(10, 'far', { units: [] })))
+  await answers(far.reservePermits(perHour(10, 'far', { units: [] })))
+  const askedAt = clock.now()
+  await answers(far.reservePermits(perHour(10, 'far', { units: [], pause: 5000 })))
+  stop()
+  const { reserved } = await answers(near.reservePermits(perHour(10, 'near')))
+  expect(reserved.pausedUntil).toBeGreaterThanOrEqual(askedAt + 5000)
+  expect(reserved.pausedUntil).toBeLessThanOrEqual(askedAt + 5000 + 1000)
 })
