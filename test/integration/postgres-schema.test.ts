@@ -165,14 +165,16 @@ test('a role with exactly these rights deletes everything that has expired, and 
 
 test('rows of dead processes are deleted although nobody asks for their keys, except those bound to a transaction', async () => {
   const { name, url } = await grantedPlace()
-  await using box = await open(url)
+  await using box = await open(url, { label: 'alive' })
   await using dead = await open(url)
   const lease = { lease: '30s', wait: '5s' } as const
   await Promise.all([
     dead.mutex('one').acquire(lease),
     dead.mutex('two', 'three').acquire(lease),
     dead.semaphore('permits', { max: 2 }).acquire(lease),
-    dead.mutex('bound').acquire(lease),
+    dead.mutex('beside', 'bound').acquire(lease),
+    dead.semaphore('shared', { max: 2 }).acquire(lease),
+    box.semaphore('shared', { max: 2 }).acquire(lease),
     box.mutex('alive', 'also').acquire(lease),
   ])
   void dead
@@ -185,8 +187,8 @@ test('rows of dead processes are deleted although nobody asks for their keys, ex
   await owner.query(`
     update ${name}.keys set due = 1 where due is not null;
     update ${name}.data d set version = 1, queue = array(
-      select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires - 150000, u.lease, u.number, u.since,
-          u.claims)::${name}.request
+      select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase,
+          case when u.label = 'alive' then u.expires else u.expires - 150000 end, u.lease, u.number, u.since, u.claims)::${name}.request
         from unnest(d.queue) with ordinality
           u(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place) order by u.place)
       where d.name !~ 'alive|also'`)
@@ -194,15 +196,18 @@ test('rows of dead processes are deleted although nobody asks for their keys, ex
   await client.query(`select from ${name}.data where name = 'lock/bound' for key share`)
   const left = async (): Promise<unknown[]> => {
     await pool.query(`select ${name}.sweep(1000, '{0,0}')`)
-    return (await pool.query<{ name: string }>(`select name from ${name}.keys order by name`)).rows.map(
-      row => row.name,
+    const { rows } = await pool.query<{ name: string; requests: number }>(
+      `select k.name, cardinality(d.queue) as requests from ${name}.keys k join ${name}.data d on d.id = k.id order by name`,
     )
+    return rows.map(row => [row.name, row.requests])
   }
   try {
-    expect(await left()).toEqual(['lock/alive', 'lock/also', 'lock/bound'])
+    const bound = ['beside', 'bound'].map(key => [`lock/${key}`, 1])
+    const alive = ['alive', 'also', 'shared'].map(key => [`lock/${key}`, 1])
+    expect(await left()).toEqual([...alive, ...bound].sort())
     await client.query('rollback')
     await owner.query(`update ${name}.keys set due = 1 where due is not null`)
-    expect(await left()).toEqual(['lock/alive', 'lock/also'])
+    expect(await left()).toEqual(alive)
     expect(await box.mutex('two').tryAcquire()).toBeDefined()
     expect(await box.mutex('alive').tryAcquire()).toBeUndefined()
   } finally {
