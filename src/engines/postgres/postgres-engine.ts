@@ -17,6 +17,7 @@ import type {
   SessionInfo,
   SqlTransaction,
 } from '../../engine/contract.js'
+import { afterSilence } from '../../engine/kit/after-silence.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
@@ -26,7 +27,7 @@ import { valueKeys, WATCH_TTL, type ServerOperation } from './call-arguments.js'
 import { CallersCommits } from './callers-commits.js'
 import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
-import { afterSilence, repeated } from './clients/repetition.js'
+import { repeated } from './clients/repetition.js'
 import { arrayText, type Query, type SqlClient } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
@@ -80,7 +81,8 @@ export class PostgresEngine implements Engine {
     this.#clock = clock
     this.#statements = statementsOf(schema)
     this.#calls = new Calls(this.#statements, () => this.#info!)
-    const query = afterSilence(sql.query, clock)
+    const ready = afterSilence(clock)
+    const query: Query = (text, values) => ready(() => sql.query(text, values))
     this.#repeated = repeated(query, clock)
     this.#lanes = new Lanes(this.#calls, query, clock, (notices, isNotified) =>
       this.#notify(notices, isNotified),

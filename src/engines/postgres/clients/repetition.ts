@@ -1,5 +1,4 @@
 import type { Clock } from '../../../clock.js'
-import { arrivalsRead, SILENCE } from '../../../engine/kit/arrivals.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { SqlError, type Query } from './sql-client.js'
 
@@ -37,19 +36,6 @@ export function repeated(query: Query, clock: Clock): Query {
       } catch (error) {
         if (!repetition.follows(error)) throw error
       }
-    }
-  }
-}
-
-/** Runs statements. After a silence, first finds out which connections have ended, so that none is lost with them. */
-export function afterSilence(query: Query, clock: Clock): Query {
-  let heardAt = -Infinity
-  return async (text, values) => {
-    if (clock.now() - heardAt > SILENCE) await arrivalsRead()
-    try {
-      return await query(text, values)
-    } finally {
-      heardAt = clock.now()
     }
   }
 }

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Client } from 'hazelcast-client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { until } from '../../packages/conformance/src/time.js'
+import { open } from '../../src/open.js'
+import { startChild } from '../contract/child.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+
+/** The calls that the program can make, each of which succeeds after it was stopped. */
+const CALLS = ['acquire', 'tryAcquire', 'get', 'put', 'transaction', 'wait']
+
+interface Thaw {
+  /** The place for this test. */
+  readonly url: string
+  /** As the program reaches it, and by which client. */
+  readonly through?: string
+  readonly client?: 'url' | 'pool' | 'sql'
+  /**
+   * Resolves when the connections of the stopped program have ended, or the server has given it up: the lock
+   * `mark KEY` is free.
+   */
+  sever(key: string): Promise<unknown>
+}
+
+/** Asserts that a program makes this call successfully although it was stopped, and lost its connections. */
+async function succeeds(call: string, { url, through = url, client = 'url', sever }: Thaw): Promise<void> {
+  const key = randomUUID()
+  await using near = await open(url)
+  const held = call === 'wait' ? await near.mutex(key).acquire() : undefined
+  using child = startChild('build/test/integration/thawed', through, client, call, key)
+  await child.printed('stopped')
+  await until('it is stopped', () => / T /.test(readFileSync(`/proc/${child.pid}/stat`, 'utf8')))
+  await sever(key)
+  // Nobody notifies the waiter in time.
+  await held?.release()
+  child.kill('SIGCONT')
+  const { stdout, stderr } = await child.end()
+  const sum = call === 'transaction' ? 'sum: 2\n' : ''
+  expect({ stdout, stderr }).toEqual({ stdout: `stopped\ndone\n${sum}`, stderr: '' })
+}
+
+describe.runIf(process.platform === 'linux')('the first call of a thawed process succeeds', () => {
+  describe('on PostgreSQL', () => {
+    let server: PostgresServer
+    beforeAll(async () => {
+      server = await startPostgres()
+    })
+    afterAll(() => server.kill())
+
+    const all = [...CALLS, 'limiter.acquire']
+    const clients = (['url', 'pool', 'sql'] as const).flatMap(client => all.map(call => ({ client, call })))
+
+    test.concurrent.each(clients)('$call, by $client, after its connections broke', async given => {
+      const { url, address } = server
+      await using proxy = await Proxy.start(address.port)
+      const through = url.replace(`:${address.port}`, `:${proxy.port}`)
+      const sever = async (): Promise<void> => proxy.cut()
+      await succeeds(given.call, { url, through, client: given.client, sever })
+    })
+
+    test.concurrent.each(clients)('$call, by $client, after the server ended them', async given => {
+      const name = randomUUID()
+      const pool = server.pool()
+      const sever = async (): Promise<void> => {
+        const ended =
+          'select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = $1'
+        await pool.query(ended, [name])
+      }
+      const through = `${server.url}?application_name=${name}`
+      await succeeds(given.call, { url: server.url, through, client: given.client, sever })
+      await pool.end()
+    })
+
+    test.concurrent.each(all)('%s, after they were idle for too long', async call => {
+      const name = randomUUID()
+      const pool = server.pool()
+      const isOver = async (): Promise<boolean> => {
+        const rest = 'select from pg_stat_activity where application_name = $1'
+        return (await pool.query(rest, [name])).rowCount === 0
+      }
+      const options = encodeURIComponent('-c idle_session_timeout=1s')
+      const through = `${server.url}?application_name=${name}&options=${options}`
+      await succeeds(call, { url: server.url, through, sever: () => until('all have ended', isOver) })
+      await pool.end()
+    })
+  })
+
+  describe('on ZooKeeper, in a new session', () => {
+    let server: ZooKeeperServer
+    beforeAll(async () => {
+      server = await startZooKeeper()
+    })
+    afterAll(() => server.kill())
+
+    test.concurrent.each(CALLS)('%s', async call => {
+      const url = `zookeeper://${server.address}/${randomUUID()}?sessionTimeout=2s`
+      await succeeds(call, {
+        url,
+        async sever(key) {
+          await using box = await open(url)
+          await box.mutex(`mark ${key}`).run(() => undefined)
+        },
+      })
+    })
+  })
+
+  describe('on Hazelcast, whose members have given its client up', () => {
+    let server: HazelcastServer
+    beforeAll(async () => {
+      server = await startHazelcast({
+        properties: {
+          'hazelcast.client.max.no.heartbeat.seconds': '10',
+          'hazelcast.client.cleanup.period.millis': '500',
+        },
+      })
+    })
+    afterAll(() => server.kill())
+
+    test.concurrent.each(CALLS)('%s', async call => {
+      const map = randomUUID()
+      await succeeds(call, {
+        url: `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`,
+        async sever(key) {
+          const client = await Client.newHazelcastClient({
+            clusterName: TEST_CLUSTER,
+            network: { clusterMembers: [server.address] },
+            properties: { 'hazelcast.logging.level': 'OFF' },
+          })
+          const locks = await client.getMap(map)
+          expect(await locks.tryLock(`mark ${key}`, 40_000)).toBe(true)
+          await client.shutdown()
+        },
+      })
+    })
+  })
+})
