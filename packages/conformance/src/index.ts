@@ -33,6 +33,7 @@ import { release } from './release.js'
 import { safeState } from './safe-state.js'
 import { silentHints } from './silent-hints.js'
 import { spoiled } from './spoiled.js'
+import { thaw } from './thaw.js'
 import { waking } from './waking.js'
 import { weaknesses } from './weaknesses.js'
 import { wholeness } from './wholeness.js'
@@ -92,7 +93,7 @@ const ADVERSE_PATIENCE = 240_000
 
 /**
  * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, a spoiled value,
- * distance, jitter, lost hints, and connections that swallow data. A check takes at most four minutes, and
+ * distance, jitter, lost hints, and connections that swallow data or have ended. A check takes at most four minutes, and
  * measures memory or shares of time: run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
@@ -107,6 +108,7 @@ export function adverse(fixture: EngineFixture): Check[] {
     if (hasLimits(fixture)) distantLimits(fixture)
     silentHints(fixture)
     halfDead(fixture)
+    thaw(fixture)
   }, ADVERSE_PATIENCE)
 }
 
