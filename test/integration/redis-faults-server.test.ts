@@ -340,6 +340,8 @@ test('a key of another type is refused with that reason, and stays as it is', as
       () => box.mutex('free', 'key').acquire(),
       () => box.semaphore('key', { max: 1 }).acquire(),
       () => box.readWriteLock('key').read.run(() => 'inside'),
+      () => box.mutex('key').isLocked(),
+      () => box.forceRelease('key', 1n),
     ]) {
       const complaint = await complaintOf(attempt())
       expect(complaint).toMatch(/^UNAVAILABLE: .*another program keeps something else than a string/)

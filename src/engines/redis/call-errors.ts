@@ -1,4 +1,5 @@
 import { IndeterminateError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { ForceRelease, Inspect } from '../../engine/contract.js'
 import { keysOf, type ScriptOperation } from './call.js'
 import { RedisReplyError } from './clients/connection.js'
 import type { Names } from './names.js'
@@ -79,14 +80,14 @@ export class CallErrors {
   refused(operation: ScriptOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
-    const reason = message.startsWith('WRONGTYPE')
-      ? `another program keeps something else than ${this.#noun} there`
-      : message
-    return new UnavailableError(`${this.#engine} refused ${operation.type}: ${reason}`, {
-      engine: this.#engine,
-      key,
-      cause: new RedisReplyError(message),
-    })
+    return this.#refused(operation.type, key, new RedisReplyError(message))
+  }
+
+  /** The held key could not be read. */
+  ofHeld(error: unknown, type: Inspect['type'] | ForceRelease['type'], key: string): unknown {
+    return error instanceof RedisReplyError && error.code === 'WRONGTYPE'
+      ? this.#refused(type, key, error)
+      : error
   }
 
   /** An operation was executed, but too few replicas have it. */
@@ -113,6 +114,18 @@ export class CallErrors {
       `${this.#names.held(key)} is a name for what Signalbox keeps next to locks, ` +
       `so no lock can be called ${key}`
     return new InvalidArgumentError(text, { engine: this.#engine, key })
+  }
+
+  #refused(type: string, key: string | undefined, cause: RedisReplyError): Error {
+    const reason =
+      cause.code === 'WRONGTYPE'
+        ? `another program keeps something else than ${this.#noun} there`
+        : cause.message
+    return new UnavailableError(`${this.#engine} refused ${type}: ${reason}`, {
+      engine: this.#engine,
+      key,
+      cause,
+    })
   }
 
   #unreadableStore(name: string, title: string | undefined): Error {

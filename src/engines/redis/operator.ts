@@ -1,6 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, Inspect, List, RequestReport, Revoke } from '../../engine/contract.js'
 import { FirstKeys } from '../../engine/kit/first-keys.js'
+import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
@@ -32,6 +33,7 @@ export interface OperatorParts {
   readonly names: Names
   readonly layout: HeldLayout
   readonly calls: ScriptCalls
+  readonly errors: CallErrors
 }
 
 /** A key that is held, and what it says about its holder. */
@@ -91,7 +93,7 @@ export class Operator {
 
   async forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     const { names } = this.#parts
-    const text = await this.#text(names.held(key))
+    const text = await this.#text('forceRelease', key)
     const held = text === undefined ? undefined : HeldText.of(text)
     const group = names.group(key)
     if (held) {
@@ -169,7 +171,10 @@ export class Operator {
       heldNames.map(async (name): Promise<HeldKey[]> => {
         const key = names.keyOfHeld(name)
         if (key === undefined) return []
-        const [text, answer] = await Promise.all([this.#text(name), this.#read(name, ['PTTL', name])])
+        const [text, answer] = await Promise.all([
+          this.#text('inspect', key),
+          this.#read(name, ['PTTL', name]),
+        ])
         const left = Number(answer)
         const held = text === undefined ? undefined : HeldText.of(text)
         if (held) {
@@ -187,10 +192,16 @@ export class Operator {
     return found.flat()
   }
 
-  /** The text of a held key; undefined for one of another form, and where there is none. */
-  async #text(name: string): Promise<string | undefined> {
-    const text = await this.#read(name, this.#parts.layout.reading(name))
-    return typeof text === 'string' ? text : undefined
+  /** The text of the held key of a lock; undefined if it has another form, or is missing. */
+  async #text(type: Inspect['type'] | ForceRelease['type'], key: string): Promise<string | undefined> {
+    const { errors, layout, names } = this.#parts
+    const name = names.held(key)
+    try {
+      const text = await this.#read(name, layout.reading(name))
+      return typeof text === 'string' ? text : undefined
+    } catch (error) {
+      throw errors.ofHeld(error, type, key)
+    }
   }
 
   #read(route: string, args: readonly string[]): Promise<Reply> {

@@ -85,7 +85,7 @@ export class RedisEngine implements Engine {
       replicas: minReplicas > 0 ? new Replicas(minReplicas) : undefined,
       listener: this.#requests,
     })
-    this.#operator = new Operator({ link, names, layout, calls: this.#calls })
+    this.#operator = new Operator({ link, names, layout, calls: this.#calls, errors: this.#errors })
     this.#limits = new RedisLimits(link, clock)
   }
 
