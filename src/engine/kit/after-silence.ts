@@ -2,9 +2,15 @@ import type { Clock } from '../../clock.js'
 import { runtimeTimers } from '../../runtime-timers.js'
 
 /** A process that has heard nothing for this long may have been frozen, in milliseconds. */
-const SILENCE = 50
+export const SILENCE = 50
 /** A socket reads its end in one turn of the event loop, answers it in the next, and reports it at the end of that. */
 const TURNS = 4
+
+/** Resolves when the process has read what had arrived from the network. */
+export async function arrivalsRead(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++)
+    await new Promise<void>(resolve => runtimeTimers.setImmediate(resolve))
+}
 
 /**
  * Returns a function that does work over a connection. After a silence, it first lets the process read what has arrived
@@ -13,10 +19,7 @@ const TURNS = 4
 export function afterSilence(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
   let heardAt = -Infinity
   return async work => {
-    if (clock.now() - heardAt > SILENCE) {
-      for (let turn = 0; turn < TURNS; turn++)
-        await new Promise<void>(resolve => runtimeTimers.setImmediate(resolve))
-    }
+    if (clock.now() - heardAt > SILENCE) await arrivalsRead()
     try {
       return await work()
     } finally {

@@ -79,6 +79,7 @@ export class RedisEngine implements Engine {
     this.#requests = new OwnRequests({ link, names, layout, clock })
     this.#calls = new ScriptCalls({
       link,
+      clock,
       names,
       layout,
       errors: this.#errors,

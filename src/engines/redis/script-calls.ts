@@ -1,16 +1,18 @@
+import type { Clock } from '../../clock.js'
+import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
+import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { IndeterminateError } from '../../errors.js'
-import type { RequestStatus } from '../../engine/contract.js'
+import { IndeterminateError, UnavailableError } from '../../errors.js'
 import type { Ballot } from './ballot.js'
 import { CallArguments, type Caller, type ScriptOperation } from './call.js'
 import type { CallErrors } from './call-errors.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
+import { ConnectionLostError } from './clients/failures.js'
 import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
-import { sentAgain } from './sent-again.js'
 import { runtimeTimers } from '../../runtime-timers.js'
 
 /**
@@ -23,6 +25,7 @@ const MAX_OPERATIONS = 16
 /** What calls are made of. */
 export interface ScriptCallsParts {
   readonly link: RedisLink
+  readonly clock: Clock
   readonly names: Names
   readonly layout: HeldLayout
   readonly errors: CallErrors
@@ -62,8 +65,13 @@ export class ScriptCalls {
   readonly #parts: ScriptCallsParts
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
-  /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
+  /**
+   * Settles when the script is there again after a server had lost it, or when the process has read what has arrived
+   * since it last heard of the server. Calls wait for that to keep their order.
+   */
   #loading: Promise<void> | undefined
+  /** When a reply last arrived, as clock time. */
+  #heardAt = -Infinity
 
   constructor(parts: ScriptCallsParts) {
     this.#parts = parts
@@ -103,18 +111,23 @@ export class ScriptCalls {
     else runtimeTimers.setImmediate(send)
   }
 
-  async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
-    const { errors, link, listener, names, replicas } = this.#parts
+  /** @param lost why the same operations have to be sent again: the connection was lost before the reply. */
+  async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
+    const { clock, errors, link, listener, names, replicas } = this.#parts
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, ballot } of batch) call.add(operation, ballot)
     queue.inFlight++
     try {
-      const answered = await this.#sent(queue.group, call)
+      // They can't be sent again, so first find out whether the connection has ended.
+      if (clock.now() - this.#heardAt > SILENCE && batch.some(({ operation }) => !maySendAgain(operation)))
+        await this.#holding(arrivalsRead())
+      const answered = await this.#evaluate(queue.group, call)
+      this.#heardAt = clock.now()
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
-      // What a call that is sent again finds gone, it may have done itself.
-      const { twice } = answered
+      // What a call that is sent again finds gone, it may have done itself. A client package may send it again by itself.
+      const twice = lost !== undefined || answered.server.epoch !== answered.epoch
       if (twice) listener.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
@@ -130,7 +143,16 @@ export class ScriptCalls {
       }
       for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
     } catch (error) {
-      const failure = errors.ofCall(error)
+      if (error instanceof ConnectionLostError && !lost) {
+        // The server may have closed the connection long ago, while this process was frozen.
+        const again = batch.filter(({ operation }) => maySendAgain(operation))
+        for (const { operation, reject } of batch) if (!maySendAgain(operation)) reject(errors.ofCall(error))
+        if (again.length < batch.length) listener.answerLost()
+        if (again.length > 0) await this.#call(queue, again, error)
+        return
+      }
+      // The first sending may have been executed.
+      const failure = errors.ofCall(lost && error instanceof UnavailableError ? lost : error)
       if (failure instanceof IndeterminateError) listener.answerLost()
       for (const { reject } of batch) reject(failure)
     } finally {
@@ -138,14 +160,6 @@ export class ScriptCalls {
       if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
-  }
-
-  /** Evaluates a call, again if its connection is lost. A client package may send it again by itself. */
-  async #sent(group: Group, call: CallArguments): Promise<Answered & { readonly twice: boolean }> {
-    return sentAgain(async isAgain => {
-      const answered = await this.#evaluate(group, call)
-      return { ...answered, twice: isAgain || answered.server.epoch !== answered.epoch }
-    })
   }
 
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
@@ -157,15 +171,20 @@ export class ScriptCalls {
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
     const evaluated = link.call(group.numbers, call.command('EVAL', layout.script.text))
-    const loaded = evaluated.then(
+    return this.#holding(evaluated)
+  }
+
+  /** Makes later calls wait until a task has settled. They continue after the callers that await the task itself. */
+  #holding<T>(task: Promise<T>): Promise<T> {
+    const settled = task.then(
       () => undefined,
       () => undefined,
     )
-    this.#loading = loaded
-    void loaded.then(() => {
-      if (this.#loading === loaded) this.#loading = undefined
+    this.#loading = settled
+    void settled.then(() => {
+      if (this.#loading === settled) this.#loading = undefined
     })
-    return evaluated
+    return task
   }
 }
 
@@ -195,10 +214,15 @@ function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
 }
 
+/** Whether an operation has the same effect if it is executed twice, or a second execution is told from a first. */
+function maySendAgain(operation: ScriptOperation): boolean {
+  if (operation.type === 'take' || operation.type === 'raise') return true
+  // A guarded commit releases its grant.
+  return mayRepeat(operation) || (operation.type === 'commit' && operation.guard !== undefined)
+}
+
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
-function isDoubtful({ type }: ScriptOperation, outcome: unknown): boolean {
-  if (type === 'release' || type === 'renew' || type === 'downgrade' || type === 'take')
-    return outcome === false
-  if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
-  return type === 'commit' && (outcome as { state: string }).state !== 'committed'
+function isDoubtful(operation: ScriptOperation, outcome: unknown): boolean {
+  if (operation.type === 'take') return outcome === false
+  return operation.type !== 'raise' && !showsOutcome(operation, outcome)
 }
