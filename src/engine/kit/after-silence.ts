@@ -13,17 +13,20 @@ export async function arrivalsRead(): Promise<void> {
 }
 
 /**
- * Returns a function that does work over a connection. After a silence, it first lets the process read what has arrived
- * from the network, so that it knows which connections have ended meanwhile, and nothing is lost with them.
+ * Returns a function that does work over a connection. After a silence or a failure, it first lets the process read what
+ * has arrived from the network, so that it knows which connections have ended meanwhile, and nothing is lost with them.
  */
 export function afterSilence(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
   let heardAt = -Infinity
   return async work => {
     if (clock.now() - heardAt > SILENCE) await arrivalsRead()
     try {
-      return await work()
-    } finally {
+      const result = await work()
       heardAt = clock.now()
+      return result
+    } catch (error) {
+      heardAt = -Infinity
+      throw error
     }
   }
 }
