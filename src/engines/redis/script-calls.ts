@@ -143,6 +143,7 @@ export class ScriptCalls {
       }
       for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
     } catch (error) {
+      this.#heardAt = -Infinity
       if (error instanceof ConnectionLostError && !lost) {
         // The server may have closed the connection long ago, while this process was frozen.
         const again = batch.filter(({ operation }) => maySendAgain(operation))
