@@ -39,7 +39,7 @@ export class LimiterErrors {
   /** A caller must not wait. @param callers number of waiting ones. */
   queueFull(callers: number): BusyError {
     return new BusyError(
-      `no permit of ${this.#title} is available now, and ${callers} callers are waiting, as many as its queue allows`,
+      `no permit of ${this.#title} is available now, and as many callers are waiting as its queue allows: ${callers}`,
       this.#context,
     )
   }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Grant, LockOptions } from '../index.js'
 import { systemClock, type Timer } from '../clock.js'
-import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import { BusyError, InvalidArgumentError, shown, TimedOutError } from '../errors.js'
 import { extendValue, releaseValue, valueOf, type RedlockClient } from './client.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 import { expirationOf, settingsOf, waitOf, type Settings } from './settings.js'
@@ -139,6 +139,8 @@ export class Redlock extends EventEmitter {
 
   async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
     try {
+      if (!Array.isArray(resources))
+        throw new InvalidArgumentError(`the resources must be a list like ['a'], not ${shown(resources)}`)
       const options = this.#options(duration, settings)
       const box = await this.#shared.opened()
       // Each lock has a value of its own in Redis, by which it can be released.

@@ -4,13 +4,16 @@ import type { Commit, Operation, Outcomes } from '../contract.js'
 type Repeated = Commit | { readonly type: Exclude<Operation['type'], 'commit'> }
 
 /**
- * Whether an operation whose reply was lost may be sent again: applied twice, it has the same effect as once.
- * `EngineValues` repeats guarded commits, because their repetition is decided by the grant and the IDs.
+ * Whether an operation whose reply was lost may be sent again: applied twice, it has the same effect as once. A value that
+ * was created may have been deleted again by another process, so its creation must not be repeated. `EngineValues` repeats guarded commits, because their repetition is decided by the grant and the IDs.
  */
 export function mayRepeat(operation: Repeated): boolean {
   if (operation.type !== 'commit') return true
   const { guard, expect, writes } = operation
-  return guard === undefined && writes.every(({ key }) => expect.some(expected => expected.key === key))
+  return (
+    guard === undefined &&
+    writes.every(({ key }) => expect.some(expected => expected.key === key && expected.version > 0))
+  )
 }
 
 /**

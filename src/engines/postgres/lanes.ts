@@ -92,7 +92,8 @@ export class Lanes {
 
   #refuseBlocked(): void {
     const error = new SqlError('the box was closed', ROW_IS_LOCKED, false, undefined)
-    for (const { jobs } of this.#blocked.values()) for (const job of jobs.splice(0)) job.reject(error)
+    for (const { jobs } of this.#blocked.values())
+      for (const job of jobs.splice(0)) job.reject(job.repetition.lost ?? error)
     this.#blocked.clear()
   }
 
@@ -213,8 +214,10 @@ export class Lanes {
       if (blocked?.has(job) && !isOver) continue
       // It has its reply, or has run out of time.
       if (row.jobs[0] === job) row.jobs.shift()
-      if (blocked?.has(job))
-        job.reject(new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined))
+      if (blocked?.has(job)) {
+        const locked = new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined)
+        job.reject(job.repetition.lost ?? locked)
+      }
     }
     // Operations may be waiting for the same row again by now.
     for (const row of rows)

@@ -26,8 +26,6 @@ const MAX_AGE = 900
 /** Maximum number of limiters in one statement. */
 const MAX_BATCH = 256
 const MAX_ATTEMPTS = 50
-/** After this many milliseconds, other boxes no longer answer a request. */
-const LEFT_FOR = 5000
 /** Maximum number of limiters whose state is cached. */
 const MAX_CACHED = 4096
 
@@ -42,8 +40,8 @@ interface Call {
   /** How many times it was decided by an outdated state. */
   outdated: number
   readonly repetition: Repetition
-  /** Since when, and by which ID, the request is left for other boxes. */
-  left?: Pick<PermitRequest, 'since' | 'id'>
+  /** What is left for other boxes, and since when. Each statement looks for its answer, until a decision is stored. */
+  left?: LeftRequest
   readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
 }
@@ -188,8 +186,9 @@ export class Limiters {
   #decide(limiter: string, jobs: readonly Job[], time: ServerTime | undefined): Decided {
     const seen = this.#take(limiter)
     const calls = jobs.flatMap(({ call }) => call ?? [])
-    const decided = { limiter, name: rowName('limit', limiter), version: seen.version, jobs }
-    if (!time) return { ...decided, content: '', left: '', answers: '', state: undefined, reservations: [] }
+    const left = textOf(calls.flatMap(call => leave(call, time, seen.isBehind)))
+    const decided = { limiter, name: rowName('limit', limiter), version: seen.version, jobs, left }
+    if (!time) return { ...decided, content: '', answers: '', state: undefined, reservations: [] }
     const { at, earliest, latest } = time
     let { state } = seen
     let forgottenIn = 0
@@ -207,23 +206,13 @@ export class Limiters {
       if (own.has(id)) continue
       answers.push([since, id, answerText(reserved(request, Math.max(since - at, 0)))])
     }
-    const reservations = calls.map(({ request, left }) => {
-      if (left) answers.push([left.since, left.id, null])
-      return { reserved: reserved(request, latest - earliest), earliest, latest }
+    const reservations = calls.map(call => {
+      if (call.left) answers.push([call.left.since, call.left.id, null])
+      return { reserved: reserved(call.request, latest - earliest), earliest, latest }
     })
-    const left: unknown[] = []
-    if (seen.isBehind) {
-      for (const call of calls) {
-        const { request } = call
-        if (!call.left || at - call.left.since > LEFT_FOR) call.left = { since: at, id: randomUUID() }
-        const pause = request.pause && request.pause + latest - earliest
-        left.push([call.left.since, call.left.id, requestText({ ...request, pause })])
-      }
-    }
     return {
       ...decided,
       content: `${Math.ceil(at + forgottenIn)} ${JSON.stringify(state)}`,
-      left: textOf(left),
       answers: textOf(answers),
       state,
       reservations,
@@ -232,11 +221,10 @@ export class Limiters {
 
   #settle({ limiter, jobs, version: expected, state, reservations }: Decided, kept: Kept): void {
     const [isKept, version, content, answers, left] = kept
-    const requests = (left ?? []).map(([since, id, text]) => ({
-      since,
-      id,
-      request: requestOf(limiter, text),
-    }))
+    const requests = (left ?? []).flatMap(([since, id, text]) => {
+      const request = requestOf(limiter, text)
+      return request ? [{ since, id, request }] : []
+    })
     if (isKept) {
       this.#remember(limiter, { version, state, isBehind: false, requests })
       const calls = jobs.flatMap(({ call }) => call ?? [])
@@ -296,6 +284,27 @@ interface Decided {
   readonly answers: string
   /** The answers to the calls of the jobs. */
   readonly reservations: readonly PermitReservation[]
+}
+
+interface LeftRequest extends Pick<PermitRequest, 'since' | 'id'> {
+  readonly text: string
+}
+
+/**
+ * Leaves a request for other boxes if this one is behind them.
+ * @returns what the statement says about it. A request that was left is named each time: otherwise its answer could stay
+ * unread, and the permits that it returns would be taken back twice.
+ */
+function leave(call: Call, time: ServerTime | undefined, isBehind: boolean): readonly unknown[] {
+  if (!call.left && time && isBehind) {
+    const { request } = call
+    const pause = request.pause && request.pause + time.latest - time.earliest
+    const text = requestText({ ...request, pause })
+    // Whole numbers are the same text with every setting of the server.
+    call.left = { since: Math.floor(time.at), id: randomUUID(), text }
+  }
+  const { left } = call
+  return left ? [[left.since, left.id, left.text]] : []
 }
 
 function textOf(list: readonly unknown[]): string {

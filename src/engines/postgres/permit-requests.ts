@@ -8,6 +8,13 @@ export interface PermitRequest {
   readonly request: ReservePermits
 }
 
+type LeftRequest = Omit<ReservePermits, 'limiter' | 'units'> & {
+  readonly runs: readonly (readonly [unit: Unit, count: number])[]
+}
+
+/** Maximum number of units of a request, so that a damaged one does not use up the memory. */
+const MAX_UNITS = 100_000
+
 /** Returns a request as text, without its limiter. Equal units that follow each other are written once. */
 export function requestText({ limiter: _, units, ...request }: ReservePermits): string {
   const runs: [unit: Unit, count: number][] = []
@@ -19,18 +26,21 @@ export function requestText({ limiter: _, units, ...request }: ReservePermits): 
   return JSON.stringify({ ...request, runs }, withInfinityAsText)
 }
 
-/** Reads a request. Equal units that follow each other are the same object, so each is decided once. */
-export function requestOf(limiter: string, text: string): ReservePermits {
-  const { runs, ...request } = JSON.parse(text, withInfinityFromText) as Omit<
-    ReservePermits,
-    'limiter' | 'units'
-  > & {
-    readonly runs: readonly (readonly [unit: Unit, count: number])[]
-  }
-  return {
-    ...request,
-    limiter,
-    units: runs.flatMap(([unit, count]) => Array.from({ length: count }, () => unit)),
+/**
+ * Reads a request; undefined if it is damaged, or of another version. Equal units that follow each other are the same
+ * object, so each is decided once.
+ */
+export function requestOf(limiter: string, text: string): ReservePermits | undefined {
+  try {
+    const { runs, ...request } = JSON.parse(text, withInfinityFromText) as LeftRequest
+    if (runs.reduce((sum, [, count]) => sum + count, 0) > MAX_UNITS) return undefined
+    return {
+      ...request,
+      limiter,
+      units: runs.flatMap(([unit, count]) => Array.from({ length: count }, () => unit)),
+    }
+  } catch {
+    return undefined
   }
 }
 

@@ -68,6 +68,11 @@ export function pauseTime(time: Date | number, wall: number): number {
   if (typeof milliseconds !== 'number' || !Number.isFinite(milliseconds)) {
     throw new InvalidArgumentError(`pauseUntil must be a Date or milliseconds since 1970, not ${shown(time)}`)
   }
+  if (milliseconds > 0 && milliseconds <= FARTHEST_PAUSE && wall - milliseconds > FARTHEST_PAUSE) {
+    throw new InvalidArgumentError(
+      `pauseUntil must be a Date or milliseconds since 1970, not a duration; write Date.now() + ${milliseconds}`,
+    )
+  }
   if (milliseconds - wall > FARTHEST_PAUSE) {
     throw new InvalidArgumentError(`pauseUntil must be a time within the next 366 days, not ${shown(time)}`)
   }

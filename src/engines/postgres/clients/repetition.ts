@@ -7,7 +7,7 @@ const MAX_LOSSES = 16
 
 /** Decides how often a statement that may be executed twice is sent again, because it was lost with its connection. */
 export class Repetition {
-  /** The error of the first sending; undefined if it was not lost. */
+  /** The first error after which the statement may have been executed; undefined if there was none. */
   lost: SqlError | undefined
   readonly #clock: Clock
   readonly #until: number
@@ -21,7 +21,7 @@ export class Repetition {
   /** Whether to send it again after this error. */
   follows(error: unknown): boolean {
     if (!(error instanceof SqlError && error.isLost)) return false
-    this.lost ??= error
+    if (error.isUnclear) this.lost ??= error
     return ++this.#losses <= MAX_LOSSES && this.#clock.now() < this.#until
   }
 }

@@ -32,6 +32,7 @@ describe('an operation whose reply was lost is repeated', () => {
     expect(mayRepeat(put)).toBe(false)
     expect(mayRepeat({ ...put, expect: [{ key: 's/b', version: 1 }] })).toBe(false)
     expect(mayRepeat({ ...put, expect: [{ key: 's/a', version: 1 }] })).toBe(true)
+    expect(mayRepeat({ ...put, expect: [{ key: 's/a', version: 0 }] })).toBe(false)
     expect(mayRepeat({ ...put, guard: { request, number: 1 } })).toBe(false)
   })
 })

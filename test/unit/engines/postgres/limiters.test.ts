@@ -138,6 +138,42 @@ test.each([5, 300])(
   },
 )
 
+test('a request that was left and decided takes its permits back once, if a later statement is undone', async () => {
+  const { clock, answers, box, sent } = scene()
+  const near = box(1)
+  const three = (session: string, more?: Partial<ReservePermits>) => perHour(3, session, more)
+  const undone = new SqlError('undone', '40001', false, undefined)
+  // Two statements for the first request, and two until the other one is left.
+  const far = box(200, [undefined, undefined, undefined, undefined, undone])
+  const two = three('far', { units: [{ n: 2, more: 0, within: Infinity }] })
+  const { at } = (await answers(far.reservePermits(two))).reserved.units[0]!
+  const work = async (): Promise<void> => {
+    // Until the distant box looks for its answer.
+    while (sent[1]! < 5) {
+      await near.reservePermits(three('near', { units: [] }))
+      await new Promise<void>(resolve => clock.after(50, resolve))
+    }
+  }
+  void work()
+  await answers(far.reservePermits(three('far', { units: [], returns: [{ n: 1, at, from: at }] })))
+  let free = 0
+  for (let call = 0; call < 4; call++) free += given(await answers(near.reservePermits(three('near'))))
+  expect(free).toBe(2)
+})
+
+test('a request that can not be read is left alone, and delays no other', async () => {
+  const { answers, box, rows } = scene()
+  const near = box(1)
+  await answers(near.reservePermits(perHour(2)))
+  const [name] = rows.left.keys()
+  rows.left.set(name!, [
+    { since: 1_000_000, id: 'damaged', request: '{' },
+    { since: 1_000_000, id: 'huge', request: '{"runs":[[{"n":1},1e12]]}' },
+  ])
+  expect(given(await answers(near.reservePermits(perHour(2))))).toBe(1)
+  expect(given(await answers(near.reservePermits(perHour(2))))).toBe(0)
+})
+
 test('a request that a box has left is decided by itself if no other box decides', async () => {
   const { clock, answers, box, rows } = scene()
   const [near, far] = [box(1), box(200)]

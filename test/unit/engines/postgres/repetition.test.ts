@@ -23,6 +23,15 @@ test('a statement is sent again each time it is lost with its connection', async
   expect(await run(lost(), idle, lost())).toEqual({ sent: 4, outcome: 'done' })
 })
 
+test('a statement that the server did not execute, because the session was idle, is not unclear', () => {
+  const repetition = new Repetition(new VirtualClock())
+  expect(repetition.follows(idle)).toBe(true)
+  expect(repetition.lost).toBeUndefined()
+  const error = lost()
+  expect(repetition.follows(error)).toBe(true)
+  expect(repetition.lost).toBe(error)
+})
+
 test('a statement that was not sent fails at once', async () => {
   expect(await run(refused)).toEqual({ sent: 1, outcome: refused })
 })
