@@ -69,10 +69,9 @@ describe('nothing grows per key ever used', () => {
         await box.mutex(`key ${index}`).acquire({ lease: 20, renew: false })
         if (index % 1000 === 0) await new Promise(resolve => setTimeout(resolve, 5))
       }
-      await new Promise(resolve => setTimeout(resolve, 60))
+      while (space.state.keys('').length > 0) await new Promise(resolve => setTimeout(resolve, 10))
     })
     expect(grown).toBeLessThan(8)
-    expect(space.state.keys('')).toEqual([])
   }, 60_000)
 
   test('transactions, deleted values and watches leave nothing behind', async () => {
