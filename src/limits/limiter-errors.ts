@@ -38,8 +38,9 @@ export class LimiterErrors {
 
   /** A caller must not wait. @param callers number of waiting ones. */
   queueFull(callers: number): BusyError {
+    const waiting = callers === 1 ? '1 caller is' : `${callers} callers are`
     return new BusyError(
-      `no permit of ${this.#title} is available now, and as many callers are waiting as its queue allows: ${callers}`,
+      `no permit of ${this.#title} is available now, and ${waiting} waiting, the maximum of its queue`,
       this.#context,
     )
   }

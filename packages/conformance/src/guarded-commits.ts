@@ -2,7 +2,7 @@ import { assert } from './assert.js'
 import { ConflictError, IndeterminateError, LostError, type StoreOptions } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, nothingHeld } from './time.js'
+import { locks, nothingHeld, until } from './time.js'
 
 /** A commit is refused when its locks were lost or a value was changed without them. */
 export function guardedCommits(fixture: EngineFixture, options: StoreOptions): void {
@@ -99,6 +99,8 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
     const taken = store.transaction(['key'], async transaction => {
       transaction.put('key', 'late')
       await other.revoke(one.session)
+      // Records know nothing of the locks, so the box has to.
+      if (fixture.hasRecords) await until('the box has learned of the loss', () => transaction.signal.aborted)
     })
     await assert.rejects(taken, LostError)
     assert.equal(await store.get('key'), undefined)
