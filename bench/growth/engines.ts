@@ -27,7 +27,7 @@ export interface Peer {
 /** An engine across processes, with peers that do the same on the same server. */
 export interface Engine {
   readonly name: string
-  /** Opens a box on the server whose address is told in a folder. */
+  /** Opens a box on the server whose address is in the folder. */
   readonly openBox: (folder: string) => Promise<Box>
   /** Opens a box on a server that a proxy leads to. Absent where there is no network. */
   readonly openThrough?: (proxy: Proxy, address: string) => Promise<Box>

@@ -2,7 +2,8 @@ import { lockCycles } from '../file/lock-cycles.js'
 import type { Locker, LockLibrary } from '../lockers/locker.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performer, Setting } from '../processes/performer.js'
-import type { Comparison, Work } from '../work.js'
+import type { Work } from '../work.js'
+import { comparedToFirst } from './compared.js'
 import type { Engine } from './engines.js'
 
 const SIZES = [10, 1000, 20_000]
@@ -28,11 +29,12 @@ export function heldKeys({ name: engine, signalbox, beside }: Engine): Work {
     name: `${engine}: lock and unlock one key beside others that are held`,
     seconds: 1,
     subjects: libraries.flatMap(library => SIZES.map(size => subject(library, size))),
-    comparisons: libraries.flatMap((library): Comparison[] => {
-      const [fewest, ...more] = SIZES.map(size => nameOf(library, size))
-      const goal = library === signalbox ? { atLeast: 0.8 } : undefined
-      return more.map(name => ({ measure: 'opsPerSecond', of: name, to: fewest!, goal }))
-    }),
+    comparisons: libraries.flatMap(library =>
+      comparedToFirst(
+        SIZES.map(size => nameOf(library, size)),
+        library === signalbox ? { atLeast: 0.8 } : undefined,
+      ),
+    ),
   }
 }
 

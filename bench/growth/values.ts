@@ -4,6 +4,7 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performer, Setting } from '../processes/performer.js'
 import { WaitLog } from '../wait-log.js'
 import type { Work } from '../work.js'
+import { comparedToFirst } from './compared.js'
 import type { Engine } from './engines.js'
 
 const SIZES = [100, 100_000]
@@ -22,9 +23,7 @@ export function storedValues({ name: engine, signalbox, openBox }: Engine): Work
     name: `${engine}: write a value beside others`,
     seconds: 1,
     subjects: SIZES.map(subject),
-    comparisons: [
-      { measure: 'opsPerSecond', of: nameOf(SIZES[1]!), to: nameOf(SIZES[0]!), goal: { atLeast: 0.8 } },
-    ],
+    comparisons: comparedToFirst(SIZES.map(nameOf), { atLeast: 0.8 }),
   }
 }
 

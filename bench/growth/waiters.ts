@@ -4,6 +4,7 @@ import type { Locker } from '../lockers/locker.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performer, Setting } from '../processes/performer.js'
 import type { Work } from '../work.js'
+import { comparedToFirst } from './compared.js'
 import type { Engine } from './engines.js'
 
 const PROCESSES = 4
@@ -36,12 +37,7 @@ export function besideWaiters({ name: engine, signalbox, openBox }: Engine): Wor
     name: `${engine}: lock and unlock one key beside requests that wait for another`,
     seconds: 1,
     subjects: NEIGHBOURS.map(subject),
-    comparisons: NEIGHBOURS.slice(1).map(size => ({
-      measure: 'opsPerSecond',
-      of: waiting(size),
-      to: waiting(NEIGHBOURS[0]!),
-      goal: { atLeast: 0.9 },
-    })),
+    comparisons: comparedToFirst(NEIGHBOURS.map(waiting), { atLeast: 0.9 }),
   }
 }
 
@@ -59,12 +55,7 @@ export function turnsOfWaiters({ name: engine, signalbox, openBox }: Engine): Wo
     seconds: 3,
     mostRounds: 3,
     subjects: TURNS.map(subject),
-    comparisons: TURNS.slice(1).map(size => ({
-      measure: 'opsPerSecond',
-      of: waiting(size),
-      to: waiting(TURNS[0]!),
-      goal: { atLeast: 0.5 },
-    })),
+    comparisons: comparedToFirst(TURNS.map(waiting), { atLeast: 0.5 }),
   }
 }
 

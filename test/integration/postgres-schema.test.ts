@@ -163,7 +163,7 @@ test('a role with exactly these rights deletes everything that has expired, and 
   }
 })
 
-test('rows of dead processes are deleted although nobody asks for their keys, except those bound to a transaction', async () => {
+test('rows of dead processes are deleted although no client asks for their keys, except those bound to a transaction', async () => {
   const { name, url } = await grantedPlace()
   await using box = await open(url, { label: 'alive' })
   await using dead = await open(url)

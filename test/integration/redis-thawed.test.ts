@@ -164,7 +164,7 @@ describe('a call that was executed and whose reply was lost with the connection'
       await withLostReply(() => limiter.acquire())
       let permits = 2
       while (await limiter.tryAcquire()) permits++
-      // The permit of the first execution counts, and nobody has it.
+      // The permit of the first execution counts, and no caller has it.
       expect(permits).toBeLessThanOrEqual(4)
     },
   )

@@ -15,7 +15,7 @@ const KINDS: readonly Hint['type'][] = ['wake', 'lost', 'contended', 'reserved',
 const AT_ONCE = 16
 const IN_A_SECOND = 32
 
-/** P1, P4: whoever can send messages to a box only makes it ask the engine. */
+/** P1, P4: a forged message only makes a box ask the engine. */
 export function forgedHints(fixture: EngineFixture): void {
   describe('P1 forged hints', () => {
     const test = testOn(fixture)
@@ -60,7 +60,7 @@ export function forgedHints(fixture: EngineFixture): void {
   })
 }
 
-/** Forges every hint about every request of a box, as somebody who knows their IDs could. */
+/** Forges every hint about every request of a box, as a client that knows their IDs could. */
 function forgeAll(engine: FaultInjectingEngine): void {
   const ids = new Set(
     engine.operations.flatMap(operation => ('request' in operation ? [operation.request.id] : [])),

@@ -215,7 +215,7 @@ function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
 }
 
-/** Whether an operation has the same effect if it is executed twice, or a second execution is told from a first. */
+/** Whether executing an operation twice has the same effect as once, or the reply shows that it was executed before. */
 function maySendAgain(operation: ScriptOperation): boolean {
   if (operation.type === 'take' || operation.type === 'raise') return true
   // A guarded commit releases its grant.

@@ -80,7 +80,7 @@ export class Stores {
   }
 
   #commitUnguarded(commit: Commit): Promise<CommitOutcome> {
-    // If the session has ended, nobody could find out whether a write in it was applied.
+    // If the session has ended, no request can find out whether a write in it was applied.
     const write = () =>
       this.#ready(() => this.#session.run(client => this.#values.commit(client, commit, undefined)))
     const [first] = commit.writes

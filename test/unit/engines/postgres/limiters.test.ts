@@ -189,7 +189,7 @@ test('a request that a box has left is decided by itself if no other box decides
   expect(given(await answers(near.reservePermits(perHour(2, 'near'))))).toBe(0)
 })
 
-test('each request is decided once, whoever decides it', async () => {
+test('each request is decided once, by any of the boxes', async () => {
   const { answers, box, rows } = scene()
   const boxes = [0, 1, 2, 40, 200].map(way => box(way))
   const limit = 60
