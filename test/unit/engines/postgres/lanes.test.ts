@@ -53,3 +53,17 @@ test('an operation whose row turns out to be locked while the box is closed is r
   await expect(running).rejects.toMatchObject({ message: 'the box was closed' })
   await idle
 })
+
+test('an operation that was lost before its row was locked stays unclear when the box is closed', async () => {
+  const clock = new VirtualClock()
+  const lost = new SqlError('the connection was lost', undefined, true, undefined)
+  const errors = [lost, rowIsLocked()]
+  const query: Query = () => Promise.reject(errors.shift()!)
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, () => undefined)
+  const running = lanes.run({ type: 'watch', session: 's', key: 'k' })
+  running.catch(() => undefined)
+  await settled()
+  expect(errors).toEqual([])
+  await lanes.idle()
+  await expect(running).rejects.toBe(lost)
+})
