@@ -242,7 +242,7 @@ describe('doctor of files', () => {
     expect(await doctor(place.url)).toEqual(memory)
     expect(await doctor(`${place.url}?durable=false`)).toEqual(['not-durable', ...memory])
     chmodSync(join(place.folder, 'locks'), 0o777)
-    expect(await doctor(place.url)).toEqual([...memory, 'writable-by-all'])
+    expect(await doctor(place.url)).toEqual([...memory, 'untrusted-folder', 'no-entry'])
     expect(await place.signalbox('doctor', '--engine', 'file:./nowhere')).toMatchObject({
       status: 1,
       stdout: '',

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
@@ -97,7 +97,9 @@ describe.runIf(process.platform === 'linux')('a place without write access is re
     // Root may write everywhere, so it becomes another user.
     const user = process.getuid!() === 0 ? 65_534 : undefined
     const database = join(folder, 'signalbox.db')
-    chmodSync(folder, 0o777)
+    // Whose group may write the folder.
+    if (user !== undefined) chownSync(folder, -1, user)
+    chmodSync(folder, 0o770)
     /** One file may be read only, all others of the folder be written by every user. */
     const expectRefused = async (file: string): Promise<void> => {
       const before = readdirSync(folder)

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { diagnose } from 'signalbox'
@@ -72,6 +81,14 @@ async function used(folder: string): Promise<void> {
   await box.store('s').put('key', 'secret')
 }
 
+/** Expects that neither a box nor `doctor` accepts a folder. */
+async function refused(folder: string, reason: string): Promise<void> {
+  const matching = expect.stringContaining(reason) as string
+  await expect(here.open(`file:${folder}`)).rejects.toMatchObject({ code: 'UNAVAILABLE', message: matching })
+  const { findings } = await diagnose(`file:${folder}`)
+  expect(findings).toContainEqual(expect.objectContaining({ id: 'untrusted-folder', how: matching }))
+}
+
 test.each([0, 0o022, 0o007])('a new folder is for its owner alone, also with the umask %i', async mask => {
   process.umask(mask)
   const folder = join(here.folder, 'above', 'new')
@@ -81,10 +98,12 @@ test.each([0, 0o022, 0o007])('a new folder is for its owner alone, also with the
   expect(modes(folder)).toEqual(all('600'))
 })
 
-test('a folder that others may write is reported, and another user can place no file there', async () => {
+test('a folder whose files every user may replace is refused and reported', async () => {
   const folder = join(here.folder, 'public')
   mkdirSync(folder, { mode: 0o777 })
-  expect((await diagnose(`file:${folder}`)).findings.map(({ id }) => id)).toEqual(['writable-by-all'])
+  await refused(folder, `every user may replace the files in ${folder}`)
+  chmodSync(folder, 0o1777)
+  expect((await diagnose(`file:${folder}`)).findings).toEqual([])
   symlinkSync(join(tmpdir(), 'elsewhere'), join(folder, 'signalbox.db'))
   await expect(here.open(`file:${folder}`)).rejects.toThrow('signalbox.db is not a regular file')
 })
@@ -114,10 +133,10 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
     chmodSync(folder, 0o1777)
     writeFileSync(join(folder, 'signalbox.db'), '', { mode: 0o666 })
     chownSync(join(folder, 'signalbox.db'), ANOTHER_USER, ANOTHER_USER)
-    await expect(here.open(`file:${folder}`)).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('belongs to another user') as string,
-    })
+    await refused(folder, 'signalbox.db belongs to another user')
+    // Taking the right away later does not make the file anybody else's.
+    chmodSync(folder, 0o755)
+    await refused(folder, 'signalbox.db belongs to another user')
   })
 
   test.each(['signalbox.db-journal', 'opening.db-journal'])(
@@ -130,12 +149,68 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
       await box.close()
       writeFileSync(join(folder, name), '', { mode: 0o666 })
       chownSync(join(folder, name), ANOTHER_USER, ANOTHER_USER)
-      await expect(here.open(`file:${folder}`)).rejects.toMatchObject({
-        code: 'UNAVAILABLE',
-        message: expect.stringContaining(`${name} belongs to another user`) as string,
-      })
+      await refused(folder, `${name} belongs to another user`)
     },
   )
+
+  describe('can not make', () => {
+    let open: string
+
+    beforeEach(() => {
+      open = join(here.folder, 'open')
+      mkdirSync(open)
+      chmodSync(open, 0o1777)
+    })
+
+    test('a folder before its user does, where every user may make one', async () => {
+      const folder = join(open, 'locks')
+      mkdirSync(folder)
+      for (const mode of [0o700, 0o755, 0o1777]) {
+        chmodSync(folder, mode)
+        chownSync(folder, ANOTHER_USER, ANOTHER_USER)
+        await refused(folder, `${folder} belongs to another user`)
+        mkdirSync(join(folder, 'own'), { recursive: true })
+        await refused(join(folder, 'own'), `${folder} belongs to another user`)
+      }
+    })
+
+    test('a symbolic link to it there, also one that another link leads to', async () => {
+      const target = join(here.folder, 'target')
+      mkdirSync(target, { mode: 0o700 })
+      const [link, way] = [join(open, 'locks'), join(here.folder, 'way')]
+      symlinkSync('../target', link)
+      symlinkSync('open/locks', way)
+      await used(way)
+      lchownSync(link, ANOTHER_USER, ANOTHER_USER)
+      for (const path of [link, way]) await refused(path, `${link} belongs to another user`)
+    })
+  })
+
+  test('has a box of its own in a folder of root that its group may write, and not in one of a third user', async () => {
+    const folder = join(here.folder, 'shared')
+    mkdirSync(folder)
+    for (const [mode, owner, accepted] of [
+      [0o2770, 0, true],
+      [0o2770, 54_322, true],
+      [0o1777, 54_322, false],
+    ] as const) {
+      chownSync(folder, owner, ANOTHER_USER)
+      chmodSync(folder, mode)
+      const opened = here.process(`file:${folder}`, { user: ANOTHER_USER })
+      if (accepted) await opened
+      else await expect(opened).rejects.toThrow(`${folder} belongs to another user (54322)`)
+    }
+  })
+
+  test('is trusted with a folder that root opens elsewhere', async () => {
+    const folder = join(here.folder, 'theirs')
+    mkdirSync(folder, { mode: 0o700 })
+    chownSync(folder, ANOTHER_USER, ANOTHER_USER)
+    await used(folder)
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).uid).toBe(ANOTHER_USER)
+    await used(folder)
+    expect((await diagnose(`file:${folder}`)).findings).toEqual([])
+  })
 
   test('of the group of a folder that the group may write shares it, and no other', async () => {
     const folder = join(here.folder, 'shared')

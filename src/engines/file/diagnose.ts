@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { FILES } from './folder.js'
+import { FILES, TRUST_ADVICE, untrustedIn } from './folder.js'
 import { databaseOf } from './open.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
@@ -10,10 +10,8 @@ const IN_MEMORY: readonly number[] = [0x01021994, 0x858458f6]
 const MIN_FREE = 64 * 2 ** 20
 const MEBIBYTE = 2 ** 20
 
-const OTHERS_WRITE = 0o002
 const OTHERS_ENTER = 0o001
 const OTHERS = 0o007
-const STICKY = 0o1000
 
 /** Looks at the folder of a `file:` URL. @throws what the file system does. */
 export async function diagnoseFile(url: string): Promise<Diagnosis> {
@@ -37,12 +35,13 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       fix: 'use a folder on a disk',
     })
   }
-  if ((mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0) {
+  const untrusted = await untrustedIn(folder)
+  if (untrusted !== undefined) {
     findings.push({
-      id: 'writable-by-all',
+      id: 'untrusted-folder',
       promises: ['P1', 'P13'],
-      how: `every user of the machine can delete or replace what is in ${folder}, and with it all locks`,
-      fix: `chmod o-w ${folder}, and give its users a group`,
+      how: `the folder is not safe, so \`open\` fails: ${untrusted}`,
+      fix: TRUST_ADVICE,
     })
   }
   const open = (mode & OTHERS_ENTER) === 0 ? [] : await openToOthers(folder)

@@ -2,6 +2,7 @@ import { access, constants, lstat, mkdir, realpath, stat } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { UnavailableError } from '../../errors.js'
 import { FileAccess } from './file-access.js'
+import { untrustedFileOf, untrustedPathOf } from './foreign-files.js'
 import { refuseNetworkFolder } from './machine.js'
 import { marksOf } from './waiter-board.js'
 
@@ -26,7 +27,6 @@ export const FILES: readonly string[] = [
 /** What SQLite would roll back into the files, as if a process had died in the middle of a write. */
 const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${OPEN_LOCK}-journal`]
 
-const OTHERS_WRITE = 0o002
 /** The permissions of a new folder, and of new ones above it, which others may not write regardless of the umask. */
 const FOR_OWNER = 0o700
 const ABOVE = 0o755
@@ -34,8 +34,8 @@ const ABOVE = 0o755
 /**
  * Makes a folder with those above it and the open lock, unless they exist, and makes sure that the database can be in
  * it. A new folder is for its owner alone.
- * @throws UnavailableError when its path is too long, it is on a network file system, or this user may not write a file
- * of the database; what the system says when it can't be made.
+ * @throws UnavailableError when its path is too long, it is on a network file system, another user could have made it or
+ * its files, or this user may not write a file of the database; what the system says when it can't be made.
  */
 export async function prepareFolder(folder: string): Promise<void> {
   refuseLongPath(folder)
@@ -43,11 +43,27 @@ export async function prepareFolder(folder: string): Promise<void> {
   // SQLite follows symbolic links before it looks how long the path is.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
-  const isOpenToAll = ((await stat(folder)).mode & OTHERS_WRITE) !== 0
-  for (const file of [...FILES, ...JOURNALS]) await refuseForeignFile(join(folder, file), isOpenToAll)
+  const untrusted = await untrustedIn(folder)
+  if (untrusted !== undefined) throw new UnavailableError(`${untrusted}; ${TRUST_ADVICE}`)
+  for (const file of [...FILES, ...JOURNALS]) await refuseUnusableFile(join(folder, file))
   const fileAccess = new FileAccess(folder)
   for (const file of FILES) fileAccess.limitExisting(join(folder, file))
   fileAccess.make(join(folder, OPEN_LOCK))
+}
+
+/** What to do about a folder or file in which another user could forge locks and values. */
+export const TRUST_ADVICE =
+  'another user could forge locks and values there: use a folder that only this user, or a group of this user, may write'
+
+/** What lets a user who is not trusted change the files of an existing folder, as one text; undefined if nothing does. */
+export async function untrustedIn(folder: string): Promise<string | undefined> {
+  const path = await untrustedPathOf(folder)
+  if (path !== undefined) return path
+  for (const file of [...FILES, ...JOURNALS]) {
+    const found = await untrustedFileOf(folder, file)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** Makes the files that are missing, with the access that the folder gives. SQLite gives its log and index the same. */
@@ -58,17 +74,11 @@ export function makeFiles(folder: string): void {
 
 /**
  * SQLite only reads where it may not write, and makes a log and its index that belong to this user. Users who may write
- * the database could then not open it any more. Where every user may make files, another one's file is a trap.
+ * the database could then not open it any more.
  */
-async function refuseForeignFile(path: string, isOpenToAll: boolean): Promise<void> {
+async function refuseUnusableFile(path: string): Promise<void> {
   try {
-    const file = await lstat(path)
-    if (!file.isFile()) throw new UnavailableError(`${path} is not a regular file`)
-    if (isOpenToAll && file.uid !== 0 && file.uid !== process.geteuid?.()) {
-      throw new UnavailableError(
-        `${path} belongs to another user, in a folder where every user may make files; use another folder`,
-      )
-    }
+    if (!(await lstat(path)).isFile()) throw new UnavailableError(`${path} is not a regular file`)
     await access(path, constants.R_OK | constants.W_OK)
   } catch (cause) {
     const { code } = cause as { code?: string }
