@@ -94,6 +94,11 @@ export interface Timetable {
 export function timetable(option: string, times: Times): Timetable {
   if (typeof times !== 'object' || times === null)
     throw new InvalidArgumentError(`${option} must be { cron } or { every }, not ${shown(times)}`)
+  const { cron, every } = times as Partial<CronSlots & EverySlots>
+  if (cron !== undefined && every !== undefined)
+    throw new InvalidArgumentError(`${option} must have either cron or every, not both: remove one of them`)
+  if (cron === undefined && every === undefined)
+    throw new InvalidArgumentError(`${option} must be like { cron: '0 3 * * *' } or { every: '1d' }`)
   if (!('every' in times)) return matches(times)
   checkOptions(times, ['every'])
   return periods('every', times.every)

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, shown } from '../errors.js'
 import type { Engine } from '../engine/contract.js'
+import { checkOptions } from '../options.js'
 
 /** An engine of one's own for `open`. */
 export interface ExistingEngine {
@@ -14,7 +15,9 @@ const METHODS = ['join', 'submit', 'leave'] as const
  * The engine that is given.
  * @throws InvalidArgumentError when it has not what every engine has
  */
-export function existingEngine({ engine }: { readonly engine: unknown }): Engine {
+export function existingEngine(source: { readonly engine: unknown }): Engine {
+  checkOptions(source, ['engine'])
+  const { engine } = source
   if (typeof engine !== 'object' || engine === null || Array.isArray(engine)) throw unfit(shown(engine))
   const parts = engine as Partial<Record<keyof Engine, unknown>>
   if (typeof parts.name !== 'string') throw unfit(`one whose name is ${shown(parts.name)}`)

@@ -125,5 +125,9 @@ function byScheme(url: string): Registered | undefined {
 
 function byOption(source: unknown): Registered | undefined {
   if (typeof source !== 'object' || source === null) return undefined
-  return engines.find(({ option }) => option !== undefined && option in source)
+  const [first, second] = engines.filter(({ option }) => option !== undefined && option in source)
+  if (!second) return first
+  throw new InvalidArgumentError(
+    `the source to open must have either ${first!.option!} or ${second.option!}, not both`,
+  )
 }

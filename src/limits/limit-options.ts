@@ -97,6 +97,7 @@ export function checkedOptions(
   maxConcurrency = MAX_PERMITS,
 ): CheckedOptions {
   const several = hasSeveral(options)
+  if (several) checkNoLimitBeside(options)
   checkOptions(
     options,
     [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)],
@@ -116,6 +117,15 @@ function hasSeveral(options: PassedOptions): options is PassedOptions & { limits
   return (
     typeof options === 'object' && options !== null && 'limits' in options && options.limits !== undefined
   )
+}
+
+/** @throws InvalidArgumentError when one limit is given beside the list */
+function checkNoLimitBeside(options: object): void {
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined && LIMIT_NAMES.includes(name))
+      throw new InvalidArgumentError(
+        `give either limits or ${name}, not both: put ${name} into each limit of the list`,
+      )
 }
 
 /** The names of options whose value is undefined: they count as absent. */

@@ -82,7 +82,8 @@ export class LimiterErrors {
   tooLate(wait: number, turn: number, ahead?: number): TimedOutError {
     const callers = ahead === undefined ? '' : `${ahead} callers are ahead, `
     const earliest = `its turn would be in ${Math.ceil(turn)} ms at the earliest`
-    return new TimedOutError(`${this.#lateAfter(wait)}: ${callers}${earliest}`, this.#context)
+    const late = `can't get a permit of ${this.#title} within ${Math.ceil(wait)} ms`
+    return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
   }
 
   /** A waiter wants more permits than a lowered limit allows. */

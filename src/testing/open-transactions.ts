@@ -72,7 +72,7 @@ export class OpenTransactions {
         await Promise.race([other.ended, timeout])
         if (!isOver) continue
         const { name } = this.#memory
-        const text = `commit failed on ${name}: another transaction has locked the value`
+        const text = `could not commit on ${name}: another transaction has locked the value`
         throw new UnavailableError(text, { engine: name })
       }
     } finally {

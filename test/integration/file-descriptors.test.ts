@@ -57,5 +57,7 @@ test.runIf(process.platform === 'linux')('a process with too many open files is 
   const script = 'ulimit -n 256; exec "$0" -e "$1" "$2"'
   const args = ['-c', script, process.execPath, OPEN_WITHOUT_DESCRIPTORS, place().folder]
   const printed = execFileSync('sh', args, { encoding: 'utf8', timeout: 20_000 })
-  expect(printed).toMatch(/^UNAVAILABLE open failed on file:.*: this process has too many open files\n$/)
+  expect(printed).toMatch(
+    /^UNAVAILABLE could not open a box on file:.*: this process has too many open files\n$/,
+  )
 })

@@ -75,7 +75,7 @@ test('a server that accepts no more connections causes a typed error, and connec
   const pool = server.pool({ max: 20 })
   const taken = await Promise.allSettled(Array.from({ length: 20 }, () => pool.connect()))
   expect(await complaintOf(open(server.url))).toMatch(
-    /^UNAVAILABLE: open failed on postgres:.*: the server has too many connections$/,
+    /^UNAVAILABLE: could not open a box on postgres:.*: the server has too many connections$/,
   )
   await box.store('s').put('key', 1)
   await held.release()
@@ -104,7 +104,9 @@ describe('opening a box fails', () => {
       complaint = await complaintOf(open(url('secret')).then(box => box.close()))
       return complaint !== undefined
     })
-    expect(complaint).toMatch(/^UNAVAILABLE: open failed on postgres:(?!.*secret).*: the password is wrong$/)
+    expect(complaint).toMatch(
+      /^UNAVAILABLE: could not open a box on postgres:(?!.*secret).*: the password is wrong$/,
+    )
     await using box = await open(url('right'))
     await box.mutex('key').run(() => undefined)
   })
@@ -120,7 +122,7 @@ describe('opening a box fails', () => {
     await using server = await startPostgres()
     const url = server.url.replace('/postgres', '/missing')
     expect(await complaintOf(open(url))).toMatch(
-      /^UNAVAILABLE: open failed on postgres:.*missing: the database does not exist$/,
+      /^UNAVAILABLE: could not open a box on postgres:.*missing: the database does not exist$/,
     )
   })
 
@@ -128,7 +130,7 @@ describe('opening a box fails', () => {
     await using server = await startPostgres()
     await using standby = await startStandby(server.address.port)
     expect(await complaintOf(open(standby.url))).toMatch(
-      /^UNAVAILABLE: open failed on postgres:.*: the server is a standby, or read-only$/,
+      /^UNAVAILABLE: could not open a box on postgres:.*: the server is a standby, or read-only$/,
     )
   })
 })
@@ -171,7 +173,7 @@ test.runIf(process.platform === 'linux' && unprivileged !== undefined)(
     disk.fill()
     const large = Array.from({ length: 50_000 }, () => Math.random()).join()
     expect(await complaintOf(store.put('large', large))).toMatch(
-      /^UNAVAILABLE: commit failed on postgres:.*: the disk is full$/,
+      /^UNAVAILABLE: could not write "[^"]+" on postgres:.*: the disk is full$/,
     )
     expect((await store.get('key'))!.value).toBe('value')
     disk.free()

@@ -73,7 +73,7 @@ test('a pooler in statement mode is rejected', async () => {
   await using statements = await startPgBouncer(server, 'statement')
   await expect(open(statements.url)).rejects.toMatchObject({
     code: 'UNAVAILABLE',
-    message: expect.stringMatching(/^open failed on postgres:.*statement pooling mode$/) as string,
+    message: expect.stringMatching(/^could not open a box on postgres:.*statement pooling mode$/) as string,
   })
 })
 

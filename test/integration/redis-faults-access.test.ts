@@ -159,7 +159,7 @@ test('without a right to channels no write is partial, and locks work', async ()
     () => store.delete('key'),
     () => store.transaction(['key', 'more'], tx => tx.put('more', 'changed'), { id: 'once' }),
   ]) {
-    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .* refused commit: .*channel/)
+    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: could not write "[^"]+" on .*channel/)
   }
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
@@ -184,9 +184,13 @@ test('a right that is taken away gives a typed error where it is needed', async 
     await box.readWriteLock('shared').read.acquire(),
   ]
   await allow(server, ['-hgetall'])
-  expect(await complaintOf(box.inspect().next())).toMatch(/^UNAVAILABLE: .* refused inspect: .*can't run/)
+  expect(await complaintOf(box.inspect().next())).toMatch(
+    /^UNAVAILABLE: could not list the locks on .*can't run/,
+  )
   await allow(server, ['+hgetall', '-del'])
-  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(/^UNAVAILABLE: .* refused take/)
+  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(
+    /^UNAVAILABLE: could not release "key" by force on/,
+  )
   expect(await complaintOf(held.release())).toMatch(/^INDETERMINATE: .*can't run/)
   await allow(server, ['+del'])
   // What could not be given back then is given back now.

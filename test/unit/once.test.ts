@@ -82,7 +82,8 @@ test.each<[unknown, RegExp]>([
   [{ cron: 5 }, /cron must be a pattern .* not 5/],
   [{ cron: '2026-01-01T00:00:00' }, /cron must be a pattern/],
   [{ cron: new Date(0) }, /cron must be a pattern .* not an object/],
-  [{}, /cron must be a pattern .* not undefined/],
+  [{}, /slots must be like { cron: .* } or { every: .* }/],
+  [{ cron: '0 3 * * *', every: '1d' }, /slots must have either cron or every, not both/],
   [{ cron: '0 3 * * *', timeZone: 'Europe/Atlantis' }, /timeZone must be a name .* not "Europe\/Atlantis"/],
   [{ cron: '0 3 * * *', timeZone: '' }, /timeZone must be a name .* not ""/],
   [{ cron: '0 3 * * *', timeZone: ' ' }, /timeZone must be a name .* not " "/],
@@ -93,7 +94,7 @@ test.each<[unknown, RegExp]>([
   [{ cron: '0 0 3 1 1 * 2099' }, /a time in the past/],
   [{ every: '1 day' }, /every must be milliseconds or a string like '5s' .* not "1 day"/],
   [{ every: 0 }, /every must be from 1 ms/],
-  [{ every: undefined }, /every must be milliseconds .* not undefined/],
+  [{ every: undefined }, /slots must be like { cron: .* } or { every: .* }/],
   [{ every: '1d', timeZone: 'UTC' }, /unknown option "timeZone"; it must be every/],
 ])('%j is refused', (slots, message) => {
   const refused = (): unknown => slotAt('slots', slots as Slots, at('2026-03-02T03:00:00Z'))

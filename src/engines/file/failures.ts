@@ -5,8 +5,8 @@ import { UnclearCommitError } from './transactions.js'
 /** How long an operation waits for the database, in milliseconds. */
 export const PATIENCE = 10_000
 
-/** What fails when a commit was not written to the disk. */
-export const SYNC = 'writing a commit to the disk'
+/** Says after "could not" that a commit was not written to the disk. */
+export const SYNC = 'write a commit to the disk'
 
 /** What an error code of SQLite or of the system means here. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -29,13 +29,13 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /**
  * The error of the API that says what failed and why.
- * @param what the name of an operation, `open` or {@link SYNC}.
+ * @param what says what failed, after "could not": a `purposeText` or {@link SYNC}.
  */
 export function explained(engine: string, what: string, cause: unknown): SignalboxError {
   if (cause instanceof SignalboxError) return cause
   const { code, message } = cause as { code?: string; message: string }
   const reason = (code === undefined ? undefined : REASONS[code]) ?? message
-  const text = `${what} failed on ${engine}: ${reason}`
+  const text = `could not ${what} on ${engine}: ${reason}`
   // The system reports a failed write to the disk once. What was lost before stays unknown until the log is opened again.
   if (what === SYNC)
     return new IndeterminateError(`${text}; close the box and open it again`, { engine, cause })

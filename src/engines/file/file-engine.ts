@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable, CommitOutcome, Listener, Operation, SessionInfo } from '../../engine/contract.js'
+import { purposeText } from '../../engine/kit/purpose-text.js'
 import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { Database } from './database.js'
@@ -67,7 +68,7 @@ export class FileEngine extends StateEngine {
     try {
       await this.#join(info, listener)
     } catch (error) {
-      throw explained(this.name, 'open', error)
+      throw explained(this.name, purposeText({ type: 'join' }), error)
     }
   }
 
@@ -90,7 +91,7 @@ export class FileEngine extends StateEngine {
       return result
     } catch (error) {
       this.#endIfReplaced(opened)
-      throw explained(this.name, purpose.type === 'join' ? 'open' : purpose.type, error)
+      throw explained(this.name, purposeText(purpose), error)
     }
   }
 

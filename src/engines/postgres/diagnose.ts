@@ -18,7 +18,7 @@ export async function diagnosePostgres(url: string): Promise<Diagnosis> {
     const facts = await postgresFacts(sql, place.schema)
     return { facts: factsOf(place.name, facts), findings: postgresFindings(facts) }
   } catch (error) {
-    throw explained(place.name, 'doctor', error)
+    throw explained(place.name, 'examine the server', error)
   } finally {
     await sql.close()
   }

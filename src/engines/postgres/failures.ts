@@ -14,12 +14,12 @@ const REASONS: Readonly<Record<string, string>> = {
   '57P03': 'the server is starting or stopping',
 }
 
-/** Returns the error of the public API for a failure. @param what the operation that failed. */
+/** Returns the error of the public API for a failure. @param what says what failed, after "could not". */
 export function explained(engine: string, what: string, cause: unknown): SignalboxError {
   if (cause instanceof SignalboxError) return cause
   const { message } = cause as Error
   const reason = (cause instanceof SqlError && REASONS[cause.code!]) || message
-  const text = `${what} failed on ${engine}: ${reason}`
+  const text = `could not ${what} on ${engine}: ${reason}`
   const isUnclear = cause instanceof SqlError && cause.isUnclear
   return isUnclear
     ? new IndeterminateError(`${text}; it may have been carried out`, { engine, cause })

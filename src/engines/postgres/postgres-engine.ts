@@ -18,7 +18,8 @@ import type {
   SqlTransaction,
 } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
-import type { Hint } from '../../engine/kit/state-engine.js'
+import { purposeText } from '../../engine/kit/purpose-text.js'
+import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
@@ -106,7 +107,7 @@ export class PostgresEngine implements Engine {
       await provideSchema(this.#sql, this.#schema)
     } catch (error) {
       await this.#close()
-      throw explained(this.name, 'open', error)
+      throw explained(this.name, purposeText({ type: 'join' }), error)
     }
     this.#hints.open(info.session)
     this.#listener = listener
@@ -121,7 +122,7 @@ export class PostgresEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Promise<unknown> {
-    return this.#explained(operation.type, async () => {
+    return this.#explained(operation, async () => {
       switch (operation.type) {
         case 'inspect':
           return this.#inspect(operation)
@@ -149,16 +150,16 @@ export class PostgresEngine implements Engine {
   }
 
   reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    return this.#explained('reservePermits', () => this.#limiters.reservePermits(request))
+    return this.#explained({ type: 'reservePermits' }, () => this.#limiters.reservePermits(request))
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
-    return this.#explained('listing limiters', () => this.#limiters.list(isMeant))
+    return this.#explained({ type: 'limiters' }, () => this.#limiters.list(isMeant))
   }
 
   async wallClock(): Promise<number> {
     const seconds = () => this.#repeated(this.#statements.clock, [])
-    return Number(await this.#explained('reading the clock', seconds)) * 1000
+    return Number(await this.#explained('read the clock', seconds)) * 1000
   }
 
   async fence({ request, number }: Granted, transaction: SqlTransaction): Promise<boolean> {
@@ -222,7 +223,7 @@ export class PostgresEngine implements Engine {
       await this.#callersCommits.add(notices, query)
       return outcomeOf(bound, answers[0]!) as CommitOutcome
     } catch (error) {
-      throw explained(this.name, 'commit', error)
+      throw explained(this.name, purposeText(commit), error)
     }
   }
 
@@ -314,13 +315,13 @@ export class PostgresEngine implements Engine {
     await this.#sql.close().catch(() => undefined)
   }
 
-  /** Does work for a caller, and converts its errors. @param what names the work in the error */
-  async #explained<T>(what: string, work: () => Promise<T>): Promise<T> {
+  /** Does work for a caller, and converts its errors. @param what says in the error what failed */
+  async #explained<T>(what: Purpose | string, work: () => Promise<T>): Promise<T> {
     if (!this.#listener) throw new ClosedError('the box was closed', { engine: this.name })
     try {
       return await work()
     } catch (error) {
-      const failure = explained(this.name, what, error)
+      const failure = explained(this.name, typeof what === 'string' ? what : purposeText(what), error)
       if (this.#listener || !(failure instanceof UnavailableError)) throw failure
       throw new ClosedError('the box was closed', { engine: this.name, cause: error })
     }

@@ -1,5 +1,12 @@
-import { IndeterminateError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
+import {
+  IndeterminateError,
+  InvalidArgumentError,
+  SignalboxError,
+  UnavailableError,
+  shown,
+} from '../../errors.js'
 import type { ForceRelease, Inspect } from '../../engine/contract.js'
+import { purposeText } from '../../engine/kit/purpose-text.js'
 import { keysOf, type ScriptOperation } from './call.js'
 import { RedisReplyError } from './clients/connection.js'
 import type { Names } from './names.js'
@@ -80,13 +87,13 @@ export class CallErrors {
   refused(operation: ScriptOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
-    return this.#refused(operation.type, key, new RedisReplyError(message))
+    return this.#refused(textOf(operation), key, new RedisReplyError(message))
   }
 
   /** The held key could not be read. */
-  ofHeld(error: unknown, type: Inspect['type'] | ForceRelease['type'], key: string): unknown {
+  ofHeld(error: unknown, operation: Inspect | ForceRelease, key: string): unknown {
     return error instanceof RedisReplyError && error.code === 'WRONGTYPE'
-      ? this.#refused(type, key, error)
+      ? this.#refused(purposeText(operation), key, error)
       : error
   }
 
@@ -101,9 +108,9 @@ export class CallErrors {
   }
 
   /** An operation was sent twice, and its outcome is what the second execution finds. */
-  twice({ type }: ScriptOperation): Error {
+  twice(operation: ScriptOperation): Error {
     return new IndeterminateError(
-      `${type} may have run twice, because the connection to ${this.#engine} was lost meanwhile`,
+      `lost the connection to ${this.#engine}, so it is unknown whether the first attempt to ${textOf(operation)} succeeded`,
       { engine: this.#engine },
     )
   }
@@ -116,12 +123,12 @@ export class CallErrors {
     return new InvalidArgumentError(text, { engine: this.#engine, key })
   }
 
-  #refused(type: string, key: string | undefined, cause: RedisReplyError): Error {
+  #refused(what: string, key: string | undefined, cause: RedisReplyError): Error {
     const reason =
       cause.code === 'WRONGTYPE'
         ? `another program keeps something else than ${this.#noun} there`
         : cause.message
-    return new UnavailableError(`${this.#engine} refused ${type}: ${reason}`, {
+    return new UnavailableError(`could not ${what} on ${this.#engine}: ${reason}`, {
       engine: this.#engine,
       key,
       cause,
@@ -142,6 +149,18 @@ export class CallErrors {
       key,
       cause,
     })
+  }
+}
+
+/** Says what an operation was to do. */
+function textOf(operation: ScriptOperation): string {
+  switch (operation.type) {
+    case 'take':
+      return `release ${keysOf(operation).map(shown).join(', ')} by force`
+    case 'raise':
+      return 'raise the number of the next grant'
+    default:
+      return purposeText(operation)
   }
 }
 

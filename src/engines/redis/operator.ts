@@ -91,9 +91,10 @@ export class Operator {
     return [...held, ...others].sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
-  async forceRelease({ key, number }: ForceRelease): Promise<boolean> {
+  async forceRelease(operation: ForceRelease): Promise<boolean> {
+    const { key, number } = operation
     const { names } = this.#parts
-    const text = await this.#text('forceRelease', key)
+    const text = await this.#text(operation, key)
     const held = text === undefined ? undefined : HeldText.of(text)
     const group = names.group(key)
     if (held) {
@@ -172,7 +173,7 @@ export class Operator {
         const key = names.keyOfHeld(name)
         if (key === undefined) return []
         const [text, answer] = await Promise.all([
-          this.#text('inspect', key),
+          this.#text({ type: 'inspect', prefix: key, exact: true }, key),
           this.#read(name, ['PTTL', name]),
         ])
         const left = Number(answer)
@@ -193,14 +194,14 @@ export class Operator {
   }
 
   /** The text of the held key of a lock; undefined if it has another form, or is missing. */
-  async #text(type: Inspect['type'] | ForceRelease['type'], key: string): Promise<string | undefined> {
+  async #text(operation: Inspect | ForceRelease, key: string): Promise<string | undefined> {
     const { errors, layout, names } = this.#parts
     const name = names.held(key)
     try {
       const text = await this.#read(name, layout.reading(name))
       return typeof text === 'string' ? text : undefined
     } catch (error) {
-      throw errors.ofHeld(error, type, key)
+      throw errors.ofHeld(error, operation, key)
     }
   }
 

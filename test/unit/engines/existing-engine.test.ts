@@ -27,3 +27,11 @@ test('an engine with all required members is accepted', async () => {
   await using box = await open({ engine: whole as never })
   expect(box.guarantees).toBe(guarantees)
 })
+
+test('a source that names two engines is rejected', async () => {
+  await expect(open({ redis: {}, postgres: {} } as never)).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: 'the source to open must have either redis or postgres, not both',
+  })
+  await expect(open({ engine: whole, postgres: {} } as never)).rejects.toThrow('unknown option "postgres"')
+})

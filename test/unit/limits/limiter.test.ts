@@ -642,7 +642,7 @@ describe('bad input', () => {
       `window must be one of 'sliding', 'calendar', 'smooth', not "fixed"`,
     ],
     [{ limit: 1, per: 1000, windows: 'sliding' }, 'unknown option "windows"'],
-    [{ limit: 1, per: 1000, limits: [] }, 'unknown option "limit"'],
+    [{ limit: 1, per: 1000, limits: [] }, 'give either limits or limit, not both'],
     [{ limits: [] }, 'limits must have at least one limit'],
     [{ limits: 5 }, 'limits must be an array of limits, not 5'],
     [{ limits: {} }, 'limits must be an array of limits'],

@@ -248,7 +248,7 @@ describe('a limiter that is shared', () => {
     [{ limit: 5, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter must be less than per'],
     [{ limit: 5, per: '1d', timeZone: 'Europe/Berlin' }, `timeZone needs window 'calendar'`],
     [{ limits: [{ limit: 5, per: '1d', window: 'calendar', timeZone: 'Mars' }] }, 'timeZone must be a name'],
-    [{ limit: 5, per: '1d', limits: [] }, 'unknown option "limit"; it must be one of limits, jitter, queue'],
+    [{ limit: 5, per: '1d', limits: [] }, 'give either limits or limit, not both'],
     [{ limit: 5, per: 1000, concurrency: 2 }, 'unknown option "concurrency"'],
   ])('%j is refused', (options, message) => {
     expect(() => sharedLimiter(options as SharedLimiterOptions)).toThrow(message)
