@@ -41,6 +41,25 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     assert.deepEqual(await locks(other), [])
   })
 
+  test('a put that is called first comes first, also after a silence in a busy process', async boxes => {
+    const box = await boxes.open()
+    const store = box.store('s', options)
+    for (const key of ['one', 'two', 'three']) {
+      await store.put(key, 'before')
+      // After a silence, a box may first find out which connections have ended. That takes it some turns.
+      await pause(60)
+      const put = store.put(key, 'put')
+      const change = store.transaction([key], transaction => {
+        assert.equal(transaction.get(key), 'put')
+        transaction.put(key, 'transaction')
+      })
+      await slowTurns(8, 3)
+      await put
+      await change
+      assert.equal((await store.get(key))!.value, 'transaction')
+    }
+  })
+
   test('transactions of several boxes lose no update and see no partial commit', async boxes => {
     const all = await boxes.several(3)
     const task = async (box: Box, index: number): Promise<void> => {
@@ -239,4 +258,13 @@ export function transactions(fixture: EngineFixture, options: StoreOptions): voi
     await closing
     assert.equal((await other.store('s').get('key'))!.value, 'drained')
   })
+}
+
+/** Makes the next turns of the event loop last this long, in milliseconds, so that replies arrive in between. */
+async function slowTurns(count: number, length: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) {
+    await new Promise(setImmediate)
+    const end = performance.now() + length
+    while (performance.now() < end);
+  }
 }

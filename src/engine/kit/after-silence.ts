@@ -15,11 +15,17 @@ export async function arrivalsRead(): Promise<void> {
 /**
  * Returns a function that does work over a connection. After a silence or a failure, it first lets the process read what
  * has arrived from the network, so that it knows which connections have ended meanwhile, and nothing is lost with them.
+ * Work begins in the order of the calls.
  */
 export function afterSilence(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
   let heardAt = -Infinity
+  let reading: Promise<void> | undefined
   return async work => {
-    if (clock.now() - heardAt > SILENCE) await arrivalsRead()
+    if (reading || clock.now() - heardAt > SILENCE) {
+      const current = (reading ??= arrivalsRead())
+      await current
+      if (reading === current) reading = undefined
+    }
     try {
       const result = await work()
       heardAt = clock.now()

@@ -1,6 +1,5 @@
 import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
 import type { Commit, CommitOutcome, List, ReadOutcome, ReadSet } from '../../engine/contract.js'
-import { afterSilence } from '../../engine/kit/after-silence.js'
 import { firstKeys } from '../../engine/kit/first-keys.js'
 import { WriteQueue } from '../../write-queue.js'
 import type { BoxContext } from './box-context.js'
@@ -16,7 +15,6 @@ export class Stores {
   readonly #values: Values
   readonly #requests: LockRequests
   readonly #writes: WriteQueue
-  readonly #ready: ReturnType<typeof afterSilence>
   /** The watched keys, each with a function that ends its watch in the current session. */
   readonly #watched = new Map<string, { end: () => void }>()
 
@@ -26,7 +24,6 @@ export class Stores {
     this.#values = values
     this.#requests = requests
     this.#writes = new WriteQueue(box.place.name)
-    this.#ready = afterSilence(box.clock)
   }
 
   read(what: ReadSet): Promise<ReadOutcome> {
@@ -80,9 +77,7 @@ export class Stores {
   }
 
   #commitUnguarded(commit: Commit): Promise<CommitOutcome> {
-    // If the session has ended, no request can find out whether a write in it was applied.
-    const write = () =>
-      this.#ready(() => this.#session.run(client => this.#values.commit(client, commit, undefined)))
+    const write = () => this.#session.run(client => this.#values.commit(client, commit, undefined))
     const [first] = commit.writes
     return first ? this.#writes.run(first.key, write) : write()
   }

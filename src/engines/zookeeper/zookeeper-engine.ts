@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type { Awaitable, Engine, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
+import { afterSilence } from '../../engine/kit/after-silence.js'
 import { ClosedError } from '../../errors.js'
 import { Admin } from './admin.js'
 import { BoxSession } from './box-session.js'
@@ -32,6 +33,7 @@ export class ZooKeeperEngine implements Engine {
   readonly reportsContention = false
   readonly #place: ZooKeeperPlace
   readonly #clock: Clock
+  readonly #ready: ReturnType<typeof afterSilence>
   /** Undefined before the box has joined and after it has left. */
   #parts: Parts | undefined
 
@@ -39,6 +41,7 @@ export class ZooKeeperEngine implements Engine {
     this.name = place.name
     this.#place = place
     this.#clock = clock
+    this.#ready = afterSilence(clock)
   }
 
   certainUntil(): number {
@@ -58,14 +61,14 @@ export class ZooKeeperEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  submit(operation: Operation): Awaitable<unknown> {
-    if (!this.#parts) return Promise.reject(this.#closed())
-    const outcome = this.#execute(this.#parts, operation)
-    return outcome instanceof Promise
-      ? outcome.catch((error: unknown) => {
-          throw failureOf(error, this.name, keysOf(operation))
-        })
-      : outcome
+  submit(operation: Operation): Promise<unknown> {
+    const parts = this.#parts
+    if (!parts) return Promise.reject(this.#closed())
+    // If the session has ended, no request can find out whether a write in it was applied. All operations wait alike,
+    // so that none overtakes a write.
+    return this.#ready(async () => this.#execute(parts, operation)).catch((error: unknown) => {
+      throw failureOf(error, this.name, keysOf(operation))
+    })
   }
 
   async wallClock(): Promise<number> {
@@ -82,7 +85,7 @@ export class ZooKeeperEngine implements Engine {
     const { session, requests } = this.#parts
     this.#parts = undefined
     // Releases get their replies before the session ends. The server deletes the rest.
-    await requests.leave()
+    await this.#ready(() => requests.leave())
     await session.close()
   }
 
