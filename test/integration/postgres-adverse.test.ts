@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
@@ -370,4 +371,32 @@ describe.concurrent('damaged rows', () => {
       { lease: 12_345 },
     )
   })
+
+  test.each(['0', '-15'])(
+    'keeps no permits from a distant box: extra_float_digits = %s',
+    { timeout: 30_000 },
+    async digits => {
+      const role = `r${randomUUID().slice(0, 8)}`
+      await pool.query(
+        `create role ${role} login superuser; alter role ${role} set extra_float_digits = ${digits}`,
+      )
+      await using network = await Proxy.start(server.address.port)
+      const url = place().url.replace('tester', role)
+      await using near = await open(url)
+      await using far = await open(url.replace(`:${server.address.port}`, `:${network.port}`))
+      const limit = { limit: 10, per: 100 } as const
+      const controller = new AbortController()
+      const busy = Array.from({ length: 5 }, async () => {
+        while (!controller.signal.aborted) await near.limiter('api', limit).acquire()
+      })
+      network.delay = 150
+      try {
+        for (let count = 0; count < 3; count++) await far.limiter('api', limit).acquire(1, { wait: '5s' })
+      } finally {
+        network.delay = 0
+        controller.abort()
+        await Promise.all(busy)
+      }
+    },
+  )
 })

@@ -45,3 +45,19 @@ test('a schema of layout 1 is unchanged while one of its boxes holds a lock', as
   })
   expect(await server.query('select signalbox.version()')).toEqual([{ version: 1 }])
 })
+
+test('a box whose rights were granted before a table was added makes and removes rows after an upgrade', async () => {
+  await using server = await startPostgres()
+  await (await open(server.url)).close()
+  await server.query(`
+    create role app login; grant usage on schema signalbox to app;
+    grant select, insert, update, delete on all tables in schema signalbox to app;
+    grant usage on all sequences in schema signalbox to app`)
+  await using box = await open(server.url.replace('tester', 'app'))
+  await server.query('revoke all on signalbox.permit_requests from app')
+  await box.mutex('a').run(() => undefined)
+  await box.mutex('a', 'b').run(() => undefined)
+  await box.store('s').put('a', 1)
+  await box.store('s').transaction(['a', 'b'], tx => tx.put('b', 1), { id: 'once' })
+  await box.store('s').delete('a')
+})

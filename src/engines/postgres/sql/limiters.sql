@@ -74,7 +74,7 @@ begin
       end if;
     end if;
     kept := kept || json_build_array(is_kept, version, content, answered, case when is_kept then (
-      select json_agg(json_build_array(p.since, p.id, p.request)) from (
+      select json_agg(json_build_array(p.since::bigint, p.id, p.request)) from (
         select r.since, r.id, r.request from signalbox.permit_requests r
           where r.name = wanted[i] and r.since > now - 60000 and r.answer is null order by r.since limit 100
       ) p
