@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
+import { diagnose } from '../../src/diagnose.js'
 import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
@@ -600,6 +601,42 @@ describe.concurrent('the ZooKeeper engine', () => {
     await expect(open(url('bob:other@'))).rejects.toThrow(/ACL/)
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
+
+  test.each(['', '/locks', '/store', '/sessions'])(
+    'the node %j that others may change is refused and reported, unless the ACL of the URL permits it',
+    async node => {
+      const place = nextPlace()
+      const url = (acl: string): string =>
+        `zookeeper://ann:secret@127.0.0.1:${server.port}${place}?acl=${acl}`
+      await using zk = await ZooKeeper.connect(server.address)
+      await zk.authenticate('digest', 'ann:secret')
+      await (await open(url('creator'))).close()
+      const own = { permissions: PERMISSIONS.all, scheme: 'digest', id: digestId('ann', 'secret') }
+      const bob = { permissions: PERMISSIONS.delete, scheme: 'digest', id: digestId('bob', 'other') }
+      const anyone = { permissions: PERMISSIONS.create | PERMISSIONS.read, scheme: 'world', id: 'anyone' }
+      for (const [entry, name] of [
+        [bob, 'digest:bob'],
+        [anyone, 'world:anyone'],
+      ] as const) {
+        await zk.setAcl(place + node, [own, entry])
+        const reason = `${name} may change the node ${place}${node}`
+        await expect(open(url('creator'))).rejects.toMatchObject({
+          code: 'UNAVAILABLE',
+          message: expect.stringContaining(reason) as string,
+        })
+        expect((await diagnose(url('creator'))).findings).toContainEqual(
+          expect.objectContaining({ id: 'untrusted-node', how: expect.stringContaining(reason) as string }),
+        )
+      }
+      await zk.setAcl(place + node, [own, { ...anyone, permissions: PERMISSIONS.read }])
+      await (await open(url('creator'))).close()
+      await zk.setAcl(place + node, [{ ...own, permissions: PERMISSIONS.all - PERMISSIONS.admin }, bob])
+      const list = `auth::cdrwa,digest:${encodeURIComponent(bob.id)}:d`
+      await (await open(url(list))).close()
+      expect((await diagnose(url(list))).findings.map(({ id }) => id)).not.toContain('untrusted-node')
+      await (await open(url('open'))).close()
+    },
+  )
 
   test('an ACL in the options applies to all nodes that a box creates', async () => {
     const place = nextPlace()

@@ -3,6 +3,8 @@ import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseEnsemble, ZooKeeper } from 'signalbox-zookeeper'
 import { failureOf } from './failure.js'
+import { NodePaths } from './names.js'
+import { TRUST_ADVICE, untrustedNode } from './untrusted-nodes.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 import { systemClock } from '../../clock.js'
 import { shortDuration } from '../../duration.js'
@@ -27,6 +29,8 @@ export async function diagnoseServers(url: string): Promise<Diagnosis> {
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => examineServer(host, port, isSecure)),
   )
+  // The trial reports a node that this user may not read.
+  const untrusted = await untrustedNode(client, place, new NodePaths(place.root)).catch(() => undefined)
   const clock = (await clockOf(client, place.root)) ?? (await clockOf(client, ''))
   return {
     facts: [
@@ -36,6 +40,7 @@ export async function diagnoseServers(url: string): Promise<Diagnosis> {
     ],
     findings: [
       ...servers.flatMap(({ findings }) => findings),
+      ...(untrusted === undefined ? [] : [untrustedFinding(untrusted)]),
       ...sessionFindings(options.sessionTimeout, client.sessionTimeout),
       ...(clock
         ? clockFindings(
@@ -106,6 +111,15 @@ async function examineServer(host: string, port: number, isSecure: boolean): Pro
   return {
     facts: [`${name}: ZooKeeper ${version}, ${mode ?? 'not serving'}`],
     findings: findings.filter(each => each !== false),
+  }
+}
+
+function untrustedFinding(untrusted: string): Finding {
+  return {
+    id: 'untrusted-node',
+    promises: ['P1', 'P13'],
+    how: `the ACL of a node is not safe, so \`open\` fails: ${untrusted}`,
+    fix: TRUST_ADVICE,
   }
 }
 

@@ -38,8 +38,12 @@ export class NodePaths {
     const above: string[] = []
     for (let at = this.#root.indexOf('/', 1); at > 0; at = this.#root.indexOf('/', at + 1))
       above.push(this.#root.slice(0, at))
-    if (this.#root !== '') above.push(this.#root)
-    return [...above, this.locks, this.store, this.sessions]
+    return [...above, ...this.shared]
+  }
+
+  /** The nodes that boxes create the others in, and the one that they are in themselves, unless it is the whole tree. */
+  get shared(): readonly string[] {
+    return [...(this.#root === '' ? [] : [this.#root]), this.locks, this.store, this.sessions]
   }
 
   get locks(): string {
