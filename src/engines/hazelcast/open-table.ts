@@ -14,6 +14,9 @@ import {
 } from './table-record.js'
 import { decodeEntry, encodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
+/** How long a request that has expired stays in the record, in milliseconds: its process may be cut off for a while. */
+const KEPT = 60_000
+
 const ABSENT: ValueEntry = { stamp: 0, version: 0, ids: [], value: undefined }
 
 /** The state that operations need in addition to the record. */
@@ -61,6 +64,8 @@ export class OpenTable extends MemoryState {
     for (const each of record.requests) {
       const { id, session, claims, phase, lease, number, label } = each
       const expires = context.sightings.expiry(each)
+      // Its process died, and nobody asks for its keys. The next change leaves it out: every box pays for each request.
+      if (expires <= this.#now - KEPT) continue
       const since = this.#now - Math.max(wall - each.since, 0)
       const request = { id, session, claims, phase, expires, lease, number, label, since }
       super.append(request)

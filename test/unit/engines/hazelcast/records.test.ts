@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { OpenTable } from '../../../../src/engines/hazelcast/open-table.js'
 import { Sightings } from '../../../../src/engines/hazelcast/sightings.js'
 import { KnownEntries } from '../../../../src/engines/hazelcast/known-entries.js'
 import {
@@ -110,6 +112,25 @@ test('a TTL counts from the first sighting of a heartbeat, not from later ones',
   sightings.markDead({ ...request, heartbeat: 'b' })
   expect(see('b', 1090)).toBe(-Infinity)
   expect(see('c', 1095)).toBe(1195)
+})
+
+test('a change leaves out a request that expired a minute ago, and one whose session died', () => {
+  const clock = new VirtualClock(0)
+  const requests = ['a.1', 'b.1', 'c.1'].map(id => ({ ...request, id }))
+  const record = { ...emptyTable(), requests }
+  const sightings = new Sightings()
+  sightings.see(record, 0)
+  sightings.markDead(requests[1]!)
+  const left = (): string[] => {
+    const none = new Map<string, never>()
+    const context = { sightings, floor: 0, entries: none, sessions: none, writtenBack: none }
+    return new OpenTable(record, context, clock).close({ by: 'box', count: 1 }).requests.map(({ id }) => id)
+  }
+  expect(left()).toEqual(['a.1', 'c.1'])
+  clock.advance(request.ttl + 59_999)
+  expect(left()).toEqual(['a.1', 'c.1'])
+  clock.advance(1)
+  expect(left()).toEqual([])
 })
 
 /** The record after a change that commits these entries, instead of the pending ones. */
