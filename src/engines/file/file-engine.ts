@@ -26,6 +26,8 @@ export interface FileOptions {
 
 /** How often the files are looked at although nothing is asked, in milliseconds. */
 const LOOK = 1000
+/** After how many of these looks a box looks whether the process of the next session is dead. */
+const LOOKS_PER_VISIT = 5
 
 /** What is open while the session lasts. */
 interface Opened {
@@ -47,6 +49,7 @@ export class FileEngine extends StateEngine {
   #opened: Opened | undefined
   #hasLeft = false
   #look: Timer | undefined
+  #looks = 0
   #leaving: Promise<void> | undefined
 
   /**
@@ -130,7 +133,7 @@ export class FileEngine extends StateEngine {
       const sessions = await database.run(() => state.sessions())
       await deaths.visit(sessions)
       void mailbox.removeOrphans([...sessions.values()])
-      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
+      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(info.session), false)
     } catch (error) {
       this.#opened = undefined
       await end(mailbox, mayBeKnown, sqlite, database, openLock)
@@ -158,7 +161,7 @@ export class FileEngine extends StateEngine {
   }
 
   /** Others may use new files under the same path as soon as the old ones are gone, so the grants end, too. */
-  #lookAtFiles(): void {
+  #lookAtFiles(own: string): void {
     const opened = this.#opened!
     try {
       opened.database.check()
@@ -166,7 +169,9 @@ export class FileEngine extends StateEngine {
       this.#endIfReplaced(opened)
     }
     // What the system can't say now, such as about a folder without permission to enter, it may say later.
-    if (!opened.database.files.replaced) this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(), false)
+    if (opened.database.files.replaced) return
+    this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(own), false)
+    if (++this.#looks % LOOKS_PER_VISIT === 0) void visitNext(own, opened)
   }
 
   #endIfReplaced({ database, listener }: Opened): void {
@@ -189,6 +194,31 @@ export class FileEngine extends StateEngine {
     this.#look?.cancel()
     deaths.stop()
     await end(mailbox, !this.#hasLeft, sqlite, database, openLock)
+  }
+}
+
+/**
+ * Frees what dead sessions had, although no other box waits for their keys: those from this session up to the next one
+ * that lives. So each dead session has a box that looks after it, and each box looks at one living session. Never
+ * rejects.
+ */
+async function visitNext(own: string, opened: Opened): Promise<void> {
+  let visited: string | undefined
+  for (;;) {
+    const next = sessionAfter(own, opened)
+    // It lives if it is still there.
+    if (!next || next[0] === visited) return
+    await opened.deaths.visit(new Map([next]))
+    visited = next[0]
+  }
+}
+
+/** Undefined if this session is alone, or can't be read now. */
+function sessionAfter(own: string, opened: Opened): [session: string, address: string] | undefined {
+  try {
+    return readAlone(opened, () => opened.state.sessionAfter(own))
+  } catch {
+    return undefined
   }
 }
 

@@ -110,6 +110,11 @@ export class FileState implements EngineState {
     return this.#sessions.all()
   }
 
+  /** The next session in their order, with its address; after the last one comes the first. Undefined if it is alone. */
+  sessionAfter(session: string): [session: string, address: string] | undefined {
+    return this.#sessions.after(session)
+  }
+
   member(session: string): AddressedMember | undefined {
     return this.#sessions.get(session)
   }

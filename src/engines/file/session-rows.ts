@@ -19,6 +19,12 @@ export class SessionRows {
     return new Map(this.#sql.all.all().map(row => [row[0] as string, row[1] as string]))
   }
 
+  /** The next session in their order, with its address; after the last one comes the first. Undefined if it is alone. */
+  after(session: string): [session: string, address: string] | undefined {
+    const row = this.#sql.after.get(session) ?? this.#sql.before.get(session)
+    return row && [row[0] as string, row[1] as string]
+  }
+
   get(session: string): AddressedMember | undefined {
     const row = this.#sql.get.get(session)
     if (!row) return undefined
@@ -54,6 +60,12 @@ export class SessionRows {
 function statements(connection: Connection) {
   return {
     all: connection.prepare('select session, address from sessions'),
+    after: connection.prepare(
+      'select session, address from sessions where session > ? order by session limit 1',
+    ),
+    before: connection.prepare(
+      'select session, address from sessions where session < ? order by session limit 1',
+    ),
     get: connection.prepare('select host, pid, label, address from sessions where session = ?'),
     join: connection.prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: connection.prepare('delete from sessions where session = ?'),
