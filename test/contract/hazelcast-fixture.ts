@@ -4,6 +4,7 @@ import { expect, vi } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
+import { decodeTable, emptyTable, TABLE_KEY } from '../../src/engines/hazelcast/table-record.js'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
@@ -29,6 +30,25 @@ function javaLike({ address }: HazelcastServer): Promise<Client> {
     network: { clusterMembers: [address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
   })
+}
+
+let counter: Promise<Client> | undefined
+
+/** The client of this test file that counts. It ends with the test process. */
+function counting(): Promise<Client> {
+  return (counter ??= server().then(javaLike))
+}
+
+/**
+ * The sessions of a place, with the requests and changes in the table's record; without the ends of sessions, which
+ * stay for a week, and without values, because the tombstones of deleted ones stay for an hour.
+ */
+async function recordsOf(client: Client, map: string): Promise<number> {
+  const table = await client.getMap<string, string>(`${map}.table`)
+  const text = await table.get(TABLE_KEY)
+  const { requests, pending } = text === null ? emptyTable() : decodeTable(text)
+  const sessions = [...(await table.keySet())].filter(key => key.startsWith('session/'))
+  return sessions.length + requests.length + Object.keys(pending).length
 }
 
 /** A box that goes round a proxy that the member names to its clients. */
@@ -158,8 +178,15 @@ export const hazelcast: EngineFixture = {
   },
   async start() {
     const { address } = await server()
-    const url = `hazelcast://${address}/${TEST_CLUSTER}?map=${randomUUID().slice(0, 8)}`
-    return { url, engine: () => openHazelcast(url), close: () => undefined }
+    const map = randomUUID().slice(0, 8)
+    const url = `hazelcast://${address}/${TEST_CLUSTER}?map=${map}`
+    return {
+      url,
+      engine: () => openHazelcast(url),
+      size: async () => recordsOf(await counting(), map),
+      keeps: 60_000,
+      close: () => undefined,
+    }
   },
   async network({ url }) {
     const proxy = await Proxy.start((await server()).port)

@@ -14,7 +14,7 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
 import { behindProxy } from './behind-proxy.js'
-import { HINTS } from './redis-fixture.js'
+import { HINTS, recordsOf } from './redis-fixture.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { handOver, locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
@@ -240,7 +240,13 @@ export const quorum: EngineFixture = {
   async start() {
     const prefix = `${randomUUID().slice(0, 8)}:`
     const url = quorumUrl(await servers(), `?prefix=${prefix}`)
-    return { url, engine: () => openRedisQuorum(url), settled: () => agreed(prefix), close: () => undefined }
+    return {
+      url,
+      engine: () => openRedisQuorum(url),
+      settled: () => agreed(prefix),
+      size: async () => recordsOf(await servers(), prefix),
+      close: () => undefined,
+    }
   },
   network: ({ url }) => behindProxy(url, openRedisQuorum, HINTS),
 }

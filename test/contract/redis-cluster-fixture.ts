@@ -6,7 +6,7 @@ import { openRedis } from '../../src/engines/redis/open.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { networkOf } from './behind-proxy.js'
-import { HINTS, redis } from './redis-fixture.js'
+import { HINTS, recordsOf, redis } from './redis-fixture.js'
 
 let shared: Promise<RedisCluster> | undefined
 
@@ -22,8 +22,15 @@ export const redisCluster: EngineFixture = {
   knowsChanges: true,
   weaknesses: redis.weaknesses,
   async start() {
-    const url = `${(await cluster()).url}?prefix={${randomUUID().slice(0, 8)}}:`
-    return { url, engine: () => openRedis(url), close: () => undefined }
+    const { masters, url: nodes } = await cluster()
+    const prefix = `{${randomUUID().slice(0, 8)}}:`
+    const url = `${nodes}?prefix=${prefix}`
+    return {
+      url,
+      engine: () => openRedis(url),
+      size: () => recordsOf(masters, prefix),
+      close: () => undefined,
+    }
   },
   async network({ url }) {
     const { masters } = await cluster()

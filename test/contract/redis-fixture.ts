@@ -27,6 +27,12 @@ const COUNT = `
   end
   return count`
 
+/** Number of records in all keys with this prefix on these servers. */
+export async function recordsOf(servers: readonly RedisServer[], prefix: string): Promise<number> {
+  const counts = await Promise.all(servers.map(server => server.command('EVAL', COUNT, 0, prefix)))
+  return counts.reduce<number>((sum, count) => sum + Number(count), 0)
+}
+
 /** What a client says on its connection for messages. */
 export const HINTS = /subscribe/i
 
@@ -222,7 +228,7 @@ export const redis: EngineFixture = {
     return {
       url,
       engine: () => openRedis(url),
-      size: async () => Number(await redis.command('EVAL', COUNT, 0, prefix)),
+      size: () => recordsOf([redis], prefix),
       spoil: async (store, key) => {
         await redis.command('SET', new Names(prefix, false).value(`${store}/${key}`), 'cut')
       },

@@ -1,11 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
+import { ZooKeeper } from 'signalbox-zookeeper'
 import { open } from '../../src/open.js'
 import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
+
+/** Number of nodes below a path. */
+async function nodesBelow(zk: ZooKeeper, path: string): Promise<number> {
+  const { children } = await zk.getChildren(path).catch(() => ({ children: [] }))
+  const counts = await Promise.all(children.map(child => nodesBelow(zk, `${path}/${child}`)))
+  return counts.reduce((sum, count) => sum + count, children.length)
+}
 
 /**
  * The ZooKeeper engine on one server, which ends with the test process; each test has a node of its own on it.
@@ -35,8 +43,16 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
     },
     async start() {
       const { address } = await (shared ??= start())
-      const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=6s`
-      return { url, engine: () => openZooKeeper(url), close: () => undefined }
+      const root = `/${randomUUID().slice(0, 8)}`
+      const url = `zookeeper://${address}${root}?sessionTimeout=6s`
+      const counting = await ZooKeeper.connect(address)
+      return {
+        url,
+        engine: () => openZooKeeper(url),
+        // Without values, because the nodes of deleted ones stay for ten minutes.
+        size: async () => (await nodesBelow(counting, root)) - (await nodesBelow(counting, `${root}/store`)),
+        close: () => counting.close(),
+      }
     },
     // The default, because a session must be 12 times as long as the round trips that these checks delay.
     network: ({ url }) => behindProxy(url.replace('sessionTimeout=6s', 'sessionTimeout=10s'), openZooKeeper),

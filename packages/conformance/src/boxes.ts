@@ -75,7 +75,7 @@ export class Boxes {
   }
 
   /** A program in a process of its own, which opens the place of the check. */
-  program(name: 'holder' | 'leaver' | 'permits' | 'quiet', argument: string): Child {
+  program(name: 'holder' | 'leaver' | 'permits' | 'quiet' | 'victim', argument: string): Child {
     const { opener = 'signalbox' } = this.#fixture
     const child = startChild(join(programs, `${name}.process.js`), [opener, this.place.url, argument])
     this.atEnd(() => child.kill('SIGKILL'))

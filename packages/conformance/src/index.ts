@@ -6,6 +6,7 @@ import { clocks } from './clocks.js'
 import { concurrency } from './concurrency.js'
 import { definitions } from './definitions.js'
 import { deadHolders } from './dead-holders.js'
+import { deadRemains, manyDeadRemains } from './dead-remains.js'
 import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
 import { distance } from './distance.js'
@@ -64,6 +65,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     givingUp(fixture)
     deadHolders(fixture)
     deadWaiters(fixture)
+    deadRemains(fixture)
     errors(fixture)
     clocks(fixture)
     quiet(fixture)
@@ -101,6 +103,7 @@ export function adverse(fixture: EngineFixture): Check[] {
   checkFixture(fixture)
   return checksOf(() => {
     growth(fixture)
+    manyDeadRemains(fixture)
     spoiled(fixture)
     if (fixture.network === 'none') return
     distance(fixture)

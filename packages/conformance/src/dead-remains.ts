@@ -1,0 +1,111 @@
+import { assert } from './assert.js'
+import { testOn, type Boxes } from './boxes.js'
+import { describe } from './checks.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import { pause, until } from './time.js'
+import type { VictimWork } from './victim.process.js'
+
+/** The lease of what is held, and the retention of IDs, in milliseconds. */
+const LEASE = 2000
+/**
+ * Number of records that may stay: the term of the leader, a value, an ID and the state of a limiter, and what the
+ * living boxes use at the moment.
+ */
+const STAYING = 8
+/** Number of callers of each living box at a time, and the pause before the next ones, in milliseconds. */
+const CALLERS = 10
+const PAUSE = 100
+/** Number of processes that live for a moment, and how many of them at a time. */
+const LIVES = 20
+const TOGETHER = 4
+
+/** P9, P12: what a killed process had is removed, although nobody asks for its keys again. */
+export function deadRemains(fixture: EngineFixture): void {
+  describe('P9 what dead processes leave', () => {
+    // A process that is killed takes the state of an engine in memory with it.
+    const test = testOn(fixture).runIf(fixture.guarantees.scope !== 'thread')
+
+    test('is removed while others use other keys', async boxes => {
+      // Too long for a check that runs beside others.
+      if (boxes.place.keeps === undefined)
+        await leavesNothing(boxes, 20_000, () => kill(boxes, work(fixture, 10, 10)))
+    })
+  })
+}
+
+/** The same for many keys, and for many processes. */
+export function manyDeadRemains(fixture: EngineFixture): void {
+  describe('what dead processes leave', () => {
+    const test = testOn(fixture).runIf(fixture.guarantees.scope !== 'thread')
+
+    test('is removed while others use other keys, also with hundreds of keys', boxes =>
+      leavesNothing(boxes, 60_000, () => kill(boxes, work(fixture, 300, 30))))
+
+    test('does not pile up when processes live for a moment and close their box or are killed', boxes =>
+      leavesNothing(boxes, 60_000, async () => {
+        let lives = 0
+        const live = async (): Promise<void> => {
+          while (lives < LIVES) await kill(boxes, work(fixture, 1, 0), lives++ % 2 ? 'SIGKILL' : 'SIGTERM')
+        }
+        await Promise.all(Array.from({ length: TOGETHER }, live))
+      }))
+  })
+}
+
+function work(fixture: EngineFixture, mutexes: number, others: number): VictimWork {
+  return {
+    mutexes,
+    others,
+    lease: LEASE,
+    keepsValues: keepsValues(fixture),
+    hasLimits: hasLimits(fixture),
+  }
+}
+
+/** Runs a process until it has done its work, and ends it. */
+async function kill(
+  boxes: Boxes,
+  work: VictimWork,
+  signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL',
+): Promise<void> {
+  const child = boxes.program('victim', JSON.stringify(work))
+  await child.printed('holding')
+  child.kill(signal)
+  await child.end()
+}
+
+/**
+ * Asserts that the place has no more records than before, once others have died and the engine has had time to remove
+ * what is over.
+ * @param most how long it is waited for, besides the time that the engine keeps what is over: milliseconds
+ */
+async function leavesNothing(boxes: Boxes, most: number, die: () => Promise<void>): Promise<void> {
+  const { place } = boxes
+  if (!place.size) return
+  const size = async (): Promise<number> => (await place.size?.()) ?? 0
+  const pair = await boxes.pair()
+  let used = 0
+  const use = async (): Promise<void> => {
+    // What an engine keeps for a while, it removes when others use new keys.
+    const keys = Array.from({ length: CALLERS }, () => (place.keeps === undefined ? 'key' : `key ${used++}`))
+    await Promise.all(pair.flatMap(box => keys.map(key => box.mutex(key).run(() => pause(1)))))
+  }
+  await Promise.all(pair.map(box => box.mutex('key').run(() => pause(1))))
+  const before = await size()
+  await use()
+  /** Number of records that stay of each new key, until its time is over, too. */
+  const ofEach = used === 0 ? 0 : ((await size()) - before) / used
+  await die()
+  await pause(place.keeps ?? 0)
+  let left = Infinity
+  await until(
+    `no more than ${STAYING} records are left of what the dead had`,
+    async () => {
+      await pause(PAUSE)
+      await use()
+      left = (await size()) - before - used * ofEach
+      return left <= STAYING
+    },
+    most,
+  ).catch(() => assert.atMost(left, STAYING))
+}
