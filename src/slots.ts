@@ -42,7 +42,7 @@ export interface NamedSlot {
   readonly at?: undefined
 }
 
-/** What a task gets for slots of this type: a slot without a time only if they may be text. */
+/** The slot that a task gets for slots of this type: one without a time only if they may be text. */
 export type SlotOf<S extends Slots> = S extends Times ? Slot : Slot | NamedSlot
 
 const SECOND = 1000

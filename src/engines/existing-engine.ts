@@ -8,7 +8,7 @@ export interface ExistingEngine {
   readonly engine: Engine
 }
 
-/** What `open` calls. An engine may have more. */
+/** The methods that `open` calls. An engine may have more. */
 const METHODS = ['join', 'submit', 'leave'] as const
 
 /**

@@ -6,12 +6,12 @@ import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedisQuorum } from './redis/quorum/open.js'
 import type { ExistingRedis } from './redis/redis-options.js'
 
-/** What `open` takes in the place of a URL, apart from an engine of the caller's own. */
+/** A source that `open` takes instead of a URL, except an engine of the caller. */
 export type Existing = ExistingRedis | ExistingRedisQuorum | ExistingHazelcast | ExistingPostgres
 
 /** An engine of this package. Its code is loaded when it is asked for. */
 interface Registered {
-  /** What its URLs begin with, the usual one first. */
+  /** The schemes of its URLs, the usual one first. */
   readonly schemes: readonly string[]
   /** The option of `open` that it is given by in the place of a URL. */
   readonly option?: string
@@ -96,7 +96,7 @@ export function registeredFor(source: string | Existing): Registered {
 
 /** A word or a path, without what separates passwords in connection strings. */
 const WORD = /^[^@:=,;\s]*$/
-/** What comes before the first colon, if that can't have a password in it. */
+/** The text before the first colon, if it can't contain a password. */
 const SCHEME = /^\s*[^@:=,;\s]*:/
 
 /** As much of what was taken for a URL as can't have a password in it. */

@@ -19,7 +19,7 @@ const NOBODY: Listener = {
   ended: () => undefined,
 }
 
-/** What a transaction of the test holds until its end. */
+/** The locks and values that a transaction of the test holds until its end. */
 interface Part {
   readonly transaction: CallersTransaction
   readonly keys: ReadonlySet<string>

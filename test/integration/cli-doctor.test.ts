@@ -21,7 +21,7 @@ import { CommandPlace, program, type End } from './command-line.js'
 /** Settings that weaken nothing. */
 const SAFE = ['appendonly yes', 'appendfsync always']
 
-/** What the doctor finds, by name; its status has to fit. */
+/** Returns the findings of the doctor, by name, and checks its status. */
 async function found(url: string): Promise<Found> {
   await using place = new CommandPlace(url)
   return read(await place.signalbox('doctor', '--json'))
@@ -237,7 +237,7 @@ describe('doctor of files', () => {
     await place.box('maker')
     const doctor = async (url: string): Promise<string[]> =>
       read(await place.signalbox('doctor', '--json', '--engine', url)).ids
-    // Where temporary files lie in memory, that is found as well.
+    // If temporary files are in memory, the doctor reports that, too.
     const memory = statfsSync(place.folder).type === 0x01021994 ? ['in-memory'] : []
     expect(await doctor(place.url)).toEqual(memory)
     expect(await doctor(`${place.url}?durable=false`)).toEqual(['not-durable', ...memory])

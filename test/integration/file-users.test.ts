@@ -18,7 +18,7 @@ import { place, type Place } from '../support/file/places.js'
 const ANOTHER_USER = 65_534
 const GROUP = 54_321
 
-/** What another user can do with each file of a folder: a program that prints one line for each success. */
+/** A program that tries as another user to change each file of a folder, and prints one line for each success. */
 const INTRUDER = `
   const { openSync, readdirSync } = require('node:fs')
   const { connect } = require('node:net')

@@ -10,13 +10,13 @@ import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
-/** What the page on Redis names as all that a user needs. */
+/** The permissions that a user needs, according to the page on Redis. */
 const RIGHTS = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-/** What it names in addition for a Cluster, behind Sentinels, and where replicas are waited for. */
+/** Its additional permissions for a Cluster, Sentinels and `minReplicas`. */
 const ON_CLUSTER = alsoFor('Cluster')
 const BEHIND_SENTINEL = alsoFor('Sentinel')
 const WITH_REPLICAS = alsoFor('`minReplicas`')
-/** What it names as all that a Sentinel has to allow. */
+/** The permissions that a user of a Sentinel needs, according to it. */
 const OF_SENTINEL = /^ACL SETUSER locks on >password (.*sentinel.*)$/m.exec(page)![1]!.split(' ')
 
 function alsoFor(what: string): string[] {
@@ -27,7 +27,7 @@ function allow(server: RedisServer, rights: readonly string[]): Promise<unknown>
   return server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
 }
 
-/** What users were refused on a server, each once. */
+/** Lists the commands that a server refused to users, each once. */
 async function refused(server: RedisServer): Promise<string[]> {
   const log = (await server.command('ACL', 'LOG')) as string[][]
   return [...new Set(log.map(entry => entry[entry.indexOf('object') + 1]!))]
@@ -147,7 +147,7 @@ test('names that the rights do not cover give a typed error, and existing data s
 
 test('without a right to channels no write is partial, and locks work', async () => {
   await using server = await startRedis()
-  // What a new user has unless it is given channels.
+  // A new user has no channels by default.
   await allow(server, [...RIGHTS, 'resetchannels'])
   await using owner = await open(`${server.url}?prefix=app:`)
   await owner.store('s').put('key', 'value')
@@ -159,7 +159,7 @@ test('without a right to channels no write is partial, and locks work', async ()
     () => store.delete('key'),
     () => store.transaction(['key', 'more'], tx => tx.put('more', 'changed'), { id: 'once' }),
   ]) {
-    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: could not write "[^"]+" on .*channel/)
+    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: could not write .* on .*channel/)
   }
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
@@ -193,7 +193,7 @@ test('a right that is taken away gives a typed error where it is needed', async 
   )
   expect(await complaintOf(held.release())).toMatch(/^INDETERMINATE: .*can't run/)
   await allow(server, ['+del'])
-  // What could not be given back then is given back now.
+  // The box now releases the locks that it could not release then.
   await expect.poll(() => server.command('EXISTS', 'app:key')).toBe(0)
   for (const reader of readers) await reader.release()
 })

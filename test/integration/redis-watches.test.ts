@@ -55,7 +55,7 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     await receivesAcrossMove(box, '{own}')
   })
 
-  test('sees a change after its slot has moved, with a existing client', async () => {
+  test('sees a change after its slot has moved, with an existing client', async () => {
     const user = await tested.cluster(cluster.masters.map(({ host, port }) => ({ host, port })))
     const box = await open({ redis: user.client })
     await receivesAcrossMove(box, '{given}')

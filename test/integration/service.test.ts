@@ -17,7 +17,7 @@ const WARM_UP = 15
 /** Milliseconds. */
 const REPORT_EVERY = 2000
 const LEASE = 2000
-/** What a client waits before it asks again, in milliseconds. */
+/** The pause of a client before it retries, in milliseconds. */
 const AGAIN = 100
 
 async function startPartner(): Promise<{ url: string; calls: () => Promise<Calls> }> {
@@ -75,7 +75,7 @@ function mostWithin(times: readonly number[], period: number): number {
 }
 
 test('a service of three processes keeps its word while one is killed, Redis hangs, and each server restarts', async () => {
-  // What a restart of Redis must not lose.
+  // Redis must lose nothing when it restarts.
   const [redis, postgres] = await Promise.all([
     startRedis({ config: ['appendonly yes', 'appendfsync always'] }),
     startPostgres(),

@@ -174,7 +174,7 @@ test('the last 100 slots of a name are remembered, periods and names together', 
   await box.close()
 })
 
-test('what an early build has recorded counts, and it reads what is recorded now', async () => {
+test('records of an early build count, and it can read new records', async () => {
   const box = await Box.join(openMemory('memory:'), new VirtualClock(0))
   const runs = box.store('signalbox-runs')
   await runs.put('deploy', { name: 'release 7' })

@@ -13,7 +13,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, nothingHeld, pause, queued, soFar, until } from './time.js'
 
-/** What a transaction does with its keys, its function and its options. */
+/** Checks of the keys, the function and the options of a transaction. */
 export function transactions(fixture: EngineFixture, options: StoreOptions): void {
   const test = testOn(fixture)
 

@@ -8,7 +8,7 @@ export const PATIENCE = 10_000
 /** Says after "could not" that a commit was not written to the disk. */
 export const SYNC = 'write a commit to the disk'
 
-/** What an error code of SQLite or of the system means here. */
+/** The meaning of error codes of SQLite and of the system. */
 const REASONS: Readonly<Record<string, string>> = {
   BUSY: `another process held the database for more than ${PATIENCE} ms`,
   FULL: 'the disk is full',

@@ -29,7 +29,7 @@ const LOOK = 1000
 /** After how many of these looks a box looks whether the process of the next session is dead. */
 const LOOKS_PER_VISIT = 5
 
-/** What is open while the session lasts. */
+/** The files and sockets that are open while the session lasts. */
 interface Opened {
   readonly sqlite: Sqlite
   readonly machine: Machine
@@ -168,7 +168,7 @@ export class FileEngine extends StateEngine {
     } catch {
       this.#endIfReplaced(opened)
     }
-    // What the system can't say now, such as about a folder without permission to enter, it may say later.
+    // The system may answer later, for example when the folder can be entered again.
     if (opened.database.files.replaced) return
     this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(own), false)
     if (++this.#looks % LOOKS_PER_VISIT === 0) void visitNext(own, opened)

@@ -12,10 +12,10 @@ export const DATABASE = 'signalbox.db'
 /** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
 const MAX_PATH_LENGTH = 503
 
-/** What is locked by the process that opens the database. Its name is not longer, because SQLite opens it, too. */
+/** The file that a process locks while it opens the database. Its name is short, because SQLite opens it, too. */
 export const OPEN_LOCK = 'opening.db'
 
-/** What is written besides sockets: with the database its log, its index and the marks of waiters. */
+/** The files that are written, besides sockets: the database, its log, its index and the marks of waiters. */
 export const FILES: readonly string[] = [
   DATABASE,
   `${DATABASE}-wal`,
@@ -24,7 +24,7 @@ export const FILES: readonly string[] = [
   OPEN_LOCK,
 ]
 
-/** What SQLite would roll back into the files, as if a process had died in the middle of a write. */
+/** The journals that SQLite would roll back, as if a process had died in the middle of a write. */
 const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${OPEN_LOCK}-journal`]
 
 /** The permissions of a new folder, and of new ones above it, which others may not write regardless of the umask. */
@@ -51,11 +51,11 @@ export async function prepareFolder(folder: string): Promise<void> {
   fileAccess.make(join(folder, OPEN_LOCK))
 }
 
-/** What to do about a folder or file in which another user could forge locks and values. */
+/** Advice about a folder or file in which another user could forge locks and values. */
 export const TRUST_ADVICE =
   'another user could forge locks and values there: use a folder that only this user, or a group of this user, may write'
 
-/** What lets a user who is not trusted change the files of an existing folder, as one text; undefined if nothing does. */
+/** Says how a user who is not trusted could change the files of an existing folder; undefined if none could. */
 export async function untrustedIn(folder: string): Promise<string | undefined> {
   const path = await untrustedPathOf(folder)
   if (path !== undefined) return path

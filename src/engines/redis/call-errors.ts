@@ -37,14 +37,14 @@ const REFUSALS: ReadonlySet<string> = new Set([
 /** Refusals without a code of their own. */
 const NOT_RUN = /SCRIPT KILL|max number of clients reached/
 
-/** What a server says whose configuration renames or removes the command. A script's own complaint begins otherwise. */
+/** The error of a server whose configuration renames or removes the command. An error of a script begins otherwise. */
 const UNKNOWN_COMMAND = /^ERR unknown command\b/
 
 /** The errors of the contract for what Redis and the scripts say. */
 export class CallErrors {
   readonly #engine: string
   readonly #names: Names
-  /** What held keys are, in words. */
+  /** Describes held keys in errors. */
   readonly #noun: string
 
   constructor(engine: string, names: Names, noun: string) {

@@ -14,10 +14,10 @@ import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
 const SCAN_COUNT = '1000'
-/** What PTTL answers for a key that is not there, and for one that stays. */
+/** The replies of PTTL for a missing key, and for one that does not expire. */
 const MISSING = -2
 const NO_EXPIRY = -1
-/** What the text of a held key begins with, also where it has several holders. */
+/** The beginning of the text of a held key, also if it has several holders. */
 const OWN_TEXT = 'signalbox/1 '
 
 /** A request as `inspect` shows it, with what distinguishes it from all others. */
@@ -27,7 +27,7 @@ export interface IdentifiedReport extends RequestReport {
   readonly order: string
 }
 
-/** What an operator's view and acts need. */
+/** The parts that the operations of an operator use. */
 export interface OperatorParts {
   readonly link: RedisLink
   readonly names: Names
@@ -68,7 +68,7 @@ export class Operator {
     for (const group of groups) for (const report of await this.#reports(group)) reports.push(report)
     const recorded = new Set(reports.map(({ id, key }) => `${id} ${key}`))
     const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
-    // Where any key may be meant, one with another text is no lock. Where one lock is meant, another client holds it.
+    // In a search, a key with another text is no lock. If the caller names the lock, another client holds it.
     const known = (await this.#heldKeys(heldNames)).filter(({ isForeign }) => exact || !isForeign)
     const light = known.filter(({ key, id }) => !recorded.has(`${id} ${key}`))
     const held = light.map(({ key, id, details, number, age, expiresIn }) => ({

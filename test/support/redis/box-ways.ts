@@ -32,7 +32,7 @@ function waysOf({ name, connectWith, client, protocols }: TestedPackage): BoxWay
       },
     },
     ...protocols.map((resp): BoxWay => ({
-      name: `${name}, a existing client, RESP${resp}`,
+      name: `${name}, an existing client, RESP${resp}`,
       async open(url, more) {
         const user = await client(url, resp)
         const box = await open({ redis: user.client, ...more })

@@ -51,7 +51,7 @@ export const linkWays: readonly LinkWay[] = clientPackages.flatMap(
       },
     },
     ...protocols.map((protocol): LinkWay => ({
-      name: `${name}, a existing client, RESP${protocol}`,
+      name: `${name}, an existing client, RESP${protocol}`,
       isOwn: false,
       async open({ port }) {
         const heard = new Heard()

@@ -767,7 +767,7 @@ describe('a clock that was set back', () => {
       void ask('a')
       await pass(clock, 1001)
       expect(notes).toHaveLength(1)
-      // What this was is forgotten.
+      // The limiter no longer knows this permit.
       old.refund()
       expect(limit.tryAcquire(2)).toBeUndefined()
     },

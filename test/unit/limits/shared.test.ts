@@ -35,14 +35,14 @@ describe('a ring in shared memory', () => {
     expect(ring.timeOf(1)! - now).toBeLessThan(0.001)
   })
 
-  test('what another thread has written in the meantime is not taken for a grant', () => {
+  test('a number that another thread has written in the meantime is not mistaken for a grant', () => {
     const ring = new SharedRing(SharedRing.memory(4, systemClock.now() - 1000))
     ring.claim(0, 1)
     expect(ring.write(0, systemClock.now())).toBe(true)
     expect(ring.stamp(0, 1, systemClock.now())).toBe(false)
   })
 
-  test('what was given back above a grant that is not written is filled when it is', () => {
+  test('a refund above a grant that is not yet written is used once it is written', () => {
     const origin = systemClock.now() - 1000
     const ring = new SharedRing(SharedRing.memory(4, origin))
     const [time, later] = [origin + 500, origin + 600]

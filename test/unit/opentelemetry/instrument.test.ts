@@ -320,7 +320,7 @@ test('gauges show the boxes, waiters, holders and leaders of now, those from bef
   await grant.release()
   await term.release()
   expect(await now()).toEqual({ 'box.states ready': 1, 'lock.holders a': 1 })
-  // What waits until there is no leader leads nothing.
+  // A caller that waits until there is no leader does not lead.
   const free = await box.lock({ key: 'election:clerk', mode: 'shared' }).acquire()
   expect(await now()).toMatchObject({ 'lock.holders election:clerk': 1 })
   expect(await now()).not.toHaveProperty('election.leaders clerk')
