@@ -38,6 +38,12 @@ export function networkOf(proxies: readonly Proxy[], engine: Engine, hints?: Reg
     slowDown: ({ way, requestJitter = 0, replyJitter = 0 }) =>
       each(proxy => Object.assign(proxy, { delay: way, requestJitter, replyJitter })),
     swallow: way => each(proxy => proxy.swallow(way)),
+    strand: () => {
+      const stranded = proxies.map(proxy => proxy.strand())
+      return async () => {
+        await Promise.all(stranded.map(deliver => deliver()))
+      }
+    },
     ...(hints && { loseHints: () => each(proxy => (proxy.mute = hints)) }),
   }
 }

@@ -88,6 +88,17 @@ export class Proxy {
     for (const pipe of this.#pipes) pipe.swallow(way)
   }
 
+  /**
+   * The connections that are open now break for their clients when these send something, which stays under way.
+   * @returns delivers that, and resolves when the server has answered or has closed its end.
+   */
+  strand(): () => Promise<void> {
+    const stranded = [...this.#pipes].map(pipe => pipe.strand())
+    return async () => {
+      await Promise.all(stranded.map(deliver => deliver()))
+    }
+  }
+
   /** Breaks all connections, and what was under way is lost; new ones can be made. */
   cut(): void {
     for (const pipe of this.#pipes) pipe.cut()
@@ -118,6 +129,8 @@ class Pipe {
   readonly #replies: Direction
   /** What the client said first. */
   #said = ''
+  /** Whether the end of the server stays open when that of the client is closed. */
+  #isStranded = false
 
   constructor(proxy: Proxy, client: Socket, server: Socket, ended: () => void) {
     this.#client = client
@@ -138,7 +151,7 @@ class Pipe {
       socket.on('error', () => undefined)
       socket.on('close', () => {
         ended()
-        this.cut()
+        if (!this.#isStranded) this.cut()
       })
     }
   }
@@ -155,6 +168,22 @@ class Pipe {
   swallow(way: 'requests' | 'replies'): void {
     if (way === 'requests') this.#requests.swallow()
     else this.#replies.swallow()
+  }
+
+  /** As {@link Proxy.strand}, for this connection. */
+  strand(): () => Promise<void> {
+    const server = this.#server
+    this.#isStranded = true
+    const sent = this.#requests.strand(() => setTimeout(() => this.#client.destroy(), STRANDING))
+    return async () => {
+      const answered = new Promise<void>(resolve =>
+        server.once('data', () => resolve()).once('close', resolve),
+      )
+      const isDelivered = sent.length > 0 && !server.destroyed
+      for (const bytes of sent) server.write(bytes)
+      if (isDelivered) await answered
+      this.cut()
+    }
   }
 
   /** Lets go what is held and may pass now. */
@@ -177,6 +206,9 @@ class Pipe {
 /** So much of what a client says is searched for {@link Proxy.mute}: characters. */
 const MAX_OUTPUT = 100_000
 
+/** The rest of a request that is to be stranded comes within this time of its beginning, in milliseconds. */
+const STRANDING = 10
+
 /** What disturbs one direction besides its fate. */
 interface Disturbance {
   /** Until the next packet may pass, in milliseconds. */
@@ -196,6 +228,7 @@ class Direction {
   /** When the last of those may pass. */
   #due = 0
   #isBroken = false
+  #stranded: { readonly bytes: Buffer[]; readonly begun: () => void } | undefined
 
   constructor(from: Socket, to: Socket, fate: () => Fate, disturbance: Disturbance) {
     this.#to = to
@@ -215,6 +248,12 @@ class Direction {
     this.#isBroken = true
   }
 
+  /** Keeps back what comes from now on. @param begun is called with the first of it. @returns what was kept back. */
+  strand(begun: () => void): readonly Buffer[] {
+    this.#stranded = { bytes: [], begun }
+    return this.#stranded.bytes
+  }
+
   release(): void {
     if (this.#fate() === 'hold') return
     for (const bytes of this.#held.splice(0)) {
@@ -224,6 +263,10 @@ class Direction {
   }
 
   #pass(bytes: Buffer): void {
+    if (this.#stranded) {
+      if (this.#stranded.bytes.push(bytes) === 1) this.#stranded.begun()
+      return
+    }
     if (this.#disturbance.isMuted?.()) this.swallow()
     const fate = this.#isBroken ? 'lose' : this.#held.length > 0 ? 'hold' : this.#fate()
     if (fate === 'pass') return void this.#to.write(bytes)

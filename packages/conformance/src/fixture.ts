@@ -37,6 +37,11 @@ export interface Network {
   /** The connections that are open now lose all that is sent this way, and stay open. New ones are not affected. */
   swallow(way: 'requests' | 'replies'): void
   /**
+   * The connections that are open now break for the box when it sends something, which stays under way.
+   * @returns delivers that to the servers, and resolves when they have answered or have closed their ends.
+   */
+  strand(): () => Promise<void>
+  /**
    * Connections over which only hints come lose all of them from now on, also new ones, and stay open. Left out where
    * hints come over the connection of the answers.
    */

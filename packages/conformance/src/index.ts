@@ -24,6 +24,7 @@ import { growth } from './growth.js'
 import { halfDead } from './half-dead.js'
 import { jitter } from './jitter.js'
 import { keptIds } from './kept-ids.js'
+import { lateRequests } from './late-requests.js'
 import { limits, noLimits } from './limits.js'
 import { lostHints } from './lost-hints.js'
 import { once } from './once.js'
@@ -111,6 +112,7 @@ export function adverse(fixture: EngineFixture): Check[] {
     if (hasLimits(fixture)) distantLimits(fixture)
     silentHints(fixture)
     halfDead(fixture)
+    lateRequests(fixture)
     thaw(fixture)
   }, ADVERSE_PATIENCE)
 }

@@ -21,6 +21,13 @@ const RETRY_PAUSE = 50
 /** Notifies sessions, unless the server has. The promise resolves when the notices no longer depend on this process. */
 type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promise<void> | undefined
 
+/** What lanes report besides the replies. */
+export interface LanesListener {
+  readonly onNotices: NoticeHandler
+  /** An enqueue may be executed later, or may have been executed. */
+  readonly onLost: (request: LockRequest) => void
+}
+
 interface Job extends ServerCall {
   /** When to give up waiting for a row that another transaction has locked, as clock time. */
   readonly until: number
@@ -46,18 +53,18 @@ export class Lanes {
   readonly #calls: Calls
   readonly #query: Query
   readonly #clock: Clock
-  readonly #onNotices: NoticeHandler
+  readonly #listener: LanesListener
   readonly #main: TickBatcher<Job>
   readonly #renewals: TickBatcher<Job>
   /** By the name of the row; the next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
   #isRetrying = false
 
-  constructor(calls: Calls, query: Query, clock: Clock, onNotices: NoticeHandler) {
+  constructor(calls: Calls, query: Query, clock: Clock, listener: LanesListener) {
     this.#calls = calls
     this.#query = query
     this.#clock = clock
-    this.#onNotices = onNotices
+    this.#listener = listener
     this.#main = new TickBatcher(() => this.#execute(this.#main.take(MAX_BATCH)))
     this.#renewals = new TickBatcher(() => this.#execute(this.#renewals.take(MAX_BATCH)))
   }
@@ -130,13 +137,16 @@ export class Lanes {
         for (const each of settled) each()
       }
       // The caller may end the process as soon as it gets the outcome.
-      const notified = this.#onNotices(notices, isNotified)
+      const notified = this.#listener.onNotices(notices, isNotified)
       if (notified) notified.then(settle, settle)
       else settle()
       if (again.length > 0)
         for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
           blocked.set(job, name)
     } catch (error) {
+      if (error instanceof SqlError && error.isUnclear)
+        for (const { operation } of jobs)
+          if (operation.type === 'enqueue') this.#listener.onLost(operation.request)
       const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))
       if (repeated.length > 0) {
         for (const job of jobs) if (!repeated.includes(job)) job.reject(error)

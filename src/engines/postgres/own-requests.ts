@@ -19,6 +19,10 @@ export class OwnRequests {
     return [...this.#own.values()].map(({ request }) => request)
   }
 
+  has(id: string): boolean {
+    return this.#own.has(id)
+  }
+
   /** Call before an operation is sent. */
   sending(operation: ServerOperation): void {
     if (operation.type === 'enqueue') this.#remember(operation.request)

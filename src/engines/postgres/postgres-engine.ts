@@ -18,6 +18,7 @@ import type {
   SqlTransaction,
 } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
+import { LateRequests } from '../../engine/kit/late-requests.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
@@ -67,6 +68,7 @@ export class PostgresEngine implements Engine {
   readonly #limiters: Limiters
   readonly #callersCommits: CallersCommits
   readonly #requests = new OwnRequests()
+  readonly #late: LateRequests
   readonly #watched = new Set<string>()
   readonly #timers = new Set<Timer>()
   #info: SessionInfo | undefined
@@ -85,9 +87,17 @@ export class PostgresEngine implements Engine {
     const ready = afterSilence(clock)
     const query: Query = (text, values) => ready(() => sql.query(text, values))
     this.#repeated = repeated(query, clock)
-    this.#lanes = new Lanes(this.#calls, query, clock, (notices, isNotified) =>
-      this.#notify(notices, isNotified),
-    )
+    this.#lanes = new Lanes(this.#calls, query, clock, {
+      onNotices: (notices, isNotified) => this.#notify(notices, isNotified),
+      onLost: request => {
+        if (this.#listener) this.#late.lost(request)
+      },
+    })
+    this.#late = new LateRequests({
+      clock,
+      isOwn: id => this.#requests.has(id),
+      cancel: request => this.#run({ type: 'cancel', request }),
+    })
     this.#limiters = new Limiters(query, this.#statements, clock)
     this.#callersCommits = new CallersCommits(sql.query, this.#statements, clock, notices =>
       this.#notify(notices, false),
@@ -300,6 +310,7 @@ export class PostgresEngine implements Engine {
     this.#listener = undefined
     for (const timer of this.#timers) timer.cancel()
     this.#callersCommits.close()
+    this.#late.end()
     if (hasJoined) {
       const { session } = this.#info!
       await Promise.all([this.#lanes.idle(), this.#limiters.idle()])

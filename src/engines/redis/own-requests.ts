@@ -6,6 +6,7 @@ import {
   type Operation,
   type RequestStatus,
 } from '../../engine/contract.js'
+import { LateRequests } from '../../engine/kit/late-requests.js'
 import type { ScriptOperation } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
@@ -44,12 +45,14 @@ export interface OwnRequestsParts {
   readonly names: Names
   readonly layout: HeldLayout
   readonly clock: Clock
+  readonly cancel: (request: LockRequest) => Promise<unknown>
 }
 
 /** The requests of this session that may be in Redis, and the messages about them. */
 export class OwnRequests {
   readonly #parts: OwnRequestsParts
   readonly #freed: FreedChannels
+  readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
   /** The channels on which messages about them come, and those of them that are subscribed by now. */
@@ -64,7 +67,9 @@ export class OwnRequests {
 
   constructor(parts: OwnRequestsParts) {
     this.#parts = parts
-    this.#freed = new FreedChannels(parts.link)
+    const { cancel, clock, link } = parts
+    this.#freed = new FreedChannels(link)
+    this.#late = new LateRequests({ clock, isOwn: id => this.#own.has(id), cancel })
   }
 
   begin(session: string, listener: Listener): void {
@@ -76,6 +81,7 @@ export class OwnRequests {
   end(): LockRequest[] {
     this.#listener = undefined
     this.#afterLoss?.cancel()
+    this.#late.end()
     const now = this.#parts.clock.now()
     return [...this.#own.values()].filter(({ until }) => until > now).map(({ request }) => request)
   }
@@ -179,6 +185,10 @@ export class OwnRequests {
       this.lookAtAll()
     }
     this.#afterLoss ??= this.#parts.clock.after(LOST_PAUSE, look, false)
+  }
+
+  requestLost(request: LockRequest): void {
+    if (this.#listener) this.#late.lost(request)
   }
 
   /** Has every waiter look where it stands. */

@@ -76,7 +76,13 @@ export class RedisEngine implements Engine {
     this.#link = link
     this.#names = names
     this.#errors = new CallErrors(link.name, names, layout.noun)
-    this.#requests = new OwnRequests({ link, names, layout, clock })
+    this.#requests = new OwnRequests({
+      link,
+      names,
+      layout,
+      clock,
+      cancel: request => this.submit({ type: 'cancel', request }),
+    })
     this.#calls = new ScriptCalls({
       link,
       clock,

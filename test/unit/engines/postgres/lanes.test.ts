@@ -7,6 +7,7 @@ import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 
 const member = { session: 's', host: 'h', pid: 1, label: undefined }
 const rowIsLocked = () => new SqlError('locked', '55P03', false, undefined)
+const listener = { onNotices: () => undefined, onLost: () => undefined }
 const reply = JSON.stringify([[true], [], null])
 
 /** Lets everything happen that needs no time. */
@@ -18,7 +19,7 @@ test('an operation on a row that others waited for when the box was closed gets 
     []
   const query: Query = () => new Promise((resolve, reject) => replies.push({ resolve, reject }))
   const calls = new Calls(statementsOf('signalbox'), () => member)
-  const lanes = new Lanes(calls, query, clock, () => undefined)
+  const lanes = new Lanes(calls, query, clock, listener)
   const first = lanes.run({ type: 'watch', session: 's', key: 'k' })
   await settled()
   replies.shift()!.reject(rowIsLocked())
@@ -45,7 +46,7 @@ test('an operation whose row turns out to be locked while the box is closed is r
   const clock = new VirtualClock()
   let refuse!: (error: SqlError) => void
   const query: Query = () => new Promise((_, reject) => (refuse = reject))
-  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, () => undefined)
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, listener)
   const running = lanes.run({ type: 'watch', session: 's', key: 'k' })
   await settled()
   const idle = lanes.idle()
@@ -59,7 +60,7 @@ test('an operation that was lost before its row was locked stays unclear when th
   const lost = new SqlError('the connection was lost', undefined, true, undefined)
   const errors = [lost, rowIsLocked()]
   const query: Query = () => Promise.reject(errors.shift()!)
-  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, () => undefined)
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, listener)
   const running = lanes.run({ type: 'watch', session: 's', key: 'k' })
   running.catch(() => undefined)
   await settled()

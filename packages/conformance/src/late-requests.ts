@@ -1,0 +1,34 @@
+import type { Box, Grant } from 'signalbox'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import type { EngineFixture } from './fixture.js'
+
+/** The lease of a request that arrives late, in milliseconds. */
+const LEASE = 60_000
+/** How long another box waits for the lock at most, in milliseconds. */
+const FREED = 10_000
+
+/** P8: a request that the network delivers after its repetition was granted and released. */
+export function lateRequests(fixture: EngineFixture): void {
+  describe('late requests', () => {
+    const test = testOn(fixture)
+
+    const ways: readonly (readonly [name: string, acquire: (box: Box) => Promise<Grant | undefined>])[] = [
+      ['a caller that waits', box => box.mutex('key').acquire({ lease: LEASE, wait: '5s' })],
+      ['a try', box => box.mutex('key').tryAcquire({ lease: LEASE })],
+      ['a reader', box => box.readWriteLock('key').read.acquire({ lease: LEASE, wait: '5s' })],
+    ]
+    for (const [name, acquire] of ways)
+      test(`${name}: the lock that a late request has taken is soon free`, async boxes => {
+        const [box, network] = await boxes.overNetwork()
+        const near = await boxes.open()
+        await box.mutex('warm').run(() => undefined)
+        const deliver = network.strand()
+        // If its outcome is unclear, the box removes it.
+        const grant = await acquire(box).catch(() => undefined)
+        await grant?.release()
+        await deliver()
+        await near.mutex('key').run(() => undefined, { wait: FREED })
+      })
+  })
+}
