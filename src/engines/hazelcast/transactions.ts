@@ -96,8 +96,8 @@ export class Transactions {
   }
 
   /** Removes the changes that were written back from the record. If that fails, a later change does it. */
-  #removeWritten(): void {
-    this.#add(state => state.removeWritten(), undefined).catch(() => undefined)
+  async #removeWritten(): Promise<void> {
+    await this.#add(state => state.removeWritten(), undefined).catch(() => undefined)
   }
 
   #add(work: (state: OpenTable) => unknown, purpose: Purpose | undefined): Promise<unknown> {

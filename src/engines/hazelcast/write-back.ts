@@ -15,7 +15,7 @@ export class WriteBack {
   readonly #table: Table
   readonly #values: Values
   readonly #clock: Clock
-  readonly #removeWritten: () => void
+  readonly #removeWritten: () => Promise<void>
   /** By key: the stamp of a change that was written back and is still in the record. */
   readonly #done = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<void>>()
@@ -24,8 +24,8 @@ export class WriteBack {
   #isLeaving = false
   #isClosed = false
 
-  /** @param removeWritten removes the changes from the record that are {@link done}. */
-  constructor(table: Table, values: Values, clock: Clock, removeWritten: () => void) {
+  /** @param removeWritten removes the changes from the record that are {@link done}. It never rejects. */
+  constructor(table: Table, values: Values, clock: Clock, removeWritten: () => Promise<void>) {
     this.#table = table
     this.#values = values
     this.#clock = clock
@@ -66,12 +66,14 @@ export class WriteBack {
     return this.#done
   }
 
-  /** Writes back no more changes of other boxes. Resolves when the changes of this box are written back. */
+  /** Writes back no more changes of other boxes. Resolves when the changes of this box are written back and removed. */
   async leave(): Promise<void> {
     this.#isLeaving = true
     this.#helping?.cancel()
     this.#removing?.cancel()
     await Promise.all(this.#underWay.values())
+    // Otherwise boxes that are open for a moment would fill the record, which every change writes.
+    if (this.#done.size > 0) await this.#removeWritten()
   }
 
   /** Cancels what is still running. */
@@ -123,7 +125,7 @@ export class WriteBack {
       REMOVE_WITHIN,
       () => {
         this.#removing = undefined
-        if (this.#done.size > 0) this.#removeWritten()
+        if (this.#done.size > 0) void this.#removeWritten()
       },
       false,
     )
