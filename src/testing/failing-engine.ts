@@ -122,6 +122,7 @@ export class FailingEngine implements Engine {
     return this.#execute(operation.type, () => {
       if (operation.type === 'commit' && this.#transactions.isLocked(operation))
         return this.#transactions.unlocked(operation).then(() => this.#engine.submit(operation))
+      if (operation.type === 'inspect') return this.#transactions.inspect(operation)
       const outcome = this.#engine.submit(operation) as OutcomeOf<Operation>
       const isUncontended = typeof outcome === 'object' && 'isUncontended' in outcome
       return isUncontended ? { ...outcome, isUncontended: false } : outcome

@@ -1,5 +1,13 @@
 import type { Clock } from '../clock.js'
-import type { Commit, CommitOutcome, Listener, SqlTransaction } from '../engine/contract.js'
+import type { Claim } from '../engine/claim.js'
+import type {
+  Commit,
+  CommitOutcome,
+  Inspect,
+  Listener,
+  RequestReport,
+  SqlTransaction,
+} from '../engine/contract.js'
 import { MemoryEngine, type MemorySpace } from '../engines/memory/memory-engine.js'
 import { UnavailableError } from '../errors.js'
 import { pause } from '../pause.js'
@@ -19,10 +27,23 @@ const NOBODY: Listener = {
   ended: () => undefined,
 }
 
+/** An open transaction as a holder, as PostgreSQL shows it. */
+const OPEN_TRANSACTION = {
+  session: 'transaction',
+  host: '',
+  pid: 0,
+  label: 'an open transaction',
+  phase: 'held',
+  number: 0,
+  expiresIn: 0,
+} as const
+
 /** The locks and values that a transaction of the test holds until its end. */
 interface Part {
   readonly transaction: CallersTransaction
   readonly keys: ReadonlySet<string>
+  /** When it bound them, by the clock of the test. */
+  readonly since: number
   /** The store keys that it has read or written. */
   readonly values: ReadonlySet<string>
   readonly ended: Promise<void>
@@ -80,6 +101,19 @@ export class OpenTransactions {
     }
   }
 
+  /** Inspects keys. A transaction that keeps a key that no grant holds any more is a holder. */
+  inspect(operation: Inspect): readonly RequestReport[] {
+    const reports = this.#memory.submit(operation)
+    const held = new Set(reports.filter(({ phase }) => phase === 'held').map(({ key }) => key))
+    const { prefix, exact = false } = operation
+    const kept = [...this.#parts].flatMap(({ keys, since }) =>
+      [...keys]
+        .filter(key => (exact ? key === prefix : key.startsWith(prefix)) && !held.has(key))
+        .map(key => ({ ...OPEN_TRANSACTION, key, claim: exclusive(key), age: this.#clock.now() - since })),
+    )
+    return [...kept, ...reports]
+  }
+
   /** Whether an open transaction has locked values of a commit. */
   isLocked(commit: Commit): boolean {
     return this.#locking(commit) !== undefined
@@ -95,19 +129,24 @@ export class OpenTransactions {
 
   #add(commit: Commit, transaction: CallersTransaction): void {
     const claims = commit.guard?.request.claims ?? []
-    const exclusive = claims.filter(({ mode }) => mode === 'exclusive').map(({ key }) => key)
+    const keys = claims.filter(({ mode }) => mode === 'exclusive').map(({ key }) => key)
     transaction.onEnd.push(isCommitted => {
       this.#parts.delete(part)
       if (isCommitted && commit.writes.length + commit.record.length > 0)
         this.#memory.submit({ ...commit, guard: undefined, expect: [], release: false })
-      this.#memory.submit({ type: 'sweepExpired', keys: exclusive })
+      this.#memory.submit({ type: 'sweepExpired', keys })
       end()
     })
     let end!: () => void
     const ended = new Promise<void>(resolve => (end = resolve))
-    const part: Part = { transaction, keys: new Set(exclusive), values: new Set(valuesOf(commit)), ended }
+    const since = this.#clock.now()
+    const part: Part = { transaction, keys: new Set(keys), since, values: new Set(valuesOf(commit)), ended }
     this.#parts.add(part)
   }
+}
+
+function exclusive(key: string): Claim {
+  return { key, mode: 'exclusive' }
 }
 
 function valuesOf({ expect, writes }: Commit): string[] {

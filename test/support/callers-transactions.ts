@@ -75,8 +75,18 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await place.pass(SHORT + 300)
     expect(() => grant.assertHeld()).toThrow(LostError)
     expect(await soFar(next)).toBe('pending')
+    // Nobody can get the key, so it has a holder.
+    expect(await place.other.mutex('key').isLocked()).toBe(true)
+    for (const prefix of ['key', 'ke'])
+      for await (const { key, holders, waiters } of place.other.inspect(prefix)) {
+        expect([key, waiters.length]).toEqual(['key', 1])
+        expect(holders).toEqual([
+          expect.objectContaining({ label: expect.stringContaining('open transaction') }),
+        ])
+      }
     await client.query('commit')
     await (await next).release()
+    expect(await place.other.mutex('key').isLocked()).toBe(false)
   })
 
   test('keys of one request are bound together, and others stay free', async () => {
