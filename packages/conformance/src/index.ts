@@ -5,6 +5,7 @@ import { checksOf, type Check } from './checks.js'
 import { clocks } from './clocks.js'
 import { concurrency } from './concurrency.js'
 import { definitions } from './definitions.js'
+import { deadNetwork } from './dead-network.js'
 import { deadHolders } from './dead-holders.js'
 import { deadRemains, manyDeadRemains } from './dead-remains.js'
 import { deadWaiters } from './dead-waiters.js'
@@ -111,6 +112,7 @@ export function adverse(fixture: EngineFixture): Check[] {
     jitter(fixture)
     if (hasLimits(fixture)) distantLimits(fixture)
     silentHints(fixture)
+    deadNetwork(fixture)
     halfDead(fixture)
     lateRequests(fixture)
     thaw(fixture)

@@ -4,7 +4,7 @@ import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
-import { Repetition } from './clients/repetition.js'
+import { inTime, Repetition } from './clients/repetition.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { lockedRow, outcomeOf, type Json, type Notice } from './outcomes.js'
 
@@ -59,6 +59,8 @@ export class Lanes {
   /** By the name of the row; the next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
   #isRetrying = false
+  /** Whether the last statement had no reply. */
+  #isSilent = false
 
   constructor(calls: Calls, query: Query, clock: Clock, listener: LanesListener) {
     this.#calls = calls
@@ -123,7 +125,10 @@ export class Lanes {
   async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
     const blocked = new Map<Job, string>()
     try {
-      const { answers, notices, isNotified } = await this.#calls.decide(jobs, this.#query, options)
+      const repetitions = jobs.map(({ repetition }) => repetition)
+      const query = this.#isSilent ? inTime(this.#query, repetitions, this.#clock) : this.#query
+      const { answers, notices, isNotified } = await this.#calls.decide(jobs, query, options)
+      this.#isSilent = false
       const settled: (() => void)[] = []
       const again: Job[] = []
       for (const [index, job] of jobs.entries()) {
@@ -144,7 +149,8 @@ export class Lanes {
         for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
           blocked.set(job, name)
     } catch (error) {
-      if (error instanceof SqlError && error.isUnclear)
+      this.#isSilent = error instanceof SqlError && error.isUnclear
+      if (this.#isSilent)
         for (const { operation } of jobs)
           if (operation.type === 'enqueue') this.#listener.onLost(operation.request)
       const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))

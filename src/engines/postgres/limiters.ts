@@ -11,7 +11,7 @@ import {
   type Reserved,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
-import { Repetition, repeated } from './clients/repetition.js'
+import { inTime, Repetition, repeated } from './clients/repetition.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
@@ -84,6 +84,8 @@ export class Limiters {
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   readonly #seen = new Map<string, Seen>()
   #swept: readonly number[] = [0, 0]
+  /** Whether the last statement had no reply. */
+  #isSilent = false
 
   constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
@@ -124,7 +126,9 @@ export class Limiters {
     const jobs = this.#batcher.take(MAX_BATCH)
     try {
       await this.#attempt(jobs)
+      this.#isSilent = false
     } catch (error) {
+      this.#isSilent = error instanceof SqlError && error.isUnclear
       if (error instanceof SqlError && error.isUndone) this.#again(jobs)
       else this.#failed(jobs, error)
     }
@@ -164,7 +168,9 @@ export class Limiters {
     )
     rows.sort((one, other) => (one.name < other.name ? -1 : 1))
     const asked = this.#clock.now()
-    const text = await this.#query(this.#statements.decideLimiters, [
+    const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
+    const query = this.#isSilent ? inTime(this.#query, repetitions, this.#clock) : this.#query
+    const text = await query(this.#statements.decideLimiters, [
       arrayText(rows.map(({ name }) => name)),
       arrayText(rows.map(({ version }) => version)),
       // The server rejects a time in the future, and answers with its clock.

@@ -390,14 +390,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     switch (this.#terms.onUnavailable) {
       case 'error':
         for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
-        return
+        return this.#refuseTries(error)
       case 'closed':
         this.#pace.askNotBefore(this.#outage.retryAt)
-        for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
-        return
+        return this.#refuseTries(error)
       default:
         for (const waiter of this.#waiters) this.#goWithout(waiter)
     }
+  }
+
+  /** Those that came during the call, too: with the next call, they could wait twice as long. */
+  #refuseTries(error: Error): void {
+    for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
   }
 
   /** Lets a waiter continue without the engine, for the rest of its wait. */

@@ -9,6 +9,7 @@ export const STATEMENT_TIMEOUT = 5000
  * @param isSent whether the statement may have been sent.
  * @param late is called when no reply arrives in time.
  * @param what to name in the error.
+ * @param limit maximum time, in milliseconds.
  */
 export function answered<T>(
   answer: PromiseLike<T>,
@@ -16,12 +17,13 @@ export function answered<T>(
   isSent = true,
   late?: () => void,
   what = 'answer',
+  limit = STATEMENT_TIMEOUT,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.after(
-      STATEMENT_TIMEOUT,
+      limit,
       () => {
-        reject(new SqlError(`no ${what} within ${STATEMENT_TIMEOUT} ms`, undefined, isSent, undefined))
+        reject(new SqlError(`no ${what} within ${Math.ceil(limit)} ms`, undefined, isSent, undefined))
         late?.()
       },
       true,

@@ -1,0 +1,45 @@
+import type { Box } from 'signalbox'
+import { assert } from './assert.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import { pause, timed } from './time.js'
+
+/** How long a packet takes that comes after the check, in milliseconds. */
+const NEVER = 300_000
+/** How long a call takes at most that does not wait for others, in milliseconds. */
+const GIVEN_UP = 8000
+/** When calls are made after the network has gone dead, in milliseconds. */
+const TIMES = [0, 1500, 3000, 4500]
+
+/** P10: a network that delivers nothing, while connections are open and new ones can be made. */
+export function deadNetwork(fixture: EngineFixture): void {
+  describe('a network that delivers nothing', () => {
+    const test = testOn(fixture)
+
+    function testCall(name: string, call: (box: Box) => Promise<unknown>): void {
+      test(`${name} rejects in time`, async boxes => {
+        const [box, network] = await boxes.overNetwork()
+        await call(box)
+        network.slowDown({ way: NEVER })
+        const times = await Promise.all(
+          TIMES.map(async time => {
+            await pause(time)
+            return timed(() => assert.rejects(call(box)))
+          }),
+        )
+        for (const time of times) assert.below(time, GIVEN_UP)
+      })
+    }
+
+    testCall('a try for a lock', async box => {
+      const grant = await box.mutex('key').tryAcquire()
+      await grant?.release()
+    })
+    if (hasLimits(fixture)) {
+      testCall('a try for a permit', box => box.limiter('l', { limit: 100, per: '1h' }).tryAcquire())
+      testCall('a look at a limiter', box => box.limiter('l', { limit: 100, per: '1h' }).explain())
+    }
+    if (keepsValues(fixture)) testCall('a read', box => box.store('s').get('key'))
+  })
+}
