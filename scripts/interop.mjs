@@ -137,11 +137,13 @@ const languages = [
   {
     name: 'nestjs',
     programs: [],
-    sources: /\.m?ts$|\.json$/,
+    sources: /\.m?ts$|\.json$|^\.npmrc$/,
     make(target) {
       const cwd = join(sourceFolder, 'nestjs')
       // It makes them CommonJS.
-      copyFileSync(join(cwd, 'package.json'), join(target, 'package.json'))
+      for (const file of ['package.json', 'package-lock.json', '.npmrc'])
+        copyFileSync(join(cwd, file), join(target, file))
+      npm('ci', '--prefix', target, '--ignore-scripts')
       // The applications mean the built packages, and a test checks their types.
       const options = [
         '--noEmit',

@@ -42,18 +42,23 @@ export class NestApplication {
     return application
   }
 
-  /** @param order what the page of a console sends. */
-  async ask(path: string, method: 'GET' | 'POST' = 'GET', order?: object): Promise<Answer> {
+  /** @param content is sent as a page of the application sends it. */
+  async ask(path: string, method: 'GET' | 'POST' = 'GET', content?: object): Promise<Answer> {
     const page = { 'Content-Type': 'application/json', 'Sec-Fetch-Site': 'same-origin' }
     const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, {
       method,
       // A connection that is kept would hold up the shutdown of Fastify for a minute.
-      headers: { connection: 'close', ...(order && page) },
-      ...(order && { body: JSON.stringify(order) }),
+      headers: { connection: 'close', ...(content && page) },
+      ...(content && { body: JSON.stringify(content) }),
     })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json')
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
+  }
+
+  /** Returns the response to a query of GraphQL. */
+  async query(query: string): Promise<unknown> {
+    return (await this.ask('graphql', 'POST', { query })).body
   }
 
   order(order: Order): void {

@@ -10,6 +10,8 @@ export interface Setting {
   readonly jobs?: boolean
   /** Whether it has a gateway for WebSockets. */
   readonly gateways?: boolean
+  /** Whether it has GraphQL. */
+  readonly graphql?: boolean
   /** The port of its microservice, if it has one. */
   readonly rpcPort?: number
   readonly drain?: number

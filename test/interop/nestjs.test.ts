@@ -142,17 +142,66 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect((await application.ask('missing')).status).toBe(404)
   })
 
-  test('the client of a gateway gets the error as an event, and a field of GraphQL its code', async () => {
+  test('the client of a gateway gets the error as an event', async () => {
     const application = await NestApplication.start({ platform, source, gateways: true })
     await using grant = await other.mutex('door').acquire()
     expect(grant.keys).toEqual(['door'])
     const received = async (path: string): Promise<unknown> => (await application.ask(path)).body
     expect(await received('gateway/busy')).toEqual({ status: 'error', message: 'The resource is busy.' })
-    const field = { message: 'The resource is busy.', extensions: { code: 'BUSY', taskBegan: false } }
-    expect(await received('context/graphql')).toEqual(field)
     expect(application.stderr).toBe('')
     expect(await received('gateway/invalid')).toMatchObject({ status: 'error' })
     await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
+  })
+
+  test('a field of GraphQL gets the text and the code of the error', async () => {
+    const application = await NestApplication.start({ platform, source, graphql: true })
+    await using grant = await other.mutex('door').acquire()
+    expect(grant.keys).toEqual(['door'])
+    const error = { message: 'The resource is busy.', extensions: { code: 'BUSY', taskBegan: false } }
+    expect(await application.query('{ busy(key: "door") }')).toMatchObject({
+      data: null,
+      errors: [{ ...error, path: ['busy'] }],
+    })
+    expect(await application.query('{ door(name: "door") { visitor } }')).toMatchObject({
+      errors: [{ ...error, path: ['door', 'visitor'] }],
+    })
+    expect(await application.query('{ door(name: "gate") { visitor } }')).toEqual({
+      data: { door: { visitor: 'gate under gate' } },
+    })
+    expect(application.stderr).toBe('')
+    expect(await application.query('{ invalid }')).toMatchObject({
+      errors: [{ extensions: { code: 'INVALID_ARGUMENT' } }],
+    })
+    await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
+    expect(application.stderr).not.toContain('[ExceptionsHandler]')
+  })
+
+  test('a query of GraphQL waits for its lock', async () => {
+    const application = await NestApplication.start({ platform, source, graphql: true })
+    const grant = await other.mutex('shop').acquire()
+    const waiting = application.query('{ wait(key: "shop") }')
+    await queued(other, 'shop', 1)
+    await grant.release()
+    expect(await waiting).toEqual({ data: { wait: ['shop', 'shop'] } })
+  })
+
+  test('a shutdown rejects queries that wait for a lock before Apollo drains, and lets others end', async () => {
+    const application = await NestApplication.start({ platform, source, graphql: true })
+    await using grant = await other.mutex('shop').acquire()
+    expect(grant.keys).toEqual(['shop'])
+    const holding = application.query('{ hold(key: "store") }')
+    await until('it holds a lock', () => other.mutex('store').isLocked())
+    const waiting = application.query('{ wait(key: "shop") }')
+    await queued(other, 'shop', 1)
+    application.kill('SIGTERM')
+    // After 10 seconds, Apollo closes the connections of queries that have no response.
+    expect(await waiting).toMatchObject({
+      errors: [{ message: 'The server is shutting down.', extensions: { code: 'CLOSED' } }],
+    })
+    application.order({ letGo: 'store' })
+    expect(await holding).toEqual({ data: { hold: ['store'] } })
+    expect(await application.ended).toBe('SIGTERM')
+    expect(application.stderr).toBe('')
   })
 
   test('the client of a microservice gets the text and the code of the error', async () => {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Controller, Get, Module, Param, UseFilters } from '@nestjs/common'
-import { ExternalContextCreator, HttpAdapterHost } from '@nestjs/core'
+import { HttpAdapterHost } from '@nestjs/core'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
 import { Locked, SignalboxExceptionFilter } from 'signalbox-nestjs'
 import { io } from 'socket.io-client'
@@ -22,11 +22,7 @@ class Gateway extends FilteredGateway {
 
 @Controller()
 class GatewayController {
-  constructor(
-    private readonly gateway: Gateway,
-    private readonly contexts: ExternalContextCreator,
-    private readonly host: HttpAdapterHost,
-  ) {}
+  constructor(private readonly host: HttpAdapterHost) {}
 
   /** What a client of the gateway receives after it has sent an event. */
   @Get('gateway/:event')
@@ -41,28 +37,6 @@ class GatewayController {
     } finally {
       socket.close()
     }
-  }
-
-  /** What a handler that is neither of HTTP nor of a gateway rejects with, or the error that is its result. */
-  @Get('context/:type')
-  async context(@Param('type') type: string): Promise<unknown> {
-    const { busy } = this.gateway
-    const options = undefined
-    const call = this.contexts.create(
-      this.gateway,
-      busy,
-      'busy',
-      '',
-      options,
-      options,
-      options,
-      options,
-      type,
-    )
-    const result = await (call() as Promise<unknown>).catch(
-      (error: unknown) => (error as { readonly code: string }).code,
-    )
-    return result instanceof Error ? { ...result, message: result.message } : result
   }
 }
 

@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common'
+import { Module, type DynamicModule } from '@nestjs/common'
 import { APP_FILTER, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
@@ -13,10 +13,16 @@ import { LocksModule } from './locks.js'
 import { connectMicroservice, MicroserviceModule } from './microservice.js'
 import { report, setting } from './setting.js'
 
-const { platform, source, drain, jobs = false, gateways = false, rpcPort } = setting
+const { platform, source, drain, jobs = false, gateways = false, graphql = false, rpcPort } = setting
 
 @Module({ providers: [{ provide: 'source', useValue: source }], exports: ['source'] })
 class ConfigModule {}
+
+/** Only those applications that use Apollo load it, which takes a while. */
+async function graphqlModule(): Promise<DynamicModule> {
+  const { GraphqlModule } = await import('./graphql.js')
+  return { module: GraphqlModule }
+}
 
 const options: Omit<SignalboxModuleOptions, 'source'> = { label: 'nest', drain }
 const signalbox =
@@ -35,6 +41,7 @@ const signalbox =
     HealthModule,
     ...(jobs ? [JobsModule] : []),
     ...(gateways ? [GatewaysModule] : []),
+    ...(graphql ? [graphqlModule()] : []),
     ...(rpcPort === undefined ? [] : [MicroserviceModule]),
     signalbox,
   ],
