@@ -2,10 +2,10 @@
  * Writes what `npm pack` packs into `dist` of a package, in place of the modules that run in a clone: `npm pack` runs it
  * with the folder of the package, and the next command in the clone compiles the modules again.
  *
- * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in Lua and its
- * indentation, and the declarations that no entry leads to. Statements are shortened, and variables get short names,
- * which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack trace can
- * be read.
+ * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in SQL and Lua, the
+ * indentation of Lua, and the declarations that no entry leads to. Statements are shortened, and variables get short
+ * names, which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack
+ * trace can be read.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -202,8 +202,8 @@ function textsModule(id) {
   const extension = id.endsWith('lua-file.ts') ? 'lua' : 'sql'
   const texts = readdirSync(dirname(id)).flatMap(name => {
     if (!name.endsWith(`.${extension}`)) return []
-    const text = readFileSync(join(dirname(id), name), 'utf8')
-    return [[name.slice(0, -4), extension === 'lua' ? text.replace(/^\s*--.*\n|^[ \t]+/gm, '') : text]]
+    const text = readFileSync(join(dirname(id), name), 'utf8').replaceAll(/^\s*--.*\n/gm, '')
+    return [[name.slice(0, -4), extension === 'lua' ? text.replaceAll(/^[ \t]+/gm, '') : text]]
   })
   return `const texts = ${JSON.stringify(Object.fromEntries(texts))}
 export const ${extension}File = name => texts[name]`
