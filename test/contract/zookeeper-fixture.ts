@@ -26,6 +26,8 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
     guarantees: ZOOKEEPER_GUARANTEES,
     knowsChanges: true,
     hasClock: false,
+    // A request waits for another connection as long as its session, and then for two seconds for another session.
+    failsWithin: 13_000,
     weaknesses: {
       async P2() {
         await using server = await start()

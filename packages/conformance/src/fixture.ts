@@ -13,6 +13,11 @@ export interface EngineFixture {
   /** Whether its places keep values in records outside the engine. */
   readonly hasRecords?: boolean
   /**
+   * When a call that does not wait for others fails at the latest while the network delivers nothing, in milliseconds.
+   * Default: 8000
+   */
+  readonly failsWithin?: number
+  /**
    * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox,
    * for URLs that it knows.
    */

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../clock.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
-import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
+import { answered, MIN_CALL_TIME, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
 import { closeHalfDead, dropClosed, eventConnections, repeatOnce, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 import { rangeOf, TABLE_KEY } from './table-record.js'
@@ -113,7 +113,7 @@ export class Link {
   async repeat<T>(work: () => Promise<T>, until = this.#clock.now() + CONNECT_TIMEOUT): Promise<T> {
     for (;;) {
       try {
-        return await work()
+        return await answered(work(), this.#clock, Math.max(until - this.#clock.now(), MIN_CALL_TIME))
       } catch (error) {
         if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until) throw error
         await pause(this.#clock, true)

@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import { answered, compareAndSet, pause } from './call.js'
+import { answered, compareAndSet, MIN_CALL_TIME, pause } from './call.js'
 import { UnclearError } from './failures.js'
 import { KnownEntries } from './known-entries.js'
 import type { MapLocks } from './map-locks.js'
@@ -154,8 +154,9 @@ export class Table {
   }
 
   async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
+    const limit = Math.max(until - this.#clock.now(), MIN_CALL_TIME)
     try {
-      return await this.#replace(found.text, text)
+      return await answered(this.#replace(found.text, text), this.#clock, limit)
     } catch (cause) {
       return this.#settle(found, text, mark, until, cause)
     }
@@ -166,16 +167,18 @@ export class Table {
    * because it is the same change.
    */
   async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
+    const inTime = <T>(call: Promise<T>): Promise<T> =>
+      answered(call, this.#clock, Math.max(until - this.#clock.now(), 0))
     while (this.#clock.now() < until) {
       try {
-        const now = await this.#get()
+        const now = await inTime(this.#get())
         if (now.text !== found.text) {
           const isApplied = wasApplied(now.record, mark, found.record)
           if (isApplied === undefined) break
           if (!isApplied && now.text !== undefined) this.#late?.push(now.text)
           return isApplied
         }
-        if (await this.#replace(found.text, text)) return true
+        if (await inTime(this.#replace(found.text, text))) return true
       } catch {
         await pause(this.#clock, true)
       }

@@ -15,6 +15,8 @@ import { newestStamp, type Values } from './values.js'
 
 /** Maximum time to try an operation, in milliseconds. */
 const TIMEOUT = 10_000
+/** Maximum time to find out whether an operation was applied whose reply is missing, in milliseconds. */
+const REPLY_TIMEOUT = 5000
 
 /**
  * After this many tries and this many milliseconds, the record is locked for each further try. Otherwise boxes closer
@@ -185,7 +187,8 @@ export class Transactions {
   async #save(found: Found, attempt: Attempt, state: OpenTable, entries: Entries): Promise<boolean> {
     const { until, jobs } = attempt
     state.removeWritten()
-    const made = await this.#table.change(found, mark => state.close(mark), until)
+    const replyBy = until - TIMEOUT + REPLY_TIMEOUT
+    const made = await this.#table.change(found, mark => state.close(mark), replyBy)
     if (made) {
       this.writeBack.begin(found.record, made.record, entries)
       return true

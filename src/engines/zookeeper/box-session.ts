@@ -6,6 +6,7 @@ import {
   ZooKeeper,
 } from 'signalbox-zookeeper'
 import type { Awaitable } from '../../engine/contract.js'
+import { inTime } from '../../engine/kit/in-time.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
@@ -23,6 +24,8 @@ export interface BoxSessionListener {
 
 /** Maximum time to connect, in milliseconds. */
 const CONNECT_TIMEOUT = 10_000
+/** A call waits at least this long for the session after one that has ended, in milliseconds: several round trips. */
+const MIN_TIME = 2000
 
 /** The session of a box. When it ends, another one begins. */
 export class BoxSession {
@@ -41,15 +44,32 @@ export class BoxSession {
     return this.#reconnector.now
   }
 
-  /** Returns the client as soon as there is a session. @throws UnavailableError if none begins in time; ClosedError */
-  get(): Awaitable<ZooKeeper> {
-    return this.#reconnector.get()
+  /** Until when a call that begins now waits for sessions, as clock time. A request lives as long as its session. */
+  get deadline(): number {
+    const { clock, place } = this.#box
+    return clock.now() + Math.max(place.connect.sessionTimeout, CONNECT_TIMEOUT) + MIN_TIME
+  }
+
+  /**
+   * Returns the client as soon as there is a session.
+   * @param deadline that of the call, which may have lost an earlier session.
+   * @throws UnavailableError if none begins in time; ClosedError
+   */
+  get(deadline = this.deadline): Awaitable<ZooKeeper> {
+    const client = this.#reconnector.get()
+    if (!(client instanceof Promise)) return client
+    const { clock, place } = this.#box
+    const limit = Math.max(deadline - clock.now(), MIN_TIME)
+    const late = () =>
+      new UnavailableError(`no server of ${place.name} began a session in time`, { engine: place.name })
+    return inTime(client, limit, clock, late)
   }
 
   /** Does work that changes nothing. If the session ends in the meantime, does it again in the next one. */
   async run<T>(work: (client: ZooKeeper) => Promise<T>): Promise<T> {
+    const { deadline } = this
     for (;;) {
-      const client = await this.get()
+      const client = await this.get(deadline)
       try {
         return await work(client)
       } catch (error) {

@@ -221,8 +221,9 @@ export class LockRequests {
    * with it, and are created again in the next one.
    */
   async #create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
+    const { deadline } = this.#session
     for (;;) {
-      own.client = this.#session.now ?? (await this.#session.get())
+      own.client = this.#session.now ?? (await this.#session.get(deadline))
       own.client.keepCertain(true)
       try {
         return await this.#nodes.create(own, instead)
