@@ -42,6 +42,8 @@ interface Call {
   readonly repetition: Repetition
   /** What is left for other boxes, and since when. Each statement looks for its answer, until a decision is stored. */
   left?: LeftRequest
+  /** Whether a statement may have left it there. Then another box may decide it at any time. */
+  isLeft?: boolean
   readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
 }
@@ -138,11 +140,11 @@ export class Limiters {
   #failed(jobs: readonly Job[], error: unknown): void {
     const again = jobs.filter(({ call }) => {
       if (!call?.repetition.follows(error)) {
-        call?.reject(call.repetition.lost ?? error)
+        if (call) reject(call, error)
         return false
       }
       // Permits must not be taken back twice, and count as used instead.
-      call.request = { ...call.request, returns: [] }
+      if (call.repetition.lost) call.request = { ...call.request, returns: [] }
       return true
     })
     if (again.length > 0) this.#batcher.putBack(again)
@@ -154,7 +156,7 @@ export class Limiters {
       // The box that has decided in the meantime answers the requests of others.
       if (!call) return false
       if (++call.outdated < MAX_ATTEMPTS) return true
-      call.reject(new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
+      reject(call, new SqlError(`no decision within ${MAX_ATTEMPTS} attempts`, undefined, false, undefined))
       return false
     })
     if (again.length > 0) this.#batcher.putBack(again)
@@ -249,11 +251,13 @@ export class Limiters {
     const found = new Map(answers)
     this.#again(
       jobs.filter(({ call }) => {
-        const answer = call?.left && found.get(call.left.id)
+        if (!call?.left) return true
+        call.isLeft = true
+        const answer = found.get(call.left.id)
         if (answer === undefined) return true
         const reserved = answerOf(answer)
         const { earliest, latest } = this.#serverClock.timeOf(reserved.now)
-        call!.resolve({ reserved, earliest, latest })
+        call.resolve({ reserved, earliest, latest })
         return false
       }),
     )
@@ -311,6 +315,12 @@ function leave(call: Call, time: ServerTime | undefined, isBehind: boolean): rea
   }
   const { left } = call
   return left ? [[left.since, left.id, left.text]] : []
+}
+
+/** Rejects a call. If an earlier statement may have had an effect, the error is unclear. */
+function reject({ isLeft, repetition: { lost }, reject: settle }: Call, error: unknown): void {
+  const isUnclear = isLeft === true && error instanceof SqlError
+  settle(lost ?? (isUnclear ? new SqlError(error.message, error.code, true, error) : error))
 }
 
 function textOf(list: readonly unknown[]): string {

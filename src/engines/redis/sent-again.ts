@@ -1,4 +1,5 @@
 import { UnavailableError } from '../../errors.js'
+import { RedisReplyError } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
 
 /**
@@ -12,7 +13,7 @@ export async function sentAgain<Result>(send: (isAgain: boolean) => Promise<Resu
     if (!(error instanceof ConnectionLostError)) throw error
     return send(true).catch((again: unknown) => {
       // The first one may have run.
-      throw again instanceof UnavailableError ? error : again
+      throw again instanceof UnavailableError || again instanceof RedisReplyError ? error : again
     })
   }
 }

@@ -1,6 +1,6 @@
 import { wallOf } from '../../clock.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
-import { BusyError, ClosedError } from '../../errors.js'
+import { BusyError, ClosedError, UnavailableError } from '../../errors.js'
 import type { Waiters } from '../../waiters.js'
 import type { CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
@@ -317,7 +317,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const before = deciders.length > 0 ? this.#callers.before : undefined
     const ahead = before && units.length === 0 ? Math.max(before.permits - this.#reserved.permits, 0) : 0
     const explain = before && { n: 1, ahead }
-    if (units.length === 0 && !this.#reserved.owes && !explain && !look && !isFirst) {
+    const owes = this.#reserved.owes && (!this.outage || now >= this.#outage.retryAt)
+    if (units.length === 0 && !owes && !explain && !look && !isFirst) {
       this.#lookLater(now)
       return
     }
@@ -347,7 +348,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         this.#reserved.giveBack(allReturned(answer.reserved, hold))
       }
     } catch (error) {
-      // The permits that this call should have returned count as used, because they must not be returned twice.
+      // If the call may have returned the permits, they count as used, because they must not be returned twice.
+      if (error instanceof UnavailableError) this.#reserved.giveBack(returns)
       this.#failed(error as Error, waiters)
     } finally {
       this.#calling = false
@@ -495,6 +497,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
       if (waiter && last!.from > lookAt && !this.#calling) at = Math.min(at, lookAt)
     }
     if (waiter && askAgainAt > now) at = Math.min(at, askAgainAt)
+    if (this.#reserved.owes && this.outage) at = Math.min(at, this.#outage.retryAt)
     this.#waiters.checkAt(at, now)
   }
 

@@ -218,3 +218,22 @@ test('a pause that another box decides lasts from the request on', async () => {
   expect(reserved.pausedUntil).toBeGreaterThanOrEqual(askedAt + 5000)
   expect(reserved.pausedUntil).toBeLessThanOrEqual(askedAt + 5000 + 1000)
 })
+
+test('the outcome of a call is unclear if a statement fails after another one has left the request for other boxes', async () => {
+  const locked = new SqlError('the row is locked', '55P03', false, undefined)
+  const { answers, box, busy } = scene()
+  const stop = busy(box(1), 5)
+  const failing: (Error | undefined)[] = []
+  const far = box(200, failing)
+  await answers(far.reservePermits(perHour(1_000_000, 'far')))
+  await answers(far.reservePermits(perHour(1_000_000, 'far')))
+  failing.push(locked)
+  await expect(answers(far.reservePermits(perHour(1_000_000, 'far')))).rejects.toBe(locked)
+  await answers(far.reservePermits(perHour(1_000_000, 'far')))
+  failing.push(undefined, locked)
+  await expect(answers(far.reservePermits(perHour(1_000_000, 'far')))).rejects.toMatchObject({
+    code: '55P03',
+    isUnclear: true,
+  })
+  stop()
+})

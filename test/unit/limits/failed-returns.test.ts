@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.js'
+import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
+import { BoxLimiters } from '../../../src/limits/remote/box-limiter.js'
+import { lock, Server } from './deciding-server.js'
+import { pass } from './passing.js'
+
+/** A limiter of one call an hour whose permit is refunded while the engine fails, and how many were returned by when. */
+async function refunded(failure: Error) {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const failures: Error[] = []
+  const asked: { readonly at: number; readonly returns: number }[] = []
+  const ask = (request: ReservePermits) => {
+    const at = clock.now()
+    asked.push({ at, returns: request.returns.reduce((sum, { n }) => sum + n, 0) })
+    const error = failures.shift()
+    return error
+      ? Promise.reject(error)
+      : Promise.resolve({ reserved: server.decide(request), earliest: at, latest: at })
+  }
+  const source = { clock, engine: 'test:', session: 'box', ask, lock }
+  const limiter = new BoxLimiters(source).limiter('api', { limit: 1, per: '1h' })
+  const permit = await limiter.acquire()
+  await pass(clock, 100)
+  asked.length = 0
+  failures.push(failure, failure)
+  permit.refund()
+  await pass(clock, 5000)
+  return { asked: asked.map(({ at, returns }) => [at - 5100, returns]), limiter }
+}
+
+test('permits whose return was certainly not applied are returned again every half second', async () => {
+  const { asked, limiter } = await refunded(new UnavailableError('locked'))
+  expect(asked).toEqual([
+    [0, 1],
+    [500, 1],
+    [1000, 1],
+  ])
+  await limiter.tryAcquire()
+})
+
+test('permits whose return may have been applied count as used', async () => {
+  const { asked } = await refunded(new IndeterminateError('no reply'))
+  expect(asked).toEqual([[0, 1]])
+})
