@@ -33,9 +33,20 @@ interface Node {
   readonly client?: NodeRedisServer
 }
 
+interface NodeAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** How the client reaches nodes whose addresses it can't use, such as those in a container. */
+type NodeAddressMap = Readonly<Record<string, NodeAddress>> | ((address: string) => NodeAddress | undefined)
+
 /** What is used of a cluster of node-redis that is given. */
 export interface NodeRedisCluster {
   readonly isOpen: boolean
+  readonly _options?: { readonly nodeAddressMap?: NodeAddressMap }
+  /** Makes the client of a node, at once, if there is none, and connects it. */
+  nodeClient(node: Node): Promise<unknown>
   readonly masters: readonly Node[]
   readonly nodeByAddress: ReadonlyMap<string, Node>
   /** Since version 6. */
@@ -118,10 +129,24 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
     return async (listener, attempt) => {
       const own = this.#client(node)
       if (own !== undefined) return own.connect()(listener, attempt)
-      const others = this.nodes().flatMap(each => this.#client(each) ?? [])
-      if (others.length === 0) throw new Error('the client does not know any node')
-      return others[0]!.connect(node)(listener, attempt)
+      const other = this.nodes().flatMap(each => this.#client(each) ?? [])[0] ?? this.#first()
+      return other.connect(this.#reachable(node))(listener, attempt)
     }
+  }
+
+  /** With `minimizeConnections`, the cluster makes a client only when it needs one. */
+  #first(): ExistingNodeRedis {
+    const [master] = this.#cluster.masters
+    if (!master) throw new Error('the client does not know any node')
+    this.#cluster.nodeClient(master).catch(() => undefined)
+    return this.#client(master.address)!
+  }
+
+  /** Where the client reaches a node that it has no client of. */
+  #reachable(node: string): string {
+    const { nodeAddressMap: map } = this.#cluster._options ?? {}
+    const address = typeof map === 'function' ? map(node) : map?.[node]
+    return address ? nodeName(address.host, address.port) : node
   }
 
   #client(node: string): ExistingNodeRedis | undefined {
