@@ -49,10 +49,11 @@ export default {
     ),
     wall(
       'store',
-      'Stores know locks, and engines by their contract; records in Redis go over the clients that its engine knows.',
+      'Stores know locks, and engines by their contract; records in Redis go over the clients that its engine knows, and those in PostgreSQL are checked as its schema is.',
       '^src/store/',
       '^src/core/',
       '^src/engine/contract\\.ts$',
+      '^src/engines/postgres/untrusted\\.ts$',
       '^src/engines/redis/clients/detect-client\\.ts$',
     ),
     wall(

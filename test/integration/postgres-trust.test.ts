@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
 import { SCHEMA_REVISION, schemaHash } from '../../src/engines/postgres/schema.js'
 import { diagnose, open } from '../../src/index.js'
+import { postgresRecords, type Records } from '../../src/store/records/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
 let server: PostgresServer
@@ -47,9 +49,12 @@ async function refusal(url: string): Promise<string> {
 const TELL = `begin
   if current_user <> 'mallory' then insert into loot.loot values (current_user); end if;`
 
-const FORGED = `
+/** Where it reports. */
+const LOOT = `
   create schema loot; grant all on schema loot to public;
-  create table loot.loot (who text); grant all on loot.loot to public;
+  create table loot.loot (who text); grant all on loot.loot to public;`
+
+const FORGED = `${LOOT}
   create schema signalbox; grant all on schema signalbox to public;
   create function signalbox.version() returns int language plpgsql as $f$ ${TELL} return 2; end $f$;
   comment on function signalbox.version() is 'revision ${SCHEMA_REVISION}, ${schemaHash()}';
@@ -262,6 +267,205 @@ describe('functions of another revision', () => {
     )
     await as('dba', printedSchema(undefined))
     await (await open(url)).close()
+  })
+})
+
+describe('a table of records', () => {
+  /** Runs a task with the records of a user in the database of a URL. */
+  async function withRecords<T>(
+    url: string,
+    task: (records: Records<string>) => Promise<T>,
+    table = 'signalbox_records',
+  ): Promise<T> {
+    const { username: user, pathname } = new URL(url)
+    const pool = server.pool({ user, database: pathname.slice(1), max: 2 })
+    try {
+      return await task(postgresRecords(pool, { table }))
+    } finally {
+      await pool.end()
+    }
+  }
+  /** The message with which reads and writes of a table are refused. */
+  async function recordsRefusal(url: string, table?: string): Promise<string> {
+    return withRecords(
+      url,
+      async records => {
+        const calls = [records.get('a'), records.compareAndSet('a', undefined, '{}', 60_000)]
+        const errors = (await Promise.allSettled(calls)).map(
+          call => (call as PromiseRejectedResult).reason as { code: string; message: string },
+        )
+        for (const error of errors) expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+        expect(errors[1]!.message).toBe(errors[0]!.message)
+        return errors[0]!.message
+      },
+      table,
+    )
+  }
+  const write = (url: string): Promise<string | undefined> =>
+    withRecords(url, async records => records.compareAndSet(randomUUID(), undefined, '{}', 60_000))
+  const made = (table: string, column = 'text'): string => `
+    create table ${table} (key ${column} primary key, record text not null,
+      version bigint generated always as identity, keep_until timestamptz)`
+
+  test.each([
+    ['found in public', 'public.signalbox_records', 'signalbox_records'],
+    ['given with its schema', 'public.other_records', 'public.other_records'],
+    ['found before that in public', 'boxer.signalbox_records', 'signalbox_records'],
+  ])(
+    'that another role has prepared and is %s is refused, and nothing of it runs',
+    async (_, name, table) => {
+      const { url, as } = await database()
+      await as('tester', 'grant create on schema public to mallory, boxer')
+      await write(url)
+      await as('tester', 'drop table if exists public.other_records')
+      if (name.startsWith('public.signalbox')) await as('tester', `drop table ${name}`)
+      else if (name.startsWith('boxer'))
+        await as('mallory', 'create schema boxer; grant all on schema boxer to public')
+      await as(
+        'mallory',
+        `${LOOT} ${made(name)}; grant all on ${name} to public;
+       create function public.trap() returns trigger language plpgsql as $f$ ${TELL} return new; end $f$;
+       create trigger trap before insert on ${name} for each statement execute function public.trap()`,
+      )
+      expect(await recordsRefusal(url, table)).toMatch(
+        new RegExp(
+          `^the table ${name} is not safe for the user boxer: the table ${name} belongs to mallory; .*drop the table`,
+        ),
+      )
+      if (!name.startsWith('boxer'))
+        expect(await recordsRefusal(url.replace('boxer', 'tester'), table)).toContain('for the user tester: ')
+      expect(await as('mallory', 'select who from loot.loot')).toEqual([])
+      // A store says the same, and no later than at its first call.
+      await withRecords(
+        url,
+        async records => {
+          await using box = await open('memory:')
+          const put = box.store('s', { records }).put('a', 1)
+          await expect(put).rejects.toMatchObject({
+            code: 'UNAVAILABLE',
+            message: expect.stringContaining('is not safe for the user boxer') as string,
+          })
+          await as('mallory', `drop table ${name}`)
+          await box.store('s', { records }).put('a', 1)
+        },
+        table,
+      )
+    },
+  )
+
+  test.each([
+    [
+      'the table public.signalbox_records belongs to mallory',
+      'alter table signalbox_records owner to mallory',
+    ],
+    [
+      'mallory may add triggers to the table public.signalbox_records',
+      'grant all on signalbox_records to mallory',
+    ],
+    [
+      'the trigger t on public.signalbox_records runs a function of mallory',
+      `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
+       create trigger t before update on signalbox_records execute function public.trap();
+       alter function public.trap() owner to mallory`,
+    ],
+    [
+      'a column has the type public.spied of mallory',
+      `create domain public.spied as timestamptz; alter table signalbox_records alter keep_until type public.spied;
+       alter domain public.spied owner to mallory`,
+    ],
+    [
+      'a column has the type public.spied of mallory',
+      `create domain public.spied as text; alter domain public.spied owner to mallory;
+       create domain public.more as public.spied[]; alter table signalbox_records add more public.more`,
+    ],
+    ...[
+      [
+        'rule r on public.signalbox_records',
+        'create rule r as on update to TABLE do also select public.spy()',
+      ],
+      ['policy p on public.signalbox_records', 'create policy p on TABLE using (public.spy())'],
+      [
+        'default value for public.signalbox_records.spied',
+        'alter table TABLE add spied bool default public.spy()',
+      ],
+      [
+        'table constraint c on public.signalbox_records',
+        'alter table TABLE add constraint c check (public.spy())',
+      ],
+      ['index public.spied', 'create index spied on TABLE ((public.spy()))'],
+      [
+        'domain constraint c on public.checked',
+        'create domain public.checked as text constraint c check (public.spy()); alter table TABLE alter record type public.checked',
+      ],
+      [
+        'type public.filled',
+        'create domain public.filled as bool default public.spy(); alter table TABLE add filled public.filled',
+      ],
+    ].map(([what, add]) => [
+      `the ${what} runs a function of mallory`,
+      `create function public.spy() returns bool language sql immutable as 'select true';
+       ${add!.replace('TABLE', 'signalbox_records')}; alter function public.spy() owner to mallory`,
+    ]),
+  ])('is refused if %s', async (reason, spoil) => {
+    const { url, as } = await database()
+    await as('tester', 'grant create on schema public to mallory, boxer')
+    await write(url)
+    await as('tester', spoil!)
+    expect(await recordsRefusal(url)).toContain(`is not safe for the user boxer: ${reason}`)
+  })
+
+  test('is used with nothing else that another role has put into its schema or before it', async () => {
+    const { url, as } = await database()
+    await as('tester', 'grant create on schema public to mallory, boxer')
+    await as(
+      'tester',
+      `alter role boxer in database ${new URL(url).pathname.slice(1)} set search_path = public, pg_catalog`,
+    )
+    const tell = (head: string, result: string): string =>
+      `create function public.${head} language plpgsql as $f$ ${TELL} return ${result}; end $f$`
+    await as(
+      'mallory',
+      [
+        LOOT,
+        tell('told() returns pg_catalog.bool', 'true'),
+        'create domain public.text as pg_catalog.text check (public.told())',
+        'create domain public.float8 as pg_catalog.float8 check (public.told())',
+        'create domain public.timestamptz as pg_catalog.timestamptz check (public.told())',
+        tell('now() returns pg_catalog.timestamptz', 'pg_catalog.clock_timestamp()'),
+        tell('current_schema() returns name', "'public'"),
+        tell('pg_advisory_xact_lock(pg_catalog.int8) returns pg_catalog.int8', '1'),
+        tell('hashtextextended(pg_catalog.text, pg_catalog.int4) returns pg_catalog.int8', '1'),
+        ...['text', 'int8', 'timestamptz', 'oid'].flatMap(type =>
+          ['=', '<>', '<'].flatMap((operator, index) => [
+            tell(
+              `compared_${type}_${index}(pg_catalog.${type}, pg_catalog.${type}) returns pg_catalog.bool`,
+              'true',
+            ),
+            `create operator public.${operator} (leftarg = pg_catalog.${type}, rightarg = pg_catalog.${type},
+               procedure = public.compared_${type}_${index})`,
+          ]),
+        ),
+        tell('times(pg_catalog.float8, pg_catalog.interval) returns pg_catalog.interval', "'1 hour'"),
+        'create operator public.* (leftarg = pg_catalog.float8, rightarg = pg_catalog.interval, procedure = public.times)',
+        tell('plus(pg_catalog.timestamptz, pg_catalog.interval) returns pg_catalog.timestamptz', '$1'),
+        'create operator public.+ (leftarg = pg_catalog.timestamptz, rightarg = pg_catalog.interval, procedure = public.plus)',
+      ].join(';\n'),
+    )
+    await withRecords(url, async records => {
+      const version = await records.compareAndSet('a', undefined, '{}', 1)
+      expect(await records.compareAndSet('a', version, '{"more":1}', 60_000)).toBeDefined()
+      expect(await records.get('a')).toMatchObject({ text: '{"more":1}' })
+      expect(await records.get('b')).toBeUndefined()
+    })
+    expect(await as('mallory', 'select who from loot.loot')).toEqual([])
+  })
+
+  test.each(['tester', 'dba'])('is accepted as %s makes it from the page', async user => {
+    const { url, as } = await database()
+    const [, sql] = /```sql\n(create table[^`]*)```/.exec(readFileSync('docs/records.md', 'utf8'))!
+    await as('tester', 'grant create on schema public to dba; revoke create on schema public from public')
+    await as(user, sql!.replace('to app', 'to boxer'))
+    expect(await write(url)).toBeDefined()
   })
 })
 

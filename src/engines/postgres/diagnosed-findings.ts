@@ -2,7 +2,8 @@ import type { Finding } from '../../engine/diagnosis.js'
 import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { PostgresFacts } from './diagnosed-facts.js'
 import { MIN_SERVER } from './provide-schema.js'
-import { SCHEMA_REVISION, SCHEMA_VERSION, TRUST_ADVICE, useOf } from './schema.js'
+import { SCHEMA_REVISION, SCHEMA_VERSION, useOf } from './schema.js'
+import { trustAdvice } from './untrusted.js'
 
 /** From this fraction on, some session does not read the queue of NOTIFY. */
 const QUEUE_THRESHOLD = 0.01
@@ -31,7 +32,7 @@ function usability(facts: PostgresFacts): (Finding | false)[] {
       id: 'untrusted-schema',
       promises: [],
       how: `the schema ${schema} is not safe, so \`open\` fails: ${state.untrusted}`,
-      fix: TRUST_ADVICE,
+      fix: trustAdvice('schema'),
     },
     use === 'refuse' && {
       id: 'newer-schema',

@@ -1,9 +1,10 @@
 import { UnavailableError } from '../../errors.js'
 import { READ_ONLY, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
-import { schemaText, TRUST_ADVICE, useOf } from './schema.js'
+import { schemaText, useOf } from './schema.js'
 import { schemaState, type SchemaState } from './schema-state.js'
 import { statementsOf } from './statements.js'
+import { trustAdvice } from './untrusted.js'
 
 /** The oldest supported major version of the server. */
 export const MIN_SERVER = 13
@@ -37,7 +38,7 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
   if (state.isStandby) throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
   if (state.untrusted !== undefined)
     throw refused(
-      `the schema ${schema} of ${sql.name} is not safe for the user ${state.user}: ${state.untrusted}. ${TRUST_ADVICE}`,
+      `the schema ${schema} of ${sql.name} is not safe for the user ${state.user}: ${state.untrusted}. ${trustAdvice('schema')}`,
     )
   if (lacking.length > 0)
     throw refused(

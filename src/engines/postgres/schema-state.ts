@@ -1,5 +1,6 @@
 import type { Query } from './clients/sql-client.js'
-import { stampOf, untrustedQuery, type SchemaStamp } from './schema.js'
+import { stampOf, type SchemaStamp } from './schema.js'
+import { untrustedQuery } from './untrusted.js'
 
 /** What the catalogs of the server say about a schema. */
 export interface SchemaState extends SchemaStamp {
@@ -31,7 +32,7 @@ const stateQuery = (): string => `
   select json_build_object(
     'isStandby', pg_is_in_recovery(),
     'user', current_user,
-    'untrusted', (${untrustedQuery()}),
+    'untrusted', (${untrustedQuery('$1')}),
     'version', coalesce((select substring(v.prosrc from '[0-9]+')::numeric from v), 0),
     'comment', (select obj_description(v.oid, 'pg_proc') from v),
     'owner', (select pg_get_userbyid(v.proowner) from v),

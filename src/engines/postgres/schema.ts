@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { schemaIdentifier } from './postgres-url.js'
-import { sqlFile } from './sql/sql-file.js'
 import { sqlFiles } from './sql-files.js'
+import { trustAdvice, untrustedQuery } from './untrusted.js'
 
 /**
  * The version of the layout: the format of the rows and messages. A box with a newer version upgrades the schema; one
@@ -49,16 +49,6 @@ export function schemaHash(): string {
 }
 let hashed: string | undefined
 
-/** The query for what makes a schema unsafe, see `untrusted.sql`. Its parameter is the name of the schema. */
-export function untrustedQuery(): string {
-  return sqlFile('untrusted')
-}
-
-/** What to do about a schema in which other roles could run code as the user of a box. */
-export const TRUST_ADVICE =
-  'Such a role could run its code as this user: drop the schema if none of your administrators created it; otherwise ' +
-  'let this user, the owner of the database or a superuser own it and everything in it, and revoke the rights of others'
-
 /**
  * Returns the statements that create the schema. They can be run again. They fail before anything of the schema is run
  * if another role could have prepared it.
@@ -74,10 +64,10 @@ declare
 begin
   perform pg_catalog.set_config('jit', 'off', true);
   untrusted := (
-${untrustedQuery().replaceAll('$1::text', `'${schema}'`)}
+${untrustedQuery(`'${schema}'`)}
   );
   if untrusted is not null then
-    raise exception 'the schema ${schema} is not safe for the user %: %. ${TRUST_ADVICE}', current_user, untrusted;
+    raise exception 'the schema ${schema} is not safe for the user %: %. ${trustAdvice('schema')}', current_user, untrusted;
   end if;
 end $guard$;
 `

@@ -1,5 +1,6 @@
 export { checkRecords } from './check-records.js'
 export { memoryRecords } from './memory-records.js'
-export { postgresRecords, type PostgresClient, type PostgresRecordsOptions } from './postgres-records.js'
+export { postgresRecords, type PostgresRecordsOptions } from './postgres-records.js'
+export type { PostgresClient } from './postgres-table.js'
 export type { FoundRecord, Records } from './records.js'
 export { redisRecords, type RedisRecordsOptions } from './redis-records.js'

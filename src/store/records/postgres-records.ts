@@ -1,11 +1,7 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
+import { codeOf, provideTable, type PostgresClient } from './postgres-table.js'
 import type { FoundRecord, Records } from './records.js'
-
-/** A `Pool` or a `Client` of `pg`, as far as it is needed. */
-export interface PostgresClient {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
-}
 
 /** Options of {@link postgresRecords}. */
 export interface PostgresRecordsOptions {
@@ -17,8 +13,6 @@ export interface PostgresRecordsOptions {
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const NO_TABLE = '42P01'
-/** Distinguishes its advisory locks from those of other programs. */
-const MAKING = 7_162_518
 
 /**
  * Keeps records as rows of a table in PostgreSQL 12 or later. The caller passes, and later closes, a `Pool` of `pg`, or
@@ -42,16 +36,21 @@ export function postgresRecords(
 
 class PostgresRecords implements Records<string> {
   readonly #client: PostgresClient
-  readonly #table: string
+  readonly #given: string
+  /** The name of the table with its schema, once it has been checked. */
+  #table: Promise<string> | undefined
 
   constructor(client: PostgresClient, table: string) {
     this.#client = client
-    this.#table = table
+    this.#given = table
   }
 
   async get(key: string): Promise<FoundRecord<string> | undefined> {
-    const sql = `select record as text, version::text as version from ${this.#table} where key = $1`
-    const [row] = await this.#query(sql, [key])
+    const [row] = await this.#query(
+      table =>
+        `select record as text, version::pg_catalog.text as version from ${table} where key operator(pg_catalog.=) $1`,
+      [key],
+    )
     return row as FoundRecord<string> | undefined
   }
 
@@ -61,17 +60,20 @@ class PostgresRecords implements Records<string> {
     text: string,
     keep: number | undefined,
   ): Promise<string | undefined> {
-    const until = `now() + $3::float8 * interval '1 millisecond'`
-    const write =
+    const until = `pg_catalog.now() operator(pg_catalog.+) ($3::double precision operator(pg_catalog.*) interval '1 millisecond')`
+    const write = (table: string): string =>
       version === undefined
-        ? `insert into ${this.#table} (key, record, keep_until) values ($1, $2, ${until})
+        ? `insert into ${table} (key, record, keep_until) values ($1, $2, ${until})
            on conflict (key) do nothing`
-        : `update ${this.#table} set record = $2, keep_until = ${until}, version = default
-           where key = $1 and version = $4`
+        : `update ${table} set record = $2, keep_until = ${until}, version = default
+           where key operator(pg_catalog.=) $1 and version operator(pg_catalog.=) $4`
     const values = [key, text, keep ?? null, ...(version === undefined ? [] : [version])]
     try {
-      const sql = `${keep === undefined ? '' : this.#dropSome()} ${write} returning version::text as version`
-      const [row] = await this.#query(sql, values)
+      const [row] = await this.#query(
+        table =>
+          `${keep === undefined ? '' : dropSome(table)} ${write(table)} returning version::pg_catalog.text as version`,
+        values,
+      )
       return (row as { version: string } | undefined)?.version
     } catch (error) {
       const code = codeOf(error)
@@ -80,42 +82,33 @@ class PostgresRecords implements Records<string> {
     }
   }
 
-  /** Deletes expired rows with each write, so that the table stays small. */
-  #dropSome(): string {
-    return `with over as (
-        select key from ${this.#table} where keep_until < now() and key <> $1 limit 8 for update skip locked
-      ), dropped as (delete from ${this.#table} where key in (select key from over))`
-  }
-
-  async #query(sql: string, values: unknown[]): Promise<unknown[]> {
+  async #query(sql: (table: string) => string, values: unknown[]): Promise<unknown[]> {
     try {
-      return (await this.#client.query(sql, values)).rows
+      return (await this.#client.query(sql(await this.#provided()), values)).rows
     } catch (error) {
       if (codeOf(error) !== NO_TABLE) throw error
-      await this.#makeTable()
-      return (await this.#client.query(sql, values)).rows
+      this.#table = undefined
+      return (await this.#client.query(sql(await this.#provided()), values)).rows
     }
   }
 
-  async #makeTable(): Promise<void> {
-    const name = this.#table.replace('.', '_')
-    // "If not exists" alone fails in several ways when two clients create the same table at once. So they do it one
-    // after another: all of this is one transaction, and the lock ends with it. An identity column continues after
-    // deletions, so no version is used twice.
-    await this.#client.query(
-      `select pg_advisory_xact_lock(hashtextextended('${name}', ${MAKING}));
-       create table if not exists ${this.#table} (
-         key text collate "C" primary key,
-         record text not null,
-         version bigint generated always as identity,
-         keep_until timestamptz
-       );
-       create index if not exists ${name}_keep_until on ${this.#table} (keep_until)
-         where keep_until is not null`,
-    )
+  /** Checks the table before the first statement. The next call tries again after a failure. */
+  async #provided(): Promise<string> {
+    const table = (this.#table ??= provideTable(this.#client, this.#given))
+    try {
+      return await table
+    } catch (error) {
+      if (this.#table === table) this.#table = undefined
+      throw error
+    }
   }
 }
 
-function codeOf(error: unknown): string | undefined {
-  return (error as { code?: string } | undefined)?.code
+/** Deletes expired rows with each write, so that the table stays small. */
+function dropSome(table: string): string {
+  return `with over as (
+      select key from ${table}
+        where keep_until operator(pg_catalog.<) pg_catalog.now() and key operator(pg_catalog.<>) $1
+        limit 8 for update skip locked
+    ), dropped as (delete from ${table} where key operator(pg_catalog.=) any (select key from over))`
 }
