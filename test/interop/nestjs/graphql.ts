@@ -39,8 +39,8 @@ class DoorResolver {
     return key
   }
 
-  @Query(() => [String])
   @Locked((key: string) => key)
+  @Query(() => [String])
   async wait(@Args('key') key: string, @CurrentGrant() grant?: Grant): Promise<readonly string[]> {
     return [key, ...grant!.keys]
   }
