@@ -517,7 +517,7 @@ export function limits(fixture: EngineFixture): void {
       const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
       assert.throws(
         () => box.limiter('api', both as never),
-        `unknown option "limit"; it must be one of limits, ${known}`,
+        'give either limits or limit, not both: put limit into each limit of the list',
       )
       const timed = { limit: 1, per: '1s', clock: systemClock }
       assert.throws(
