@@ -44,6 +44,9 @@ function project(name: string, group: number, settings: Settings = {}): TestProj
   }
 }
 
+/** The contract's six long files wait most of their time, so they start together, and tests that compute fill the gaps. */
+const firstWorkers = 6
+
 /** Each step of these is a vote of several servers, which a busy processor delays by more than a check allows for. */
 const quorum = 'test/contract/quorum-*.test.ts'
 const schedules = 'test/long/simulation.test.ts'
@@ -56,14 +59,14 @@ export default defineConfig({
       // A process runs many files: to start one and to load the sources takes longer than most files do.
       project('unit', 0, {
         include: ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
-        maxWorkers: 4,
+        maxWorkers: firstWorkers,
         isolate: false,
       }),
-      project('heap', 0, { maxWorkers: 4 }),
-      project('simulation', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
+      project('heap', 0, { maxWorkers: firstWorkers }),
+      project('simulation', 0, { maxWorkers: firstWorkers, testTimeout: 10 * minute }),
       project('contract', 0, {
         exclude: [quorum],
-        maxWorkers: 4,
+        maxWorkers: firstWorkers,
         // Most checks wait most of their time.
         maxConcurrency: 6,
         testTimeout: minute,
