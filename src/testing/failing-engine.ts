@@ -124,6 +124,13 @@ export class FailingEngine implements Engine {
         return this.#transactions.unlocked(operation).then(() => this.#engine.submit(operation))
       if (operation.type === 'inspect') return this.#transactions.inspect(operation)
       const outcome = this.#engine.submit(operation) as OutcomeOf<Operation>
+      if (
+        typeof outcome === 'object' &&
+        'state' in outcome &&
+        outcome.state === 'queued' &&
+        'request' in operation
+      )
+        return this.#transactions.withHolder(operation.request, outcome)
       const isUncontended = typeof outcome === 'object' && 'isUncontended' in outcome
       return isUncontended ? { ...outcome, isUncontended: false } : outcome
     })

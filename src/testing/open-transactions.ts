@@ -5,7 +5,9 @@ import type {
   CommitOutcome,
   Inspect,
   Listener,
+  LockRequest,
   RequestReport,
+  RequestStatus,
   SqlTransaction,
 } from '../engine/contract.js'
 import { MemoryEngine, type MemorySpace } from '../engines/memory/memory-engine.js'
@@ -37,6 +39,8 @@ const OPEN_TRANSACTION = {
   number: 0,
   expiresIn: 0,
 } as const
+
+type Queued = RequestStatus & { readonly state: 'queued' }
 
 /** The locks and values that a transaction of the test holds until its end. */
 interface Part {
@@ -112,6 +116,15 @@ export class OpenTransactions {
         .map(key => ({ ...OPEN_TRANSACTION, key, claim: exclusive(key), age: this.#clock.now() - since })),
     )
     return [...kept, ...reports]
+  }
+
+  /** The status of a request that waits. A transaction is its holder if no grant holds its keys. */
+  withHolder({ claims }: LockRequest, status: Queued): Queued {
+    if (status.holder) return status
+    const part = [...this.#parts].find(({ keys }) => claims.some(({ key }) => keys.has(key)))
+    if (!part) return status
+    const { session, host, pid, label } = OPEN_TRANSACTION
+    return { ...status, holder: { session, host, pid, label, age: this.#clock.now() - part.since } }
   }
 
   /** Whether an open transaction has locked values of a commit. */

@@ -75,8 +75,6 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await place.pass(SHORT + 300)
     expect(() => grant.assertHeld()).toThrow(LostError)
     expect(await soFar(next)).toBe('pending')
-    // Nobody can get the key, so it has a holder.
-    expect(await place.other.mutex('key').isLocked()).toBe(true)
     for (const prefix of ['key', 'ke'])
       for await (const { key, holders, waiters } of place.other.inspect(prefix)) {
         expect([key, waiters.length]).toEqual(['key', 1])
@@ -87,6 +85,26 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await client.query('commit')
     await (await next).release()
     expect(await place.other.mutex('key').isLocked()).toBe(false)
+  })
+
+  test('after the lease has expired, the key is locked, and a waiter that gives up learns of the transaction', async () => {
+    await using place = await open()
+    const client = await begun(place)
+    const grant = await place.box.mutex('key').acquire({ lease: SHORT, renew: false })
+    await grant.fence(client)
+    await place.pass(SHORT + 300)
+    expect(() => grant.assertHeld()).toThrow(LostError)
+    // Nobody can get the key, so it has a holder, also while nobody waits.
+    expect(await place.other.mutex('key').isLocked()).toBe(true)
+    const waiting = place.other
+      .mutex('key')
+      .acquire({ wait: 500 })
+      .catch((error: unknown) => error)
+    await place.pass(600)
+    const label = expect.stringContaining('open transaction') as string
+    expect(await waiting).toMatchObject({ code: 'TIMED_OUT', holder: { label } })
+    await client.query('commit')
+    await (await place.other.mutex('key').acquire({ wait: '5s' })).release()
   })
 
   test('keys of one request are bound together, and others stay free', async () => {
