@@ -185,6 +185,11 @@ export const hazelcast: EngineFixture = {
       engine: () => openHazelcast(url),
       size: async () => recordsOf(await counting(), map),
       keeps: 60_000,
+      lockOutside: async key => {
+        const locks = await (await counting()).getMap(map)
+        expect(await locks.tryLock(key, 0, 60_000)).toBe(true)
+        return () => locks.unlock(key)
+      },
       close: () => undefined,
     }
   },

@@ -245,6 +245,12 @@ export const quorum: EngineFixture = {
       engine: () => openRedisQuorum(url),
       settled: () => agreed(prefix),
       size: async () => recordsOf(await servers(), prefix),
+      lockOutside: async key => {
+        const majority = (await servers()).slice(1)
+        const all = (...command: string[]) => Promise.all(majority.map(server => server.command(...command)))
+        expect(await all('SET', `${prefix}${key}`, 'foreign', 'NX', 'PX', '60000')).toEqual(['OK', 'OK'])
+        return () => all('DEL', `${prefix}${key}`)
+      },
       close: () => undefined,
     }
   },

@@ -232,6 +232,10 @@ export const redis: EngineFixture = {
       spoil: async (store, key) => {
         await redis.command('SET', new Names(prefix, false).value(`${store}/${key}`), 'cut')
       },
+      lockOutside: async key => {
+        expect(await redis.command('SET', `${prefix}${key}`, 'foreign', 'NX', 'PX', 60_000)).toBe('OK')
+        return () => redis.command('DEL', `${prefix}${key}`)
+      },
       close: () => undefined,
     }
   },

@@ -96,6 +96,11 @@ export interface Place {
   readonly keeps?: number
   /** Makes the record of the value of this store key unreadable. Left out where nothing but the engine can write it. */
   spoil?(store: string, key: string): Awaitable<void>
+  /**
+   * Locks a free key as a program without Signalbox does, for at least half a minute, and returns a function that
+   * unlocks it. Left out where no other program shares locks.
+   */
+  lockOutside?(key: string): Awaitable<() => Awaitable<unknown>>
   /** Removes the place, after all its boxes were closed. */
   close(): Awaitable<void>
 }

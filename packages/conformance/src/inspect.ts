@@ -123,6 +123,26 @@ export function inspecting(fixture: EngineFixture): void {
       assert.deepEqual(await all(), [false, false, false, false, false])
     })
 
+    test('a key that another program has locked has a holder, with and without a waiter', async boxes => {
+      const { place } = boxes
+      if (!place.lockOutside) return
+      const [one, other] = await boxes.pair()
+      const unlock = await place.lockOutside('key')
+      const mutex = one.mutex('key')
+      const holders = async (): Promise<number> => {
+        for await (const report of one.inspect('key', { exact: true })) return report.holders.length
+        return 0
+      }
+      assert.deepEqual([await mutex.isLocked(), await holders()], [true, 1])
+      assert.equal(await mutex.tryAcquire(), undefined)
+      const waiting = other.mutex('key').acquire({ wait: '20s' })
+      assert.equal(await soFar(waiting), 'pending')
+      assert.deepEqual([await mutex.isLocked(), await holders()], [true, 1])
+      await unlock()
+      await (await waiting).release()
+      assert.deepEqual([await mutex.isLocked(), await holders()], [false, 0])
+    })
+
     test('keys may hold any characters', async boxes => {
       const one = await boxes.open()
       const keys = [

@@ -2,15 +2,17 @@ import {
   heartbeatWithin,
   type Enqueue,
   type ExtendOrYield,
+  type Inspect,
   type LockRequest,
   type Operation,
   type OutcomeOf,
   type WaitTerms,
   type CheckIn,
   type Renew,
+  type RequestReport,
   type RequestStatus,
 } from '../../engine/contract.js'
-import { IndeterminateError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../../errors.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { YIELD_AFTER, type MemberLocks } from './member-locks.js'
@@ -75,9 +77,36 @@ export class GrantLocks {
         if (guard && release && outcome.state === 'committed') void this.#locks.unlock(guard.request.id)
         return outcome
       }
+      case 'inspect':
+        return this.#inspect(operation)
       default:
         return this.#decide(operation)
     }
+  }
+
+  /**
+   * Adds a holder of which nothing is known if the members have the key locked for nobody in the table: for another
+   * program, or for a moment for a box that locks or unlocks it. Members do not list locked keys.
+   */
+  async #inspect(operation: Inspect): Promise<readonly RequestReport[]> {
+    const { prefix: key, exact = false } = operation
+    if (!exact) return this.#decide(operation)
+    const locked = this.#locks.isLocked(key).catch((error: unknown) => {
+      throw failureOf(error, this.#place, UnavailableError)
+    })
+    const [reports, isLocked] = await Promise.all([this.#decide(operation), locked])
+    const isOwn = reports.some(({ phase, claim }) => phase !== 'waiting' && claim.mode === 'exclusive')
+    if (!isLocked || isOwn) return reports
+    const unknown = {
+      session: '',
+      host: '',
+      pid: 0,
+      label: undefined,
+      number: 0,
+      age: 0,
+      expiresIn: Infinity,
+    }
+    return [{ key, claim: { key, mode: 'exclusive' }, phase: 'held', ...unknown }, ...reports]
   }
 
   async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {

@@ -94,6 +94,12 @@ export class MapLocks {
     return this.#tracked(this.#unlockOnce(key))
   }
 
+  /** Whether anybody has locked a key. */
+  async isLocked(key: string): Promise<boolean> {
+    const map = await this.#map()
+    return answered(map.isLocked(key), this.#clock)
+  }
+
   /** Resolves when no call is running: a lock that is granted after its client has ended stays locked. */
   async settled(): Promise<void> {
     while (this.#calls.size > 0) await Promise.allSettled(this.#calls)

@@ -169,6 +169,11 @@ export class MemberLocks {
     await this.#unlockKeys(holding)
   }
 
+  /** Whether anybody has locked a key. @throws what the client throws */
+  isLocked(key: string): Promise<boolean> {
+    return this.#mapLocks.isLocked(key)
+  }
+
   /** Unlocks everything. Resolves when no call is running on a member. */
   async unlockAll(): Promise<void> {
     await Promise.all([...this.#holdings.keys()].map(id => this.unlock(id)))
