@@ -104,7 +104,7 @@ export default {
       'Boxes for tests are boxes on the memory engine, with another clock; they know a transaction as PostgreSQL does.',
       '^src/testing/',
       '^src/box\\.ts$',
-      '^src/engine/contract\\.ts$',
+      '^src/engine/(contract|claim)\\.ts$',
       '^src/engines/memory/memory-engine\\.ts$',
       '^src/engines/postgres/clients/callers-transaction\\.ts$',
     ),
