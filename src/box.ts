@@ -364,7 +364,7 @@ export class Box implements AsyncDisposable {
     const number = numberOf(token)
     const lease = this.#session.keeper.inUse().get(grantName(key, number))
     if (lease) {
-      if (tokenOf(number, lease.turn) !== token) return false
+      if (!lease.users.some(({ turn }) => tokenOf(number, turn) === token)) return false
       lease.forceReleased = true
     }
     return this.#session.submit({ type: 'forceRelease', key, number })

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
 import { printedAs } from '../printed.js'
-import type { Lease } from './lease.js'
+import type { Lease, LeaseUser } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 
 /** Proof that the keys are held, as long as `assertHeld()` passes. */
@@ -98,7 +98,7 @@ export function printedGrant(grant: Grant, label?: string): object {
 }
 
 /** One caller's turn on a lease. */
-export class LocalGrant implements WriteGrant {
+export class LocalGrant implements WriteGrant, LeaseUser {
   readonly #owner: GrantOwner
   readonly #number: number
   #controller: AbortController | undefined
@@ -110,11 +110,11 @@ export class LocalGrant implements WriteGrant {
     owner: GrantOwner,
     readonly lease: Lease,
     readonly turn: number,
+    readonly grantedAt: number | undefined,
     readonly read: ReadOutcome | undefined,
   ) {
     this.#owner = owner
     this.#number = lease.number
-    lease.onLost = undefined
   }
 
   static {
@@ -137,9 +137,12 @@ export class LocalGrant implements WriteGrant {
       setMaxListeners(0, controller.signal)
       if (this.released) controller.abort(this.#gone())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
-      else this.lease.onLost = () => controller.abort(this.lease.loss)
     }
     return this.#controller.signal
+  }
+
+  lost(): void {
+    this.#controller?.abort(this.lease.loss)
   }
 
   assertHeld(): void {

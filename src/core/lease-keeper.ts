@@ -109,7 +109,7 @@ export class LeaseKeeper {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
-  /** Marks a lease as lost, and notifies its user and its owner. A spare has no user and is released. */
+  /** Marks a lease as lost, and notifies its users and its owner. A spare has no user and is released. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
     if (lease.isSpare) return lease.owner.dropSpare(lease)
@@ -122,7 +122,7 @@ export class LeaseKeeper {
       engine: this.#engine.name,
       ...(cause && { cause }),
     })
-    lease.onLost?.()
+    for (const user of lease.users) user.lost()
     if (isKept) lease.owner.leaseLost(lease)
   }
 

@@ -12,12 +12,22 @@ const LAST_TURN = 1023
 /** Minimum part of the lease that must be left for a further turn. With less, the box asks the engine to extend it. */
 const MIN_LEASE_LEFT = 1 / 2
 
-/** One grant of the engine, with its deadline. Local callers may use it one after another. */
+/** A local caller's use of a lease. */
+export interface LeaseUser {
+  /** The lowest bits of its token. */
+  readonly turn: number
+  /** When it was granted: clock time. Undefined if nothing subscribed to grants or their ends. */
+  readonly grantedAt: number | undefined
+  /** Called when the lease is lost. */
+  lost(): void
+}
+
+/** One grant of the engine, with its deadline. Local callers may use it one after another, and readers together. */
 export class Lease {
   /** Set once, when the lease is lost: the engine reported its loss, or its deadline has passed. */
   loss: LostError | undefined
-  /** Notifies its current user of its loss. */
-  onLost: (() => void) | undefined
+  /** The callers that use it, or the last one that did. Several only if all its claims are shared. */
+  users: LeaseUser[] = []
   /** When the keeper renews or checks it next: clock time. */
   due = 0
   renewing = false
@@ -31,10 +41,8 @@ export class Lease {
   downgraded = false
   /** Set once it is bound to a transaction. Only the engine knows when that ends, so no further turn gets it. */
   isBound = false
-  /** The turn of its current user: the lowest bits of the token. */
+  /** The turn of its newest user. */
   turn = 0
-  /** When that turn began: clock time. Undefined if nothing subscribes to grants or their ends. */
-  grantedAt: number | undefined
   /**
    * Set when an operator has forced the release of this turn. The lease then gets no further turn: the release would
    * take it from that turn's user instead.

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
-import { sharedClaims } from '../engine/claim.js'
+import { sharedClaims, type Claim } from '../engine/claim.js'
 import type {
   Awaitable,
   Engine,
@@ -32,6 +32,8 @@ import { runtimeTimers } from '../runtime-timers.js'
 
 /** The wait sent to the engine when a wait has passed but its timer is late. 0 would mean not to queue at all. */
 const MIN_WAIT = 1
+/** Maximum number of requests of a queue for permits that the engine has not yet granted. */
+const MAX_PENDING = 128
 
 /** The session of a local queue, as far as the queue needs it. */
 export interface QueueSession extends RequestSession {
@@ -56,7 +58,9 @@ export interface QueueSession extends RequestSession {
 
 /**
  * The queue of all local callers with the same claim set. It has at most one request in the engine's queue, and none
- * while it has an exclusive lease itself. Its callers use a lease one after another, each for a turn.
+ * while it has an exclusive lease itself. Its callers use a lease one after another, each for a turn. Readers that wait
+ * when a lease is granted use it together. A queue for permits has a request for each of its callers until the engine
+ * queues one of them, because then the others would wait, too.
  */
 export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
@@ -69,10 +73,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   readonly #canPassOn: boolean
   /** Whether a lease of this claim set excludes all others. */
   readonly #isExclusive: boolean
+  /** Whether several callers can use a lease at once. */
+  readonly #isShared: boolean
+  /** Maximum number of leases that this queue can have at once. */
+  readonly #places: number
   readonly #waiters: Waiters<LockWaiter>
   /** The latest end of a wait among all waiters since the queue was last empty: clock time. */
   #waitsUntil = -Infinity
-  #pending: PendingRequest | undefined
+  /** The requests that the engine has not granted, oldest first. More than one only for permits. */
+  readonly #pending: PendingRequest[] = []
   /** The request that was last reported as lost before its grant was known here. */
   #lostEarly: string | undefined
   /** Number of leases in use. */
@@ -97,6 +106,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
+    this.#isShared = set.claims.every(claim => claim.mode === 'shared')
+    this.#places = Math.min(...set.claims.map(placesOf))
   }
 
   get keys(): readonly string[] {
@@ -107,8 +118,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#waiters.first !== undefined
   }
 
+  get needsRequests(): boolean {
+    return this.#waiters.callers >= Math.max(this.#pending.length, 1)
+  }
+
   get idle(): boolean {
-    return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
+    return !this.#waiters.first && this.#pending.length === 0 && this.#leases === 0 && !this.#spare
   }
 
   /** How much longer the local callers wait at most, in milliseconds. */
@@ -122,7 +137,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Of two waiting queues, the one with the lower order sent its request first. Infinity if it has no request. */
   get order(): number {
-    return this.#pending?.order ?? Infinity
+    return this.#pending[0]?.order ?? Infinity
   }
 
   /** The grant if it is available without waiting, else undefined. */
@@ -170,7 +185,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (spare) return Promise.resolve(spare)
     const { before } = request
     if (before) return this.#queueUp(request, () => void before.then(() => this.#askLate()), event)
-    if (!this.#mayRequest()) return this.#queueUp(request, () => undefined, event)
+    if (this.#waiters.first || !this.#mayRequest()) return this.#queueUp(request, () => this.#pump(), event)
     const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
     const answer = this.#enqueue(asked, request, request.wait)
@@ -185,7 +200,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** The engine may have reserved the keys for this queue's request. */
   wake(id: string): void {
-    if (this.#pending?.request.id === id) this.#pending.wake()
+    this.#pending.find(({ request }) => request.id === id)?.wake()
   }
 
   /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
@@ -203,7 +218,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (!request) return pending.cancelInEngine()
     const lease = this.#leaseFrom(status, pending.request, pending.sentAt, request)
     // Without a lease the grant came too late and was released, so the queue sends a new request.
-    if (lease) this.#serve(lease, 0, status.read)
+    if (lease) {
+      this.#serve(lease, 0, status.read)
+      if (this.#isShared) this.#admitReaders(lease)
+    }
     this.#pump()
   }
 
@@ -215,8 +233,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Rejects all waiters. */
   failAll(error: Error): void {
-    const pending = this.#pending
-    if (pending) {
+    for (const pending of [...this.#pending]) {
       this.#stopRequest(pending)
       // A box that drains still has a session, so an abandoned request would block the requests behind it.
       if (pending.state === 'queued') pending.cancelInEngine()
@@ -227,8 +244,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   onRelease(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
+    if (lease.users.length > 1) {
+      this.events.released(lease, grant)
+      lease.users.splice(lease.users.indexOf(grant), 1)
+      return RELEASED
+    }
     if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
-    if (this.#waiters.first && !this.#pending && this.#canPassOn) return this.#passOn(grant)
+    if (this.#waiters.first && this.#pending.length === 0 && this.#canPassOn) return this.#passOn(grant)
     if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
       this.events.released(lease)
       this.#keepSpare(grant)
@@ -353,28 +375,35 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
-  /** Whether a new caller needs a request to the engine, because no local waiter or holder is ahead of it. */
+  /** Whether the queue may send one more request. */
   #mayRequest(): boolean {
-    return !this.#waiters.first && !this.#pending && !this.#taken()
+    const { length } = this.#pending
+    if (this.#taken(length)) return false
+    return length === 0 || (this.#places < Infinity && length < MAX_PENDING && !this.#isQueued())
   }
 
-  /** Whether a lease in use excludes the other callers of this queue. */
-  #taken(): boolean {
-    return this.#isExclusive && this.#leases > this.#downgraded
+  /** Whether the leases in use exclude the other callers of this queue, if the engine grants `more` requests. */
+  #taken(more = 0): boolean {
+    return this.#leases - this.#downgraded + more >= this.#places
+  }
+
+  /** Whether the engine has queued a pending request. */
+  #isQueued(): boolean {
+    return this.#pending.some(({ hasWaited }) => hasWaited)
   }
 
   /**
-   * Sends a request for the first waiter, unless one is pending or a turn will reach the waiter.
+   * Sends requests for the first waiters, unless they are pending or a turn will reach the waiter.
    * @param retryUntil see {@link PendingRequest}; by default the deadline of the latest lease of this queue
    */
   #pump(retryUntil = this.#latest?.deadline): void {
-    const waiter = this.#waiters.first
-    if (!waiter || this.#pending || this.#taken()) return
-    const { request } = waiter
-    const wait = this.longestWait()
-    const asked = this.#newRequest(request.label)
-    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), retryUntil)
-    pending.follow(this.#enqueue(asked, request, wait))
+    while (this.#waiters.callers > this.#pending.length && this.#mayRequest()) {
+      const { request } = this.#waiters.first!
+      const wait = this.longestWait()
+      const asked = this.#newRequest(request.label)
+      const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), retryUntil)
+      pending.follow(this.#enqueue(asked, request, wait))
+    }
   }
 
   /** Sends the request of waiters that had to await something first, unless the box refuses requests by now. */
@@ -397,13 +426,16 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     retryUntil?: number,
   ): PendingRequest {
     this.#session.expectWake(request.id, this)
-    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt, retryUntil))
+    const pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt, retryUntil)
+    this.#pending.push(pending)
+    return pending
   }
 
   #stopRequest(pending: PendingRequest): void {
     pending.stop()
     this.#session.forgetWake(pending.request.id)
-    if (this.#pending === pending) this.#pending = undefined
+    const index = this.#pending.indexOf(pending)
+    if (index !== -1) this.#pending.splice(index, 1)
   }
 
   #enqueue(request: LockRequest, { lease, read, steal }: AcquireRequest, wait: number): Awaitable<Answer> {
@@ -467,9 +499,21 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     event?: LockEvent,
   ): LocalGrant {
     lease.turn = turn
-    const grant = new LocalGrant(this, lease, turn, read)
-    this.events.granted(lease, since, event)
+    const grantedAt = this.events.granted(lease, turn, since, event)
+    const grant = new LocalGrant(this, lease, turn, grantedAt, read)
+    if (this.#isShared && turn > 0) lease.users.push(grant)
+    else lease.users[0] = grant
     return grant
+  }
+
+  /** Gives a lease that was just granted to all readers that wait for the same grant. */
+  #admitReaders(lease: Lease): void {
+    const { label } = lease.request
+    const now = this.clock.now()
+    for (let next = this.#waiters.first; next; next = this.#waiters.first) {
+      if (next.request.label !== label || !lease.satisfies(next.request, now)) return
+      this.#serve(lease, lease.turn + 1)
+    }
   }
 
   /** Passes a lease on to the next waiter: as a further turn within the limits, otherwise by asking the engine. */
@@ -491,7 +535,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     await new Promise(runtimeTimers.setImmediate)
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
-    if (!this.#waiters.first || this.#pending || lease.forceReleased) return this.#releaseInEngine(lease)
+    if (!this.#waiters.first || this.#pending.length > 0 || lease.forceReleased) return this.#releaseInEngine(lease)
     if (lease.isUncontended) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
     return this.#passOn(grant)
   }
@@ -541,7 +585,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     pending: PendingRequest,
     request: AcquireRequest,
   ): void {
-    if (this.#pending === pending) this.#stopRequest(pending)
+    if (this.#pending.includes(pending)) this.#stopRequest(pending)
     lease.number = number
     lease.duration = request.lease
     lease.renew = request.renew
@@ -607,17 +651,21 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** The holder that the waiters wait for, as far as this box knows it. */
   knownHolder(): Holder | undefined {
-    if (this.#pending) return this.#pending.holder()
+    if (this.#pending[0]) return this.#pending[0].holder()
     const { member } = this.#session
     const label = this.#latest?.request.label ?? member.label
     return this.#leases > 0 ? { ...member, label, age: undefined } : undefined
   }
 
-  /** Removes a waiter. If it was the last one, cancels the queue's request. */
+  /** Removes a waiter. If fewer are left than requests, cancels the newest request. */
   #leave(waiter: LockWaiter, error: Error): void {
     this.#refuse(waiter, error)
-    const pending = this.#pending
-    if (this.#waiters.first || !pending) return
+    this.#dropSurplus()
+  }
+
+  #dropSurplus(): void {
+    const pending = this.#pending.at(-1)
+    if (!pending || this.#pending.length <= this.#waiters.callers) return
     // An answer that is on its way serves the next caller. If none has come by then, its grant is released.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
     this.#stopRequest(pending)
@@ -637,7 +685,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #goneBefore(lease: Lease): LostError {
     if (!lease.loss) {
       lease.loss = this.errors.lostBeforeRelease()
-      lease.onLost?.()
+      for (const user of lease.users) user.lost()
     }
     this.events.lost(lease)
     return lease.loss
@@ -645,6 +693,18 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 }
 
 const RELEASED = Promise.resolve()
+
+/** Maximum number of grants of a claim that hold at once. */
+function placesOf(claim: Claim): number {
+  switch (claim.mode) {
+    case 'exclusive':
+      return 1
+    case 'shared':
+      return Infinity
+    case 'permits':
+      return Math.floor(claim.max / claim.permits)
+  }
+}
 
 /**
  * Replaces the stack of an error that ends a wait by the stack of the caller, who awaits this. A timer or a listener

@@ -11,7 +11,7 @@ import {
 import type { Engine } from '../engine/contract.js'
 import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'
-import type { Lease } from './lease.js'
+import type { Lease, LeaseUser } from './lease.js'
 
 /** The box whose locks the events are about. */
 interface Source {
@@ -45,31 +45,45 @@ export class LockEvents {
     )
   }
 
-  /** Publishes the grant of a turn, and notes when it began. @param since when the caller requested it: clock time. */
-  granted(lease: Lease, since: number, requested: LockEvent | undefined): void {
-    if (!grantsAreObserved()) return void (lease.grantedAt = undefined)
-    lease.grantedAt = this.#source.clock.now()
-    const token = tokenOf(lease.number, lease.turn)
-    const waited = lease.grantedAt - since
+  /**
+   * Publishes the grant of a turn.
+   * @param since when the caller requested it: clock time.
+   * @returns when it was granted: clock time; undefined if nothing subscribes to grants or their ends.
+   */
+  granted(
+    { number }: Lease,
+    turn: number,
+    since: number,
+    requested: LockEvent | undefined,
+  ): number | undefined {
+    if (!grantsAreObserved()) return undefined
+    const grantedAt = this.#source.clock.now()
+    const token = tokenOf(number, turn)
+    const waited = grantedAt - since
     channels.granted.publish(this.#event({ token, waited, request: requested }) satisfies GrantedEvent)
+    return grantedAt
   }
 
-  released(lease: Lease): void {
-    if (channels.released.hasSubscribers) channels.released.publish(this.#end(lease))
+  /** Publishes that a user of the lease has released it; by default its last user. */
+  released(lease: Lease, user = lease.users[0]!): void {
+    if (channels.released.hasSubscribers) channels.released.publish(this.#end(lease, user))
   }
 
   releaseFailed(lease: Lease, error: unknown): void {
     if (!channels.releaseFailed.hasSubscribers) return
-    channels.releaseFailed.publish({ ...this.#end(lease), error } satisfies ReleaseFailedEvent)
+    const end = this.#end(lease, lease.users[0]!)
+    channels.releaseFailed.publish({ ...end, error } satisfies ReleaseFailedEvent)
   }
 
+  /** Publishes the loss of the lease for each of its users. */
   lost(lease: Lease): void {
     if (!channels.lost.hasSubscribers) return
-    channels.lost.publish({ ...this.#end(lease), error: lease.loss! } satisfies LostEvent)
+    for (const user of lease.users)
+      channels.lost.publish({ ...this.#end(lease, user), error: lease.loss! } satisfies LostEvent)
   }
 
-  /** The event for the end of the lease's current turn. */
-  #end({ number, turn, grantedAt }: Lease): ReleasedEvent {
+  /** The event for the end of a user's turn. */
+  #end({ number }: Lease, { turn, grantedAt }: LeaseUser): ReleasedEvent {
     // The time is unknown for a turn that was granted before there was a subscriber.
     const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
     return this.#event({ token: tokenOf(number, turn), held })

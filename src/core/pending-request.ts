@@ -44,8 +44,8 @@ export interface RequestSession {
 /** The local queue of a request, as far as the request needs it. */
 export interface RequestOwner {
   readonly errors: LockErrors
-  /** Whether a local caller still waits. */
-  readonly waiting: boolean
+  /** Whether a local caller waits for each of its requests. */
+  readonly needsRequests: boolean
   /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number
   /** The values that the first waiter reads with its grant. */
@@ -134,7 +134,7 @@ export class PendingRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
-    if (!this.#isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
+    if (!this.#isStopped && this.#owner.needsRequests && this.retryUntil > clock.now()) {
       // The request still has its place in the engine's queue, and the engine may be back before it loses that.
       this.state = 'queued'
       this.#checkInAfter(RETRY_DELAY)
@@ -143,6 +143,11 @@ export class PendingRequest {
     // A new request that certainly did not reach the engine needs no cancellation.
     if (this.retryUntil > 0 || !(error instanceof UnavailableError)) this.cancelInEngine()
     if (!this.#isStopped) this.#owner.failAll(this.#owner.errors.failed(error))
+  }
+
+  /** Whether the engine has queued it. */
+  get hasWaited(): boolean {
+    return this.#standing !== undefined
   }
 
   /** The holder that the engine named in its last answer, if any. */
@@ -211,8 +216,8 @@ export class PendingRequest {
     this.state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
     this.retryUntil = this.sentAt + placeTtl(this)
-    if (!this.#owner.waiting) {
-      // All callers gave up before the answer arrived.
+    if (!this.#owner.needsRequests) {
+      // Its caller gave up before the answer arrived.
       this.cancelInEngine()
       return this.#owner.gone(this)
     }

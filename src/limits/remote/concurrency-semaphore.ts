@@ -32,21 +32,24 @@ interface SemaphoreSource {
   readonly look: () => Promise<void>
 }
 
+/** Maximum number of slots that are requested at once. */
+const MAX_ASKING = 128
+
 /** A caller that waits for a slot. */
 type SlotWaiter = PermitWaiter<void>
 
 /**
  * The semaphore of a limiter with a concurrency. Each call in progress has one slot of it, regardless of the number of
- * its permits. The waiters of this process are in one queue, by priority. While there are waiters, it requests one slot
- * at a time from the engine, which serves processes in the order of their requests.
+ * its permits. The waiters of this process are in one queue, by priority. For each of them it requests a slot from the
+ * box, up to {@link MAX_ASKING}. The engine serves processes in the order of their requests.
  */
 export class ConcurrencySemaphore implements CallersOwner<void> {
   readonly #source: SemaphoreSource
   readonly #callers: Callers<void>
   readonly #waiters: Waiters<SlotWaiter>
   readonly #inUse: Grant[] = []
-  /** Aborts the current request. */
-  #asking: AbortController | undefined
+  /** Aborts the current requests. */
+  readonly #asking: AbortController[] = []
   /** When to check whether the engine is out of reach: clock time. */
   #lookAt = Infinity
 
@@ -72,7 +75,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   }
 
   get blank(): boolean {
-    return this.callers === 0 && this.running === 0 && !this.#asking
+    return this.callers === 0 && this.running === 0 && this.#asking.length === 0
   }
 
   /** Acquires a slot if one is available now. Rejects as `Lock.tryAcquire` does. */
@@ -94,7 +97,10 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!grant) return 'none'
     const isFree = !this.#waiters.first
     if (isFree) this.#inUse.push(grant)
-    else this.#give(grant)
+    else {
+      this.#give(grant)
+      this.gaveUp()
+    }
     return isFree ? 'taken' : 'given'
   }
 
@@ -105,7 +111,8 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
       const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
       this.#callers.enter(waiter, terms, deadline)
       this.#waiters.setTimer()
-      if (this.callers === 1 && !this.#asking) void this.#ask()
+      // While the engine is out of reach, only the timer asks.
+      if (this.callers === 1 || this.#asking.length > 0) this.#askForAll()
     })
   }
 
@@ -132,26 +139,35 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!this.#waiters.first) return
     if (now < this.#lookAt) return this.#waiters.checkAt(this.#lookAt, now)
     this.#lookLater(now)
-    if (this.#asking) void this.#source.look()
-    else void this.#ask()
+    if (this.#asking.length > 0) void this.#source.look()
+    else this.#askForAll()
   }
 
   gaveUp(): void {
-    if (!this.#waiters.first) this.#asking?.abort()
+    while (this.#asking.length > this.callers) this.#asking.pop()!.abort()
   }
 
-  /** Requests a slot from the engine, and then the next one while there are waiters. */
+  /** Requests a slot for each waiter. */
+  #askForAll(): void {
+    while (this.#asking.length < Math.min(this.callers, MAX_ASKING)) void this.#ask()
+  }
+
   async #ask(): Promise<void> {
-    const { signal } = (this.#asking = new AbortController())
+    const asking = new AbortController()
+    const { signal } = asking
+    this.#asking.push(asking)
     this.#lookLater(this.#source.clock.now())
+    let grant: Grant | undefined
     let isAway = false
     try {
-      this.#give(await this.#source.lock.acquire({ signal, lease: this.#source.lease }))
+      grant = await this.#source.lock.acquire({ signal, lease: this.#source.lease })
     } catch (error) {
       isAway = !signal.aborted && this.#failed(error as Error)
     }
-    this.#asking = undefined
-    if (this.#waiters.first && !isAway) void this.#ask()
+    const index = this.#asking.indexOf(asking)
+    if (index !== -1) this.#asking.splice(index, 1)
+    if (grant) this.#give(grant)
+    if (!isAway) this.#askForAll()
   }
 
   /** Returns whether waiters keep waiting until the engine is back. */

@@ -39,6 +39,11 @@ function start(engine = new ScriptedEngine()) {
   return { clock, engine, keeper, owner, hold }
 }
 
+/** Gives the lease a user that is notified of its loss. */
+function onLost(lease: Lease, lost: () => void): void {
+  lease.users = [{ turn: 0, grantedAt: undefined, lost }]
+}
+
 describe('a lease in a session that ends by silence', () => {
   function startUntil(until: { at: number }) {
     return start(Object.assign(new ScriptedEngine(), { certainUntil: () => until.at }))
@@ -118,7 +123,7 @@ describe('a lease that is renewed', () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
     let told = 0
-    one.onLost = () => told++
+    onLost(one, () => told++)
     clock.advance(100)
     engine.take('renew').answer(false)
     await settle()
@@ -343,8 +348,8 @@ describe('the keeper', () => {
     const lapsing = hold('lapsing', 300, false)
     const other = hold('other', 300, false)
     const kept = hold('kept', 900)
-    lapsing.onLost = () => keeper.remove(other)
-    other.onLost = () => keeper.remove(lapsing)
+    onLost(lapsing, () => keeper.remove(other))
+    onLost(other, () => keeper.remove(lapsing))
     clock.advance(300)
     expect(owner.lost).toEqual(['lapsing'])
     expect(engine.asked).toHaveLength(1)
@@ -359,7 +364,7 @@ describe('the keeper', () => {
   test('a listener of a loss may take new leases', () => {
     const { clock, engine, hold } = start()
     const lapsing = hold('lapsing', 300, false)
-    lapsing.onLost = () => void hold('next', 300)
+    onLost(lapsing, () => void hold('next', 300))
     clock.advance(300)
     expect(engine.asked).toEqual([])
     clock.advance(100)

@@ -251,6 +251,7 @@ describe('requests to the engine', () => {
     const semaphore = box.semaphore('key', { max: 4 })
     const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
     engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
+    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
     await settle()
     for (const { error } of asked) {
       expect(error).toBeInstanceOf(InvalidArgumentError)
@@ -1013,10 +1014,10 @@ describe('turns', () => {
     const { engine, box } = await start()
     const { read } = box.readWriteLock('key')
     const first = new Outcome(read.acquire())
-    const second = new Outcome(read.acquire())
     const question = engine.take('enqueue')
     question.answer(held(question.operation.request.id, 3))
     await settle()
+    const second = new Outcome(read.acquire())
     // The next reader asks for itself while the first one reads.
     const { operation, answer } = engine.take('enqueue')
     answer(queued(operation.request.id))
@@ -1300,5 +1301,115 @@ describe('an engine with a mistake', () => {
       await settle()
     }
     expect(next.error).toMatchObject(refused)
+  })
+})
+
+describe('readers and permits together', () => {
+  test('readers that wait when a grant arrives use it together, and the last one releases it', async () => {
+    const { engine, box } = await start()
+    const read = () => new Outcome(box.readWriteLock('key').read.acquire())
+    const readers = [read(), read(), read()]
+    expect(engine.words).toBe('enqueue')
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.request.id, 9))
+    await settle()
+    expect(readers.map(({ value }) => value!.token)).toEqual([9n * 1024n, 9n * 1024n + 1n, 9n * 1024n + 2n])
+    await readers[1]!.value!.release()
+    await readers[0]!.value!.release()
+    expect(() => readers[0]!.value!.assertHeld()).toThrow(LostError)
+    readers[2]!.value!.assertHeld()
+    expect(engine.words).toBe('enqueue')
+    const released = readers[2]!.value!.release()
+    engine.take('release').answer(true)
+    await released
+    expect(engine.words).toBe('enqueue release')
+  })
+
+  test('a reader that comes after the grant, or wants another lease, has a request of its own', async () => {
+    const { engine, box } = await start()
+    const read = (options?: LockOptions) => new Outcome(box.readWriteLock('key').read.acquire(options))
+    const readers = [read(), read({ lease: 900 }), read({ label: 'other' })]
+    const first = engine.take('enqueue')
+    first.answer(held(first.operation.request.id, 9))
+    await settle()
+    expect(readers.map(({ settled }) => settled)).toEqual([true, false, false])
+    const second = engine.take('enqueue')
+    expect(second.operation.lease).toBe(900)
+    second.answer(held(second.operation.request.id, 10))
+    await settle()
+    expect(readers.map(({ settled }) => settled)).toEqual([true, true, false])
+    expect(engine.take('enqueue').operation.request.label).toBe('other')
+  })
+
+  test('each reader of a lost lease is notified', async () => {
+    const { clock, engine, box } = await start()
+    const read = () => new Outcome(box.readWriteLock('key').read.acquire({ lease: 300, renew: false }))
+    const readers = [read(), read()]
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.request.id, 9))
+    await settle()
+    const signals = readers.map(({ value }) => value!.signal)
+    clock.advance(300)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
+    await expect(readers[0]!.value!.release()).rejects.toThrow(LostError)
+    await expect(readers[1]!.value!.release()).rejects.toThrow(LostError)
+  })
+
+  test('callers of a semaphore ask together, and only as many as it has permits', async () => {
+    const { engine, box } = await start()
+    const callers = Array.from({ length: 5 }, () => new Outcome(box.semaphore('key', { max: 3 }).acquire()))
+    expect(engine.words).toBe('enqueue enqueue enqueue')
+    for (const number of [7, 8, 9]) {
+      const { operation, answer } = engine.take('enqueue')
+      answer(held(operation.request.id, number))
+    }
+    await settle()
+    expect(callers.map(({ settled }) => settled)).toEqual([true, true, true, false, false])
+    // All permits are here, so they are passed on here.
+    expect(engine.open).toBe(0)
+    await callers[1]!.value!.release()
+    await settle()
+    expect(callers[3]!.value!.token).toBe(8n * 1024n + 1n)
+  })
+
+  test('once a request for a permit is queued, later callers of the box wait behind it', async () => {
+    const { engine, box } = await start()
+    const acquire = () => new Outcome(box.semaphore('key', { max: 100 }).acquire())
+    const first = acquire()
+    const question = engine.take('enqueue')
+    question.answer(queued(question.operation.request.id))
+    await settle()
+    const others = [acquire(), acquire()]
+    expect(engine.open).toBe(0)
+    engine.listener.wake(question.operation.request.id)
+    engine.take('checkIn').answer(held(question.operation.request.id, 9))
+    await settle()
+    expect(first.value!.token).toBe(9n * 1024n)
+    for (const number of [10, 11]) {
+      const { operation, answer } = engine.take('enqueue')
+      answer(held(operation.request.id, number))
+    }
+    await settle()
+    expect(others.map(({ settled }) => settled)).toEqual([true, true])
+  })
+
+  test('a caller of a semaphore that gives up cancels one request', async () => {
+    const { clock, engine, box } = await start()
+    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 100 }).acquire({ wait }))
+    const callers = [acquire(500), acquire(5000), acquire(5000)]
+    const questions = callers.map(() => engine.take('enqueue'))
+    for (const { operation, answer } of questions) answer(queued(operation.request.id))
+    await settle()
+    clock.advance(500)
+    await settle()
+    expect(callers.map(({ error }) => error instanceof TimedOutError)).toEqual([true, false, false])
+    expect(engine.take('cancel').operation.request.id).toBe(questions[2]!.operation.request.id)
+    engine.listener.wake(questions[0]!.operation.request.id)
+    engine.take('checkIn', questions[0]!.operation.request.id).answer(
+      held(questions[0]!.operation.request.id, 9),
+    )
+    await settle()
+    expect(callers[1]!.settled).toBe(true)
+    expect(callers[2]!.settled).toBe(false)
   })
 })
