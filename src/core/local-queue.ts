@@ -535,7 +535,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     await new Promise(runtimeTimers.setImmediate)
     const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
-    if (!this.#waiters.first || this.#pending.length > 0 || lease.forceReleased) return this.#releaseInEngine(lease)
+    if (!this.#waiters.first || this.#pending.length > 0 || lease.forceReleased)
+      return this.#releaseInEngine(lease)
     if (lease.isUncontended) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
     return this.#passOn(grant)
   }

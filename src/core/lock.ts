@@ -24,8 +24,9 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
    */
   isLocked(): Promise<boolean>
   /**
-   * Waits for the lock, and returns the grant. Callers are served in the order of their requests, with one exception:
-   * callers of one box may pass the lock among themselves, for up to 16 turns or 5 ms, before other boxes get it.
+   * Waits for the lock, and returns the grant. Callers are served in the order of their requests, with two exceptions:
+   * callers of one box may pass the lock among themselves, for up to 16 turns or 5 ms, before other boxes get it, and
+   * readers of one box that wait together get it together.
    * @throws TimedOutError when `wait` has passed (BusyError for a wait of 0), AbortedError, DeadlockError,
    * InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */

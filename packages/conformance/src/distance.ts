@@ -4,13 +4,16 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { halfShare, HotKey } from './hot-key.js'
-import { assertServed, locks, longestStall, pause, queued } from './time.js'
+import { assertServed, locks, longestStall, pause, queued, until } from './time.js'
 
 /** Round trips to the servers, in milliseconds. */
 const ROUND_TRIPS = [40, 150, 400]
 
 /** A value that takes several packets. */
 const LARGE = 'x'.repeat(10_000)
+
+/** Number of callers of a far box that may be inside together. */
+const TOGETHER = 20
 
 /** A lease that a far holder keeps, in milliseconds. */
 const LEASE = 10_000
@@ -68,6 +71,31 @@ export function distance(fixture: EngineFixture): void {
             // A waiter that does not claim within the window loses its turn.
             const isInOrder = 1.5 * roundTrip + 2 * stall() < CLAIM_WINDOW
             assertServed(served, ['before', 'far', 'behind'], isInOrder)
+          }
+        })
+
+        test.alone('has all callers inside that may be, after a few round trips', async boxes => {
+          const [far, network] = await boxes.overNetwork()
+          network.slowDown({ way: roundTrip / 2 })
+          const options = { limit: 10_000, per: '1s', concurrency: TOGETHER } as const
+          const kinds: Record<string, (task: () => Promise<void>) => Promise<void>> = {
+            readers: task => far.readWriteLock('readers').read.run(task),
+            semaphore: task => far.semaphore('semaphore', { max: TOGETHER }).run(task),
+            limiter: task => far.limiter('limiter', options).run(task),
+          }
+          for (const [kind, run] of Object.entries(kinds)) {
+            // Connections are made.
+            await run(() => Promise.resolve())
+            const stall = longestStall()
+            const begun = performance.now()
+            let inside = 0
+            let took = 0
+            const allInside = async (): Promise<void> => {
+              if (++inside === TOGETHER) took = performance.now() - begun
+              await until('all are inside', () => inside === TOGETHER)
+            }
+            await Promise.all(Array.from({ length: TOGETHER }, () => run(allInside)))
+            assert.below(took, (TOGETHER / 2) * roundTrip + stall())
           }
         })
 

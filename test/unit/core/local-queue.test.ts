@@ -1405,9 +1405,9 @@ describe('readers and permits together', () => {
     expect(callers.map(({ error }) => error instanceof TimedOutError)).toEqual([true, false, false])
     expect(engine.take('cancel').operation.request.id).toBe(questions[2]!.operation.request.id)
     engine.listener.wake(questions[0]!.operation.request.id)
-    engine.take('checkIn', questions[0]!.operation.request.id).answer(
-      held(questions[0]!.operation.request.id, 9),
-    )
+    engine
+      .take('checkIn', questions[0]!.operation.request.id)
+      .answer(held(questions[0]!.operation.request.id, 9))
     await settle()
     expect(callers[1]!.settled).toBe(true)
     expect(callers[2]!.settled).toBe(false)
