@@ -479,7 +479,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.isUncontended = status.isUncontended ?? false
     lease.countTurnsFrom(0, now)
     this.keeper.add(lease)
-    if (this.#lostEarly === asked.id) this.keeper.verify(lease)
     this.#latest = lease
     return lease
   }
@@ -503,6 +502,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const grant = new LocalGrant(this, lease, turn, grantedAt, read)
     if (this.#isShared && turn > 0) lease.users.push(grant)
     else lease.users[0] = grant
+    if (this.#lostEarly === lease.request.id) {
+      this.#lostEarly = undefined
+      this.keeper.verify(lease)
+    }
     return grant
   }
 
