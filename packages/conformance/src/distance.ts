@@ -78,12 +78,12 @@ export function distance(fixture: EngineFixture): void {
           const [far, network] = await boxes.overNetwork()
           network.slowDown({ way: roundTrip / 2 })
           const options = { limit: 10_000, per: '1s', concurrency: TOGETHER } as const
-          const kinds: Record<string, (task: () => Promise<void>) => Promise<void>> = {
-            readers: task => far.readWriteLock('readers').read.run(task),
-            semaphore: task => far.semaphore('semaphore', { max: TOGETHER }).run(task),
-            limiter: task => far.limiter('limiter', options).run(task),
-          }
-          for (const [kind, run] of Object.entries(kinds)) {
+          const kinds: ((task: () => Promise<void>) => Promise<void>)[] = [
+            task => far.readWriteLock('readers').read.run(task),
+            task => far.semaphore('semaphore', { max: TOGETHER }).run(task),
+            task => far.limiter('limiter', options).run(task),
+          ]
+          for (const run of kinds) {
             // Connections are made.
             await run(() => Promise.resolve())
             const stall = longestStall()
