@@ -79,20 +79,23 @@ describe.concurrent('an answer that is lost', () => {
   test('of a release does not keep the lock from waiters of the same box', async () => {
     await using started = await start()
     const { here, network, box, other } = started
-    const only = box.semaphore('key', { max: 1 })
-    let held = await only.acquire({ lease: '60s' })
-    let asked = only.acquire({ lease: '60s' })
+    // The other box has a permit, so this box does not pass its own on without a release.
+    const both = { max: 2 }
+    await other.semaphore('key', both).acquire()
+    const permits = box.semaphore('key', both)
+    let held = await permits.acquire({ lease: '60s' })
+    let asked = permits.acquire({ lease: '60s' })
     await queued(other, 'key', 1)
     await held.release()
     // From here on wake-ups arrive.
     held = await asked
-    asked = only.acquire({ lease: '60s' })
+    asked = permits.acquire({ lease: '60s' })
     await queued(other, 'key', 1)
     // Behind the answer that it stands in the queue.
     await box.store('s').get('k')
     network.replies = 'lose'
     const released = codeOf(held.release())
-    await until('it is done', async () => (await locks(other, 'key'))[0]?.holders.length !== 1)
+    await until('it is done', async () => (await locks(other, 'key'))[0]?.holders.length !== 2)
     network.replies = 'pass'
     // The connection of wake-ups lives on.
     await here.server.command('CLIENT', 'KILL', 'TYPE', 'normal')
