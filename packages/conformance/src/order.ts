@@ -129,8 +129,9 @@ export function order(fixture: EngineFixture): void {
         const before = turns
         const begun = performance.now()
         const grant = await asked
-        // At most the remaining turns of the current grant and those of one more, unless the waiter stood still.
-        if (performance.now() - begun < CLAIM_WINDOW) assert.atMost(turns - before, 40)
+        // The remaining turns of the current grant and those of one more, unless the waiter stood still. The reply that
+        // nobody else waits may have been on its way, and on PostgreSQL allows turns for 2 ms.
+        if (performance.now() - begun < CLAIM_WINDOW) assert.atMost(turns - before, 200)
         await grant.release()
       }
       stop.abort()

@@ -71,7 +71,7 @@ export class ExistingCommands implements ServerCommands {
     if (status === 'ready') this.#hasWaited = false
     else if (status === 'connecting' && !this.#hasWaited) {
       this.#hasWaited = true
-      this.#reconnecting = this.#reconnected()
+      this.#awaitClient()
     }
     return this.#reconnecting
   }
@@ -106,6 +106,17 @@ export class ExistingCommands implements ServerCommands {
     this.#own?.close()
   }
 
+  #awaitClient(): void {
+    const reconnecting = this.#reconnected()
+    this.#reconnecting = reconnecting
+    const over = (): void => {
+      // The client may connect again by now.
+      if (this.#reconnecting === reconnecting) this.#reconnecting = undefined
+    }
+    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
+    void reconnecting.then(() => runtimeTimers.setImmediate(over))
+  }
+
   /** Settles when the client is connected again, has failed to connect, or takes too long. */
   async #reconnected(): Promise<void> {
     const { client, clock } = this.#parts
@@ -115,8 +126,6 @@ export class ExistingCommands implements ServerCommands {
     const isUnderWay = (): boolean => client.status === 'connecting' && client.epoch <= lastAttempt
     while (isUnderWay() && !this.#isClosed && clock.now() < deadline) await pause(LOOK, clock)
     if (client.status === 'ready') this.#hasWaited = false
-    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
-    runtimeTimers.setImmediate(() => (this.#reconnecting = undefined))
   }
 
   #replaceClient(): void {

@@ -147,7 +147,7 @@ export class ReconnectingConnection implements ServerCommands {
         attempt.abort(cause)
         if (made.connection === undefined || this.#connections.now !== made.connection) return
         this.#lost(made.connection, cause)
-        this.#reconnecting = this.#reconnected()
+        this.#reconnect()
       },
       message: (channel: string, text: string): void => message?.(channel, text),
     }
@@ -168,13 +168,18 @@ export class ReconnectingConnection implements ServerCommands {
     return error
   }
 
-  /** Settles when the attempt to connect that a loss has begun has ended. This process may be frozen during one. */
-  async #reconnected(): Promise<void> {
-    await this.connect()
+  /** Connects again after a loss. Tries twice, because this process may be frozen during one attempt. */
+  #reconnect(): void {
+    const reconnecting = this.connect()
       .catch(() => this.connect())
       .catch(() => undefined)
+    this.#reconnecting = reconnecting
+    const over = (): void => {
+      // The new connection may have been lost by now.
+      if (this.#reconnecting === reconnecting) this.#reconnecting = undefined
+    }
     // Later calls wait, too, until those that have waited are sent, so that all keep their order.
-    runtimeTimers.setImmediate(() => (this.#reconnecting = undefined))
+    void reconnecting.then(() => runtimeTimers.setImmediate(over))
   }
 
   #failed(error: unknown): unknown {

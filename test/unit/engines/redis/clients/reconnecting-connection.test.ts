@@ -224,3 +224,14 @@ test('closing ends an attempt that is under way, and a pause', async () => {
   expect(server.abandoned).toBe(1)
   expect(clock.nextAt()).toBeUndefined()
 })
+
+test('a connection that is lost right after it was made again is waited for, too', async () => {
+  await connection.connect()
+  server.last.break()
+  await connection.reconnecting
+  server.door = 'frozen'
+  server.last.break()
+  await turns()
+  expect(connection.isReady).toBe(false)
+  expect(connection.reconnecting).toBeDefined()
+})
