@@ -221,6 +221,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (lease) {
       this.#serve(lease, 0, status.read)
       if (this.#isShared) this.#admitReaders(lease)
+      this.#dropSurplus()
     }
     this.#pump()
   }
@@ -229,6 +230,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   gone(pending: PendingRequest): void {
     this.#stopRequest(pending)
     this.#pump(pending.retryUntil)
+  }
+
+  /** Rejects all waiters, unless another request of theirs is in the engine's queue. */
+  requestFailed(pending: PendingRequest, error: Error): void {
+    this.#stopRequest(pending)
+    if (!this.#isQueued()) this.failAll(error)
   }
 
   /** Rejects all waiters. */
@@ -398,12 +405,19 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
    */
   #pump(retryUntil = this.#latest?.deadline): void {
     while (this.#waiters.callers > this.#pending.length && this.#mayRequest()) {
-      const { request } = this.#waiters.first!
+      const { request } = this.#firstUnasked()
       const wait = this.longestWait()
       const asked = this.#newRequest(request.label)
       const pending = this.#startRequest(asked, request.lease, wait, this.clock.now(), retryUntil)
       pending.follow(this.#enqueue(asked, request, wait))
     }
+  }
+
+  /** The first waiter without a request. There must be one. */
+  #firstUnasked(): LockWaiter {
+    let waiter = this.#waiters.first!
+    for (const _ of this.#pending) waiter = this.#waiters.after(waiter)!
+    return waiter
   }
 
   /** Sends the request of waiters that had to await something first, unless the box refuses requests by now. */

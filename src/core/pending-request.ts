@@ -44,6 +44,8 @@ export interface RequestSession {
 /** The local queue of a request, as far as the request needs it. */
 export interface RequestOwner {
   readonly errors: LockErrors
+  /** Whether a local caller still waits. */
+  readonly waiting: boolean
   /** Whether a local caller waits for each of its requests. */
   readonly needsRequests: boolean
   /** How much longer the local callers wait at most, in milliseconds. */
@@ -53,6 +55,8 @@ export interface RequestOwner {
   granted(pending: PendingRequest, status: HeldStatus): void
   /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
+  /** The request failed, and is not sent again. */
+  requestFailed(pending: PendingRequest, error: Error): void
   /** Rejects all waiters. */
   failAll(error: Error): void
 }
@@ -134,7 +138,7 @@ export class PendingRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
-    if (!this.#isStopped && this.#owner.needsRequests && this.retryUntil > clock.now()) {
+    if (!this.#isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
       // The request still has its place in the engine's queue, and the engine may be back before it loses that.
       this.state = 'queued'
       this.#checkInAfter(RETRY_DELAY)
@@ -142,7 +146,7 @@ export class PendingRequest {
     }
     // A new request that certainly did not reach the engine needs no cancellation.
     if (this.retryUntil > 0 || !(error instanceof UnavailableError)) this.cancelInEngine()
-    if (!this.#isStopped) this.#owner.failAll(this.#owner.errors.failed(error))
+    if (!this.#isStopped) this.#owner.requestFailed(this, this.#owner.errors.failed(error))
   }
 
   /** Whether the engine has queued it. */

@@ -166,7 +166,10 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     }
     const index = this.#asking.indexOf(asking)
     if (index !== -1) this.#asking.splice(index, 1)
-    if (grant) this.#give(grant)
+    if (grant) {
+      this.#give(grant)
+      this.gaveUp()
+    }
     if (!isAway) this.#askForAll()
   }
 

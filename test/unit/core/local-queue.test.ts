@@ -1412,4 +1412,48 @@ describe('readers and permits together', () => {
     expect(callers[1]!.settled).toBe(true)
     expect(callers[2]!.settled).toBe(false)
   })
+
+  test('each request of a semaphore has the label and the lease of its caller', async () => {
+    const { engine, box } = await start()
+    const semaphore = box.semaphore('key', { max: 3 })
+    for (const label of ['a', 'b', 'c']) new Outcome(semaphore.acquire({ label }))
+    expect(['a', 'b', 'c'].map(() => engine.take('enqueue').operation.request.label)).toEqual(['a', 'b', 'c'])
+  })
+
+  test('a caller that gives up during an outage does not end the wait of the others', async () => {
+    const { clock, engine, box } = await start()
+    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
+    const callers = [acquire(9000), acquire(9000), acquire(1800)]
+    const ids = callers.map(() => {
+      const { operation, answer } = engine.take('enqueue')
+      answer(queued(operation.request.id))
+      return operation.request.id
+    })
+    await settle()
+    clock.advance(HEARTBEAT_INTERVAL)
+    const checkIns = ids.map(id => engine.take('checkIn', id))
+    clock.advance(200)
+    await settle()
+    expect(callers[2]!.error).toBeInstanceOf(TimedOutError)
+    for (const { fail } of checkIns) fail(new UnavailableError('cut off'))
+    await settle()
+    expect(callers.map(({ settled }) => settled)).toEqual([false, false, true])
+    clock.advance(200)
+    for (const id of ids.slice(0, 2)) engine.take('checkIn', id).answer(held(id, 9))
+    await settle()
+    expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false])
+  })
+
+  test('a request of a semaphore that is lost leaves the others in the queue', async () => {
+    const { engine, box } = await start()
+    const acquire = () => new Outcome(box.semaphore('key', { max: 9 }).acquire())
+    const callers = [acquire(), acquire()]
+    const [first, second] = [engine.take('enqueue'), engine.take('enqueue')]
+    first.answer(queued(first.operation.request.id))
+    await settle()
+    second.fail(new IndeterminateError('lost'))
+    await settle()
+    expect(callers.map(({ settled }) => settled)).toEqual([false, false])
+    expect(engine.take('cancel').operation.request.id).toBe(second.operation.request.id)
+  })
 })
