@@ -19,7 +19,7 @@ const PAUSE = 100
 const LIVES = 20
 const TOGETHER = 4
 
-/** P9, P12: what a killed process had is removed, although nobody asks for its keys again. */
+/** P9, P12: the engine removes the state of a killed process, although no other process asks for its keys. */
 export function deadRemains(fixture: EngineFixture): void {
   describe('P9 what dead processes leave', () => {
     // A process that is killed takes the state of an engine in memory with it.

@@ -1,5 +1,5 @@
 /**
- * Uses a box in each way that the engine has, with keys that nobody else uses. It keeps what it has until it is killed;
+ * Uses a box in each way that the engine has, with keys of its own. Releases nothing until it is killed;
  * on SIGTERM it closes its boxes.
  */
 import { randomUUID } from 'node:crypto'

@@ -42,7 +42,7 @@ export async function untrustedFileOf(folder: string, name: string): Promise<str
   return `${path} belongs to ${named(file)}`
 }
 
-/** Looks at each folder and symbolic link on the way to a path. Where every user may make one, somebody else could have. */
+/** Checks each folder and symbolic link on the way to a path that is in a folder where every user may make files. */
 async function untrustedAbove(path: string): Promise<string | undefined> {
   const parent = dirname(path)
   if (parent === path) return undefined

@@ -85,8 +85,8 @@ export class GrantLocks {
   }
 
   /**
-   * Adds a holder of which nothing is known if the members have the key locked for nobody in the table: for another
-   * program, or for a moment for a box that locks or unlocks it. Members do not list locked keys.
+   * Adds an unknown holder if the members have the key locked and the table has no holder: another program has locked
+   * it, or a box is just locking or unlocking it. Members do not list locked keys.
    */
   async #inspect(operation: Inspect): Promise<readonly RequestReport[]> {
     const { prefix: key, exact = false } = operation
