@@ -73,9 +73,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   readonly #canPassOn: boolean
   /** Whether a lease of this claim set excludes all others. */
   readonly #isExclusive: boolean
-  /** Whether several callers can use a lease at once. */
-  readonly #isShared: boolean
-  /** Maximum number of leases that this queue can have at once. */
+  /** Maximum number of leases that this queue can have at once. Infinity if all claims are shared. */
   readonly #places: number
   readonly #waiters: Waiters<LockWaiter>
   /** The latest end of a wait among all waiters since the queue was last empty: clock time. */
@@ -106,7 +104,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
-    this.#isShared = set.claims.every(claim => claim.mode === 'shared')
     this.#places = Math.min(...set.claims.map(placesOf))
   }
 
@@ -382,11 +379,16 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
+  /** Whether several callers can use a lease at once. */
+  get #isShared(): boolean {
+    return this.#places === Infinity
+  }
+
   /** Whether the queue may send one more request. */
   #mayRequest(): boolean {
     const { length } = this.#pending
     if (this.#taken(length)) return false
-    return length === 0 || (this.#places < Infinity && length < MAX_PENDING && !this.#isQueued())
+    return length === 0 || (!this.#isShared && length < MAX_PENDING && !this.#isQueued())
   }
 
   /** Whether the leases in use exclude the other callers of this queue, if the engine grants `more` requests. */
@@ -683,7 +685,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   #dropSurplus(): void {
     const pending = this.#pending.at(-1)
-    if (!pending || this.#pending.length <= this.#waiters.callers) return
+    if (!pending || this.needsRequests) return
     // An answer that is on its way serves the next caller. If none has come by then, its grant is released.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
     this.#stopRequest(pending)

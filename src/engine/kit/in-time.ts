@@ -1,12 +1,28 @@
 import type { Clock } from '../../clock.js'
 
 /**
- * Returns what a promise resolves to, or rejects after `limit` milliseconds. The process stays alive until then.
+ * Returns what a promise resolves to, or rejects after `limit` milliseconds.
  * @param late returns the error of the second case.
+ * @param keepsAlive whether the process stays alive until then.
  */
-export function inTime<T>(promise: Promise<T>, limit: number, clock: Clock, late: () => Error): Promise<T> {
+export function inTime<T>(
+  promise: PromiseLike<T>,
+  limit: number,
+  clock: Clock,
+  late: () => Error,
+  keepsAlive = true,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = clock.after(limit, () => reject(late()), true)
-    void promise.then(resolve, reject).finally(() => timer.cancel())
+    const timer = clock.after(limit, () => reject(late()), keepsAlive)
+    promise.then(
+      result => {
+        timer.cancel()
+        resolve(result)
+      },
+      (error: unknown) => {
+        timer.cancel()
+        reject(error)
+      },
+    )
   })
 }

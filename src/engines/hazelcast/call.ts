@@ -1,5 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
+import { inTime } from '../../engine/kit/in-time.js'
 
 /** Maximum time of a call to a member, in milliseconds. */
 const CALL_TIMEOUT = 3000
@@ -24,28 +25,11 @@ export function answered<T>(
   onLate?: (answer: T) => void,
   keepsAlive = true,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let isOver = false
-    const timer = clock.after(
-      limit,
-      () => {
-        isOver = true
-        reject(new NoAnswerError(`no answer within ${Math.ceil(limit)} ms`))
-      },
-      keepsAlive,
-    )
-    call.then(
-      answer => {
-        timer.cancel()
-        if (isOver) onLate?.(answer)
-        else resolve(answer)
-      },
-      (error: unknown) => {
-        timer.cancel()
-        reject(error)
-      },
-    )
-  })
+  const tooLate = (): Error => {
+    if (onLate) call.then(onLate, () => undefined)
+    return new NoAnswerError(`no answer within ${Math.ceil(limit)} ms`)
+  }
+  return inTime(call, limit, clock, tooLate, keepsAlive)
 }
 
 /** Resolves when a failed call may be retried. @param keepsAlive whether the process stays alive until then. */

@@ -4,7 +4,7 @@ import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
-import { inTime, Repetition } from './clients/repetition.js'
+import { inTimeFor, Repetition } from './clients/repetition.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { lockedRow, outcomeOf, type Json, type Notice } from './outcomes.js'
 
@@ -126,7 +126,7 @@ export class Lanes {
     const blocked = new Map<Job, string>()
     try {
       const repetitions = jobs.map(({ repetition }) => repetition)
-      const query = this.#isSilent ? inTime(this.#query, repetitions, this.#clock) : this.#query
+      const query = this.#isSilent ? inTimeFor(this.#query, repetitions, this.#clock) : this.#query
       const { answers, notices, isNotified } = await this.#calls.decide(jobs, query, options)
       this.#isSilent = false
       const settled: (() => void)[] = []

@@ -11,7 +11,7 @@ import {
   type Reserved,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
-import { inTime, Repetition, repeated } from './clients/repetition.js'
+import { inTimeFor, Repetition, repeated } from './clients/repetition.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
@@ -171,7 +171,7 @@ export class Limiters {
     rows.sort((one, other) => (one.name < other.name ? -1 : 1))
     const asked = this.#clock.now()
     const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
-    const query = this.#isSilent ? inTime(this.#query, repetitions, this.#clock) : this.#query
+    const query = this.#isSilent ? inTimeFor(this.#query, repetitions, this.#clock) : this.#query
     const text = await query(this.#statements.decideLimiters, [
       arrayText(rows.map(({ name }) => name)),
       arrayText(rows.map(({ version }) => version)),

@@ -97,10 +97,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!grant) return 'none'
     const isFree = !this.#waiters.first
     if (isFree) this.#inUse.push(grant)
-    else {
-      this.#give(grant)
-      this.gaveUp()
-    }
+    else this.#give(grant)
     return isFree ? 'taken' : 'given'
   }
 
@@ -166,10 +163,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     }
     const index = this.#asking.indexOf(asking)
     if (index !== -1) this.#asking.splice(index, 1)
-    if (grant) {
-      this.#give(grant)
-      this.gaveUp()
-    }
+    if (grant) this.#give(grant)
     if (!isAway) this.#askForAll()
   }
 
@@ -196,6 +190,8 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!waiter) return this.#release(grant)
     this.#callers.leave(waiter)
     this.#inUse.push(grant)
+    // A request may be one too many now: `takeOrGive` makes others.
+    this.gaveUp()
     waiter.settle()
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../clock.js'
+import { inTime } from '../../../engine/kit/in-time.js'
 import { SqlError, sqlError } from './sql-client.js'
 
 /** Maximum time of a statement, including both ways between client and server, in milliseconds. */
@@ -19,24 +20,11 @@ export function answered<T>(
   what = 'answer',
   limit = STATEMENT_TIMEOUT,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.after(
-      limit,
-      () => {
-        reject(new SqlError(`no ${what} within ${Math.ceil(limit)} ms`, undefined, isSent, undefined))
-        late?.()
-      },
-      true,
-    )
-    answer.then(
-      result => {
-        timer.cancel()
-        resolve(result)
-      },
-      (error: unknown) => {
-        timer.cancel()
-        reject(sqlError(error, isSent))
-      },
-    )
+  const tooLate = (): Error => {
+    late?.()
+    return new SqlError(`no ${what} within ${Math.ceil(limit)} ms`, undefined, isSent, undefined)
+  }
+  return inTime(answer, limit, clock, tooLate).catch((error: unknown) => {
+    throw sqlError(error, isSent)
   })
 }

@@ -37,7 +37,7 @@ export class Repetition {
  * Returns a query for the next statement after one without a reply. It may have no reply either, so it ends in time for
  * the caller that has waited the longest.
  */
-export function inTime(query: Query, repetitions: readonly Repetition[], clock: Clock): Query {
+export function inTimeFor(query: Query, repetitions: readonly Repetition[], clock: Clock): Query {
   const left = Math.min(...repetitions.map(({ until }) => until)) - clock.now()
   const limit = Math.max(left, MIN_TIME)
   return (text, values) => answered(query(text, values), clock, true, undefined, 'answer', limit)

@@ -1,11 +1,11 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import { pause } from '../../../pause.js'
-import { runtimeTimers } from '../../../runtime-timers.js'
 import type { Timeouts, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, ExistingConnection } from './existing-client.js'
 import { InFlight } from './in-flight.js'
+import { Reconnecting } from './reconnecting.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
@@ -41,7 +41,7 @@ export class ExistingCommands implements ServerCommands {
   #epochBefore = 0
   /** Whether commands have waited for the client since it lost its connection. */
   #hasWaited = false
-  #reconnecting: Promise<void> | undefined
+  readonly #reconnecting = new Reconnecting()
   #isClosed = false
 
   constructor(parts: ExistingCommandsParts) {
@@ -71,9 +71,9 @@ export class ExistingCommands implements ServerCommands {
     if (status === 'ready') this.#hasWaited = false
     else if (status === 'connecting' && !this.#hasWaited) {
       this.#hasWaited = true
-      this.#awaitClient()
+      this.#reconnecting.begin(this.#reconnected())
     }
-    return this.#reconnecting
+    return this.#reconnecting.now
   }
 
   async connect(): Promise<void> {
@@ -104,17 +104,6 @@ export class ExistingCommands implements ServerCommands {
   close(): void {
     this.#isClosed = true
     this.#own?.close()
-  }
-
-  #awaitClient(): void {
-    const reconnecting = this.#reconnected()
-    this.#reconnecting = reconnecting
-    const over = (): void => {
-      // The client may connect again by now.
-      if (this.#reconnecting === reconnecting) this.#reconnecting = undefined
-    }
-    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
-    void reconnecting.then(() => runtimeTimers.setImmediate(over))
   }
 
   /** Settles when the client is connected again, has failed to connect, or takes too long. */

@@ -2,9 +2,9 @@ import type { Clock } from '../../../clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../errors.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
-import { runtimeTimers } from '../../../runtime-timers.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
+import { Reconnecting } from './reconnecting.js'
 import type { ServerCommands } from './redis-link.js'
 
 /** What a lasting connection is made of. */
@@ -43,7 +43,7 @@ export class ReconnectingConnection implements ServerCommands {
   #epoch = 0
   /** Why there is no connection. */
   #failure: unknown
-  #reconnecting: Promise<void> | undefined
+  readonly #reconnecting = new Reconnecting()
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
@@ -65,7 +65,7 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   get reconnecting(): Promise<void> | undefined {
-    return this.#reconnecting
+    return this.#reconnecting.now
   }
 
   get isReady(): boolean {
@@ -170,16 +170,10 @@ export class ReconnectingConnection implements ServerCommands {
 
   /** Connects again after a loss. Tries twice, because this process may be frozen during one attempt. */
   #reconnect(): void {
-    const reconnecting = this.connect()
+    const attempt = this.connect()
       .catch(() => this.connect())
       .catch(() => undefined)
-    this.#reconnecting = reconnecting
-    const over = (): void => {
-      // The new connection may have been lost by now.
-      if (this.#reconnecting === reconnecting) this.#reconnecting = undefined
-    }
-    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
-    void reconnecting.then(() => runtimeTimers.setImmediate(over))
+    this.#reconnecting.begin(attempt)
   }
 
   #failed(error: unknown): unknown {
