@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Box, Grant } from 'signalbox'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
@@ -7,6 +8,8 @@ import type { EngineFixture } from './fixture.js'
 const LEASE = 60_000
 /** How long another box waits for the lock at most, in milliseconds. */
 const FREED = 10_000
+/** Longer than a box passes a lease on without asking its engine, in milliseconds. */
+const TURNS = 50
 
 /** P8: a request that the network delivers after its repetition was granted and released. */
 export function lateRequests(fixture: EngineFixture): void {
@@ -30,5 +33,19 @@ export function lateRequests(fixture: EngineFixture): void {
         await deliver()
         await near.mutex('key').run(() => undefined, { wait: FREED })
       })
+
+    test('a lease that is passed on: the lock that a late request has taken is soon free', async boxes => {
+      const [box, network] = await boxes.overNetwork()
+      const near = await boxes.open()
+      const first = await box.mutex('key').acquire({ lease: LEASE })
+      const second = box.mutex('key').acquire({ lease: LEASE, wait: '5s' })
+      // After this time, a box asks its engine before it passes the lease on.
+      await setTimeout(TURNS)
+      const deliver = network.strand()
+      await first.release().catch(() => undefined)
+      await (await second.catch(() => undefined))?.release().catch(() => undefined)
+      await deliver()
+      await near.mutex('key').run(() => undefined, { wait: FREED })
+    })
   })
 }

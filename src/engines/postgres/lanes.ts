@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import type { LockRequest } from '../../engine/contract.js'
+import type { Enqueue, ExtendOrYield, LockRequest } from '../../engine/contract.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
@@ -24,8 +24,8 @@ type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promis
 /** What lanes report besides the replies. */
 export interface LanesListener {
   readonly onNotices: NoticeHandler
-  /** An enqueue may be executed later, or may have been executed. */
-  readonly onLost: (request: LockRequest) => void
+  /** The operation may be executed later, or may have been executed. */
+  readonly onLost: (operation: Enqueue | ExtendOrYield) => void
 }
 
 interface Job extends ServerCall {
@@ -152,7 +152,8 @@ export class Lanes {
       this.#isSilent = error instanceof SqlError && error.isUnclear
       if (this.#isSilent)
         for (const { operation } of jobs)
-          if (operation.type === 'enqueue') this.#listener.onLost(operation.request)
+          if (operation.type === 'enqueue' || operation.type === 'extendOrYield')
+            this.#listener.onLost(operation)
       const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))
       if (repeated.length > 0) {
         for (const job of jobs) if (!repeated.includes(job)) job.reject(error)

@@ -89,8 +89,8 @@ export class PostgresEngine implements Engine {
     this.#repeated = repeated(query, clock)
     this.#lanes = new Lanes(this.#calls, query, clock, {
       onNotices: (notices, isNotified) => this.#notify(notices, isNotified),
-      onLost: request => {
-        if (this.#listener) this.#late.lost(request)
+      onLost: operation => {
+        if (this.#listener) this.#late.lost(operation)
       },
     })
     this.#late = new LateRequests({
@@ -190,6 +190,7 @@ export class PostgresEngine implements Engine {
 
   async #run(operation: ServerOperation): Promise<unknown> {
     this.#requests.sending(operation)
+    if (operation.type === 'cancel' || operation.type === 'release') this.#late.givenUp(operation.request)
     if (operation.type !== 'read' && operation.type !== 'commit') this.#hints.start()
     const outcome = outcomeOf(operation, await this.#lanes.run(operation))
     this.#requests.settled(operation, outcome)

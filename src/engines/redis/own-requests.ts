@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../../clock.js'
 import {
   CLAIM_WINDOW,
+  type Enqueue,
+  type ExtendOrYield,
   type Listener,
   type LockRequest,
   type Operation,
@@ -97,6 +99,9 @@ export class OwnRequests {
       case 'checkIn':
       case 'renew':
         return this.#prolong(operation.request, operation.lease)
+      case 'cancel':
+      case 'release':
+        return this.#late.givenUp(operation.request)
       default:
     }
   }
@@ -187,8 +192,8 @@ export class OwnRequests {
     this.#afterLoss ??= this.#parts.clock.after(LOST_PAUSE, look, false)
   }
 
-  requestLost(request: LockRequest): void {
-    if (this.#listener) this.#late.lost(request)
+  operationLost(operation: Enqueue | ExtendOrYield): void {
+    if (this.#listener) this.#late.lost(operation)
   }
 
   /** Has every waiter look where it stands. */

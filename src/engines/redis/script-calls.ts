@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.js'
-import type { LockRequest } from '../../engine/contract.js'
+import type { Enqueue, ExtendOrYield } from '../../engine/contract.js'
 import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
@@ -43,8 +43,8 @@ export interface CallListener {
   hint(text: string): void
   /** An answer was lost, with all that it reported. */
   answerLost(): void
-  /** An enqueue may be executed later, or may have been executed. */
-  requestLost(request: LockRequest): void
+  /** The operation may be executed later, or may have been executed. */
+  operationLost(operation: Enqueue | ExtendOrYield): void
 }
 
 /** An operation on its way. */
@@ -149,7 +149,8 @@ export class ScriptCalls {
       this.#heardAt = -Infinity
       if (errors.ofCall(error) instanceof IndeterminateError)
         for (const { operation } of batch)
-          if (operation.type === 'enqueue') listener.requestLost(operation.request)
+          if (operation.type === 'enqueue' || operation.type === 'extendOrYield')
+            listener.operationLost(operation)
       if (error instanceof ConnectionLostError && !lost) {
         // The server may have closed the connection long ago, while this process was frozen.
         const again = batch.filter(({ operation }) => maySendAgain(operation))
