@@ -144,7 +144,9 @@ export class Transactions {
       const { state, entries, damaged } = opened
       const answers = jobs.map(job => this.#decide(job, state, damaged))
       if (state.isChanged) {
-        if (await this.#save(found, attempt, state, entries)) return answers
+        // A contention shows that members reply.
+        const since = tries > 0 ? this.#clock.now() : jobs[0]!.since
+        if (await this.#save(found, attempt, state, entries, since + REPLY_TIMEOUT)) return answers
       } else if (attempt.isFresh || (await this.#isNewest(found, attempt))) return answers
     }
   }
@@ -183,11 +185,19 @@ export class Transactions {
     return { state: new OpenTable(record, context, this.#clock), entries, damaged }
   }
 
-  /** Saves the state in the record. Returns false if another box was faster. */
-  async #save(found: Found, attempt: Attempt, state: OpenTable, entries: Entries): Promise<boolean> {
+  /**
+   * Saves the state in the record. Returns false if another box was faster.
+   * @param replyBy until when to find out whether it was saved, as clock time.
+   */
+  async #save(
+    found: Found,
+    attempt: Attempt,
+    state: OpenTable,
+    entries: Entries,
+    replyBy: number,
+  ): Promise<boolean> {
     const { until, jobs } = attempt
     state.removeWritten()
-    const replyBy = until - TIMEOUT + REPLY_TIMEOUT
     const made = await this.#table.change(found, mark => state.close(mark), replyBy)
     if (made) {
       this.writeBack.begin(found.record, made.record, entries)
