@@ -17,7 +17,7 @@ import { BoxCallers, isUnanswered, TryWaiter } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { othersServed } from './others-served.js'
-import { MIN_WAIT, Outage } from './outage.js'
+import { MIN_WAIT, Outage, RETRY } from './outage.js'
 import { ReservationCalls, type Decided, type ReservationSource, type Wanted } from './reservation-calls.js'
 import { allReturned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
 import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-units.js'
@@ -189,14 +189,21 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     await this.#callers.end()
     await this.#outage.end()
     this.#waiters.checkAt(Infinity, 0)
-    try {
-      // The reply may return permits, or reserve permits that no waiter wants any more.
-      await this.#answer
-      this.#reserved.giveBackWhere(() => true)
-      const returns = this.#reserved.takeReturns()
-      if (returns.length > 0) await this.#call({ returns })
-    } catch {
-      // Permits that can't be returned count as used.
+    // The reply may return permits, or reserve permits that no waiter wants any more. If the call failed, the permits
+    // that it should have returned may have to be returned again.
+    await Promise.resolve(this.#answer).catch(() => undefined)
+    this.#reserved.giveBackWhere(() => true)
+    const returns = this.#reserved.takeReturns()
+    if (returns.length === 0) return
+    for (let left = RETURN_CALLS; left > 0; left--) {
+      try {
+        await this.#call({ returns })
+        return
+      } catch (error) {
+        // Permits that may have been returned must not be returned twice, and count as used.
+        if (!(error instanceof UnavailableError) || left === 1) return
+        await new Promise<void>(resolve => void this.#source.clock.after(RETRY, resolve, true))
+      }
     }
   }
 
@@ -532,5 +539,7 @@ function rest(terms: Terms, deadline: number, now: number): Terms {
 
 /** Maximum number of calls that a caller awaits for the permits of others. */
 const MAX_CALLS = 8
+/** Maximum number of calls that return the permits of a limiter at its end. */
+const RETURN_CALLS = 2
 const PASSED = Promise.resolve()
 const NO_UNITS: readonly Unit[] = []

@@ -7,7 +7,7 @@ import { lock, Server } from './deciding-server.js'
 import { pass } from './passing.js'
 
 /** A limiter of one call an hour whose permit is refunded while the engine fails, and how many were returned by when. */
-async function refunded(failure: Error) {
+async function refunded(failure: Error, closeAfter?: number) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
   const failures: Error[] = []
@@ -27,6 +27,10 @@ async function refunded(failure: Error) {
   asked.length = 0
   failures.push(failure, failure)
   permit.refund()
+  if (closeAfter !== undefined) {
+    await pass(clock, closeAfter)
+    void limiter.close()
+  }
   await pass(clock, 5000)
   return { asked: asked.map(({ at, returns }) => [at - 5100, returns]), limiter }
 }
@@ -44,4 +48,47 @@ test('permits whose return was certainly not applied are returned again every ha
 test('permits whose return may have been applied count as used', async () => {
   const { asked } = await refunded(new IndeterminateError('no reply'))
   expect(asked).toEqual([[0, 1]])
+})
+
+test('a limiter that is closed tries twice to return permits whose return was certainly not applied', async () => {
+  const { asked } = await refunded(new UnavailableError('locked'), 100)
+  expect(asked).toEqual([
+    [0, 1],
+    [100, 1],
+    [600, 1],
+  ])
+})
+
+test('a limiter that is closed returns no permits again whose return may have been applied', async () => {
+  const { asked } = await refunded(new IndeterminateError('no reply'), 100)
+  expect(asked).toEqual([[0, 1]])
+})
+
+test('a limiter that is closed during a call returns the permits that the call has not returned', async () => {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const failures: ((error: Error) => void)[] = []
+  const returned: number[] = []
+  let isDown = false
+  const ask = (request: ReservePermits) => {
+    if (isDown) return new Promise<never>((_, reject) => failures.push(reject))
+    returned.push(request.returns.reduce((sum, { n }) => sum + n, 0))
+    return Promise.resolve({ reserved: server.decide(request), earliest: clock.now(), latest: clock.now() })
+  }
+  const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'box', ask, lock }).limiter('api', {
+    limit: 1,
+    per: '1h',
+  })
+  const permit = await limiter.acquire()
+  await pass(clock, 100)
+  returned.length = 0
+  isDown = true
+  permit.refund()
+  await pass(clock, 0)
+  const closing = limiter.close()
+  await pass(clock, 0)
+  isDown = false
+  failures[0]!(new UnavailableError('locked'))
+  await closing
+  expect(returned).toEqual([1])
 })
