@@ -80,8 +80,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #waitsUntil = -Infinity
   /** The requests that the engine has not granted, oldest first. More than one only for permits. */
   readonly #pending: PendingRequest[] = []
-  /** The request that was last reported as lost before its grant was known here. */
-  #lostEarly: string | undefined
+  /** The requests that were reported as lost before their grants were known here. */
+  readonly #lostEarly = new Set<string>()
   /** Number of leases in use. */
   #leases = 0
   /** The lease that the engine granted last; it may have ended. */
@@ -163,11 +163,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     if (!(status instanceof Promise)) return decided(status)
     this.#session.expectWake(asked.id, this)
     const answered = (answer: Answer): LocalGrant | undefined => {
-      this.#session.forgetWake(asked.id)
-      return decided(answer)
+      const isDoubted = this.#forgetWake(asked.id)
+      const grant = decided(answer)
+      if (grant && isDoubted) this.keeper.verify(grant.lease)
+      return grant
     }
     return status.then(answered, (error: unknown) => {
-      this.#session.forgetWake(asked.id)
+      this.#forgetWake(asked.id)
       this.#forget(asked, request.lease, error)
       throw this.errors.failed(error)
     })
@@ -202,7 +204,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
   lost(id: string): void {
-    this.#lostEarly = id
+    this.#lostEarly.add(id)
     this.wake(id)
   }
 
@@ -210,13 +212,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   granted(pending: PendingRequest, status: HeldStatus): void {
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
-    this.#stopRequest(pending)
+    const isDoubted = this.#stopRequest(pending)
     // mutant: keep-unused-grant
     if (!request) return pending.cancelInEngine()
     const lease = this.#leaseFrom(status, pending.request, pending.sentAt, request)
     // Without a lease the grant came too late and was released, so the queue sends a new request.
     if (lease) {
       this.#serve(lease, 0, status.read)
+      if (isDoubted) this.keeper.verify(lease)
       if (this.#isShared) this.#admitReaders(lease)
       this.#dropSurplus()
     }
@@ -447,11 +450,18 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return pending
   }
 
-  #stopRequest(pending: PendingRequest): void {
+  /** Returns whether its grant was reported as lost. */
+  #stopRequest(pending: PendingRequest): boolean {
     pending.stop()
-    this.#session.forgetWake(pending.request.id)
     const index = this.#pending.indexOf(pending)
     if (index !== -1) this.#pending.splice(index, 1)
+    return this.#forgetWake(pending.request.id)
+  }
+
+  /** Passes on no more hints for a request. Returns whether its grant was reported as lost. */
+  #forgetWake(id: string): boolean {
+    this.#session.forgetWake(id)
+    return this.#lostEarly.delete(id)
   }
 
   #enqueue(request: LockRequest, { lease, read, steal }: AcquireRequest, wait: number): Awaitable<Answer> {
@@ -518,10 +528,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const grant = new LocalGrant(this, lease, turn, grantedAt, read)
     if (this.#isShared && turn > 0) lease.users.push(grant)
     else lease.users[0] = grant
-    if (this.#lostEarly === lease.request.id) {
-      this.#lostEarly = undefined
-      this.keeper.verify(lease)
-    }
     return grant
   }
 

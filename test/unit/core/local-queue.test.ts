@@ -246,6 +246,23 @@ describe('requests to the engine', () => {
     expect(asked.settled).toBe(true)
   })
 
+  test.for(['acquire', 'tryAcquire'] as const)(
+    'each grant of %s that is reported as lost early is checked',
+    async method => {
+      const { engine, box } = await start()
+      const semaphore = box.semaphore('key', { max: 4 })
+      const grants = [semaphore[method](), semaphore[method]()]
+      const questions = grants.map(() => engine.take('enqueue'))
+      const ids = questions.map(({ operation }) => operation.request.id)
+      for (const id of ids) engine.listener.lost(id)
+      for (const [index, question] of questions.entries()) question.answer(held(ids[index]!, index + 1))
+      await Promise.all(grants)
+      await settle()
+      const checked = engine.asked.flatMap(each => (each.type === 'renew' ? [each.request.id] : []))
+      expect(checked.sort()).toEqual(ids.sort())
+    },
+  )
+
   test('a key in use with other permits is refused to all waiters', async () => {
     const { engine, box } = await start()
     const semaphore = box.semaphore('key', { max: 4 })
