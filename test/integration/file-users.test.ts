@@ -7,6 +7,7 @@ import {
   readdirSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -202,6 +203,73 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
     }
   })
 
+  describe('may not write a folder on the way to the files', () => {
+    let above: string
+    let folder: string
+
+    beforeEach(() => {
+      above = join(here.folder, 'above')
+      folder = join(above, 'locks')
+      mkdirSync(folder, { recursive: true, mode: 0o755 })
+      chownSync(folder, ANOTHER_USER, ANOTHER_USER)
+    })
+
+    /** Opens a box as the owner of the folder. */
+    const opened = (path = folder): Promise<unknown> => here.process(`file:${path}`, { user: ANOTHER_USER })
+
+    test.each([
+      ['777', 0, 0, 'every user'],
+      ['2777', ANOTHER_USER, GROUP, 'every user'],
+      ['755', 54_322, 0, 'another user (54322)'],
+      ['1777', 54_322, 0, 'another user (54322)'],
+      ['775', 0, GROUP, `a group without this user (${GROUP})`],
+    ])('with the mode %s, owner %i and group %i', async (mode, owner, group, who) => {
+      chownSync(above, owner, group)
+      chmodSync(above, Number.parseInt(mode, 8))
+      const reason = `${who} may write ${above}, and so move ${folder}`
+      await expect(opened()).rejects.toThrow(reason)
+      const link = join(here.folder, 'link')
+      symlinkSync('above/locks', link)
+      await expect(opened(link)).rejects.toThrow(reason)
+    })
+
+    test.each([
+      ['a sticky one', 0o1777, 0, 0],
+      ['one of a group of this user', 0o2775, 54_322, ANOTHER_USER],
+      ['one of the group of root', 0o775, 0, 0],
+      ['its own', 0o775, ANOTHER_USER, GROUP],
+    ])('unless it is %s', async (_, mode, owner, group) => {
+      chownSync(above, owner, group)
+      chmodSync(above, mode)
+      await opened()
+    })
+
+    test('unless it owns the folder and shares it with a group of this user', async () => {
+      chownSync(above, 54_322, 0)
+      chownSync(folder, 54_322, ANOTHER_USER)
+      chmodSync(folder, 0o2770)
+      await opened()
+    })
+
+    test('unless root opens the box, and not every user may write it', async () => {
+      chownSync(above, 54_322, GROUP)
+      chmodSync(above, 0o775)
+      await used(folder)
+      chownSync(folder, 0, 0)
+      chmodSync(above, 0o777)
+      await refused(folder, `every user may write ${above}, and so move ${folder}`)
+    })
+
+    test('unless a file system is mounted there, as Kubernetes does for an emptyDir', async () => {
+      const mount = `mount -t tmpfs -o mode=0777 signalbox ${above} && mkdir -m 700 ${folder} && chown ${ANOTHER_USER} ${folder}`
+      const enter = ['unshare', '--mount', 'sh', '-c', `${mount} && exec "$@"`, 'sh']
+      await here.process(`file:${folder}`, { user: ANOTHER_USER, enter })
+      await expect(here.process(`file:${above}`, { user: ANOTHER_USER, enter })).rejects.toThrow(
+        `every user may replace the files in ${above}`,
+      )
+    })
+  })
+
   test('is trusted with a folder that root opens elsewhere', async () => {
     const folder = join(here.folder, 'theirs')
     mkdirSync(folder, { mode: 0o700 })
@@ -210,6 +278,21 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
     for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).uid).toBe(ANOTHER_USER)
     await used(folder)
     expect((await diagnose(`file:${folder}`)).findings).toEqual([])
+  })
+
+  test('of the group of a folder that root or its owner opens has made its files', async () => {
+    const folder = join(here.folder, 'shared')
+    mkdirSync(folder)
+    for (const owner of [0, 54_322]) {
+      chownSync(folder, owner, ANOTHER_USER)
+      chmodSync(folder, 0o2770)
+      const member = await here.process(`file:${folder}`, { user: ANOTHER_USER })
+      expect(statSync(join(folder, 'signalbox.db')).uid).toBe(ANOTHER_USER)
+      await used(folder)
+      expect((await diagnose(`file:${folder}`)).findings).toEqual([])
+      await member.kill()
+      for (const name of readdirSync(folder)) unlinkSync(join(folder, name))
+    }
   })
 
   test('of the group of a folder that the group may write shares it, and no other', async () => {

@@ -5,7 +5,15 @@ import { diagnose } from '../../src/diagnose.js'
 import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
-import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from 'signalbox-zookeeper'
+import {
+  digestId,
+  ensureNode,
+  NoAuthError,
+  NoNodeError,
+  PERMISSIONS,
+  ZooKeeper,
+  type Acl,
+} from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { runProgram } from '../support/run-program.js'
@@ -637,6 +645,53 @@ describe.concurrent('the ZooKeeper engine', () => {
       await (await open(url('open'))).close()
     },
   )
+
+  test('a node whose ACL the box may not read is refused and reported with what to do', async () => {
+    const url = (place: string, acl: string): string =>
+      `zookeeper://ann:secret@127.0.0.1:${server.port}${place}?acl=${acl}`
+    await using zk = await ZooKeeper.connect(server.address)
+    await zk.authenticate('digest', 'root:secret')
+    const [root, ann] = [digestId('root', 'secret'), digestId('ann', 'secret')]
+    const acl = (permissions: number): Acl[] => [
+      { permissions: PERMISSIONS.all, scheme: 'digest', id: root },
+      { permissions, scheme: 'digest', id: ann },
+    ]
+    for (const permissions of [PERMISSIONS.create, PERMISSIONS.create | PERMISSIONS.write]) {
+      const place = nextPlace()
+      await ensureNode(zk, place, { acl: acl(permissions) })
+      const reason = `this client may not read the ACL of the node ${place}`
+      await expect(open(url(place, 'creator'))).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringMatching(`${reason}.*Give this client the permission r`) as string,
+      })
+      expect((await diagnose(url(place, 'creator'))).findings).toContainEqual(
+        expect.objectContaining({ id: 'untrusted-node', how: expect.stringContaining(reason) as string }),
+      )
+    }
+    const place = nextPlace()
+    const list = `auth::cdrwa,digest:${encodeURIComponent(root)}:cdrwa`
+    await ensureNode(zk, place, { acl: acl(PERMISSIONS.create | PERMISSIONS.read) })
+    await (await open(url(place, list))).close()
+  })
+
+  test('permissions of one client in several entries of an ACL are added up, and its own are permitted', async () => {
+    const place = nextPlace()
+    const url = `zookeeper://ann:secret@127.0.0.1:${server.port}${place}?acl=`
+    await using zk = await ZooKeeper.connect(server.address)
+    await zk.authenticate('digest', 'ann:secret')
+    await zk.authenticate('digest', 'bob:other')
+    const [ann, bob] = [digestId('ann', 'secret'), digestId('bob', 'other')]
+    await ensureNode(zk, place, {
+      acl: [
+        { permissions: PERMISSIONS.all, scheme: 'digest', id: ann },
+        { permissions: PERMISSIONS.all - PERMISSIONS.admin, scheme: 'digest', id: bob },
+      ],
+    })
+    const of = (permissions: string): string => `digest:${encodeURIComponent(bob)}:${permissions}`
+    await (await open(`${url}auth::cdrwa,${of('cd')},${of('rw')}`)).close()
+    await (await open(`${url}${of('cd')},${of('rw')}`)).close()
+    await expect(open(`${url}auth::cdrwa,${of('c')},${of('rw')}`)).rejects.toThrow('digest:bob may change')
+  })
 
   test('an ACL in the options applies to all nodes that a box creates', async () => {
     const place = nextPlace()

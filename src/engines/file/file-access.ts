@@ -9,6 +9,7 @@ import {
   openSync,
   statSync,
   unlinkSync,
+  type Stats,
 } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 
@@ -70,10 +71,8 @@ export class FileAccess {
   }
 
   /** Takes away the access that others have to a file of this user: earlier versions made files for everyone. */
-  limitExisting(path: string): void {
-    const file = lstatSync(path, { throwIfNoEntry: false })
-    if (file?.uid !== process.geteuid?.()) return
-    const { mode, gid } = file!
+  limitExisting(path: string, { uid, gid, mode }: Stats): void {
+    if (uid !== process.geteuid?.()) return
     const limited = mode & PERMISSIONS & (gid === this.#gid ? this.#mode : FOR_OWNER)
     if (limited === (mode & PERMISSIONS)) return
     try {

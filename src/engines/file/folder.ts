@@ -1,8 +1,9 @@
+import type { Stats } from 'node:fs'
 import { access, constants, lstat, mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UnavailableError } from '../../errors.js'
 import { FileAccess } from './file-access.js'
-import { untrustedFileOf, untrustedPathOf } from './foreign-files.js'
+import { untrustedFile, untrustedPathOf } from './foreign-files.js'
 import { refuseNetworkFolder } from './machine.js'
 import { marksOf } from './waiter-board.js'
 
@@ -43,27 +44,54 @@ export async function prepareFolder(folder: string): Promise<void> {
   // SQLite follows symbolic links before it looks how long the path is.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
-  const untrusted = await untrustedIn(folder)
-  if (untrusted !== undefined) throw new UnavailableError(`${untrusted}; ${TRUST_ADVICE}`)
-  for (const file of [...FILES, ...JOURNALS]) await refuseUnusableFile(join(folder, file))
+  refuseUntrusted(await untrustedPathOf(folder))
   const fileAccess = new FileAccess(folder)
-  for (const file of FILES) fileAccess.limitExisting(join(folder, file))
+  for (const found of await existingFiles(folder)) {
+    refuseUntrusted(found.untrusted)
+    await refuseUnusable(found)
+    fileAccess.limitExisting(found.path, found.status)
+  }
   fileAccess.make(join(folder, OPEN_LOCK))
 }
 
 /** Advice about a folder or file in which another user could forge locks and values. */
 export const TRUST_ADVICE =
-  'another user could forge locks and values there: use a folder that only this user, or a group of this user, may write'
+  'another user could forge locks and values there: use a folder that only this user, or a group of this user, may ' +
+  'write, in folders of this user or root'
 
 /** Says how a user who is not trusted could change the files of an existing folder; undefined if none could. */
 export async function untrustedIn(folder: string): Promise<string | undefined> {
   const path = await untrustedPathOf(folder)
   if (path !== undefined) return path
-  for (const file of [...FILES, ...JOURNALS]) {
-    const found = await untrustedFileOf(folder, file)
-    if (found !== undefined) return found
-  }
-  return undefined
+  return (await existingFiles(folder)).find(({ untrusted }) => untrusted !== undefined)?.untrusted
+}
+
+/** A file of the folder, or a journal that SQLite would roll back. */
+interface ExistingFile {
+  readonly path: string
+  readonly status: Stats
+  /** Says that it belongs to a user who is not trusted. */
+  readonly untrusted: string | undefined
+}
+
+async function existingFiles(folder: string): Promise<ExistingFile[]> {
+  const above = await stat(folder)
+  const found = await Promise.all(
+    [...FILES, ...JOURNALS].map(async (name): Promise<ExistingFile[]> => {
+      const path = join(folder, name)
+      const status = await lstat(path).catch(ignoreMissing)
+      return status === undefined ? [] : [{ path, status, untrusted: untrustedFile(path, status, above) }]
+    }),
+  )
+  return found.flat()
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if ((error as { code?: string }).code !== 'ENOENT') throw error
+}
+
+function refuseUntrusted(untrusted: string | undefined): void {
+  if (untrusted !== undefined) throw new UnavailableError(`${untrusted}; ${TRUST_ADVICE}`)
 }
 
 /** Makes the files that are missing, with the access that the folder gives. SQLite gives its log and index the same. */
@@ -76,9 +104,9 @@ export function makeFiles(folder: string): void {
  * SQLite only reads where it may not write, and makes a log and its index that belong to this user. Users who may write
  * the database could then not open it any more.
  */
-async function refuseUnusableFile(path: string): Promise<void> {
+async function refuseUnusable({ path, status }: ExistingFile): Promise<void> {
+  if (!status.isFile()) throw new UnavailableError(`${path} is not a regular file`)
   try {
-    if (!(await lstat(path)).isFile()) throw new UnavailableError(`${path} is not a regular file`)
     await access(path, constants.R_OK | constants.W_OK)
   } catch (cause) {
     const { code } = cause as { code?: string }

@@ -1,5 +1,5 @@
 import { lstat, readlink, realpath, stat } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 
 const OTHERS_WRITE = 0o002
 const GROUP_WRITES = 0o020
@@ -17,57 +17,89 @@ interface Owned {
  * Says which user that is not trusted has made a folder or a part of its path, or may replace its files; undefined if
  * there is none. Trusted are this user, root, and the members of a group of this user that the folder lets write. Root
  * also trusts whom its administrator has given the place: a folder of another user, but not one in a place where every
- * user may make folders.
+ * user may make folders. What the owner of a folder lets its group do is the owner's decision, also if it is the mask of
+ * an ACL, which the mode shows in the place of the group.
  * @param folder an absolute path that exists
  */
 export async function untrustedPathOf(folder: string): Promise<string | undefined> {
-  const above = await untrustedAbove(folder)
-  if (above !== undefined) return above
   const found = await stat(folder)
-  if (isOpen(found) && (found.mode & STICKY) === 0) return `every user may replace the files in ${folder}`
-  if (isOwn(found) || isShared(found) || process.geteuid?.() === ROOT) return undefined
+  const above = await untrustedAbove(folder, isShared(found) ? [found.uid] : [])
+  if (above !== undefined) return above
+  if (isOpen(found) && !isSticky(found)) return `every user may replace the files in ${folder}`
+  if (isOwn(found) || isShared(found) || isRoot()) return undefined
   return `${folder} belongs to ${named(found)}`
 }
 
 /**
- * Says that a file of a folder belongs to a user that is not trusted there: it may be from a time when every user could
- * make files in the folder. Undefined if it does not, or is missing.
+ * Says that a file of a folder belongs to a user that is not trusted there, in a folder that is trusted: it may be from
+ * a time when every user could make files in the folder. Undefined if it does not.
  */
-export async function untrustedFileOf(folder: string, name: string): Promise<string | undefined> {
-  const path = join(folder, name)
-  const file = await lstat(path).catch(() => undefined)
-  if (file === undefined || isOwn(file)) return undefined
-  const above = await stat(folder)
-  if (!isOpen(above) && (above.uid === file.uid || isShared(above))) return undefined
+export function untrustedFile(path: string, file: Owned, folder: Owned): string | undefined {
+  if (isOwn(file)) return undefined
+  if (!isOpen(folder) && (folder.uid === file.uid || groupWrites(folder))) return undefined
   return `${path} belongs to ${named(file)}`
 }
 
-/** Checks each folder and symbolic link on the way to a path that is in a folder where every user may make files. */
-async function untrustedAbove(path: string): Promise<string | undefined> {
+/**
+ * Checks each folder and symbolic link on the way to a path: who may write a folder can move away what is in it.
+ * @param owners further users who may own folders on the way
+ */
+async function untrustedAbove(path: string, owners: readonly number[]): Promise<string | undefined> {
   const parent = dirname(path)
   if (parent === path) return undefined
-  const above = await untrustedAbove(parent)
+  const above = await untrustedAbove(parent, owners)
   if (above !== undefined) return above
+  const folder = await stat(parent)
   const file = await lstat(path)
-  if (isOpen(await stat(parent)) && !isOwn(file) && !isShared(file))
+  if (isOpen(folder) && !isOwn(file) && !isShared(file))
     return `${path} belongs to ${named(file)}, and every user may make files in ${parent}`
+  // Who mounts a file system decides who shares it. Kubernetes lets every user write in an `emptyDir`.
+  const isMounted = folder.dev !== (await stat(dirname(await realpath(parent)))).dev
+  const mover = isMounted ? undefined : moverOf(folder, owners)
+  if (mover !== undefined) return `${mover} may write ${parent}, and so move ${path}`
   return file.isSymbolicLink()
-    ? untrustedAbove(resolve(await realpath(parent), await readlink(path)))
+    ? untrustedAbove(resolve(await realpath(parent), await readlink(path)), owners)
     : undefined
+}
+
+/** Returns who may move the files of a folder, besides their owners, and is not trusted. */
+function moverOf(folder: Owned, owners: readonly number[]): string | undefined {
+  const isMine = folder.uid === process.geteuid?.()
+  const isTrusted = isOwn(folder) || isShared(folder) || owners.includes(folder.uid)
+  if (!isTrusted && !isRoot()) return named(folder)
+  if (isSticky(folder)) return undefined
+  if (isOpen(folder)) return 'every user'
+  const isForeign = groupWrites(folder) && !isMember(folder) && folder.gid !== ROOT
+  return isForeign && !isMine && !isRoot() ? `a group without this user (${folder.gid})` : undefined
 }
 
 function isOpen({ mode }: Owned): boolean {
   return (mode & OTHERS_WRITE) !== 0
 }
 
+function isSticky({ mode }: Owned): boolean {
+  return (mode & STICKY) !== 0
+}
+
+function groupWrites({ mode }: Owned): boolean {
+  return (mode & GROUP_WRITES) !== 0
+}
+
+function isRoot(): boolean {
+  return process.geteuid?.() === ROOT
+}
+
 function isOwn({ uid }: Owned): boolean {
   return uid === ROOT || uid === process.geteuid?.()
 }
 
+function isMember({ gid }: Owned): boolean {
+  return process.getegid?.() === gid || process.getgroups?.().includes(gid) === true
+}
+
 /** Whether an administrator has put this user into the group that may write a folder. */
-function isShared({ mode, gid }: Owned): boolean {
-  const isMember = process.getegid?.() === gid || process.getgroups?.().includes(gid) === true
-  return isMember && (mode & GROUP_WRITES) !== 0 && (mode & OTHERS_WRITE) === 0
+function isShared(folder: Owned): boolean {
+  return isMember(folder) && groupWrites(folder) && !isOpen(folder)
 }
 
 function named({ uid }: Owned): string {

@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import { parseEnsemble, ZooKeeper } from 'signalbox-zookeeper'
 import { failureOf } from './failure.js'
 import { NodePaths } from './names.js'
-import { TRUST_ADVICE, untrustedNode } from './untrusted-nodes.js'
+import { untrustedNode, type UntrustedNode } from './untrusted-nodes.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 import { systemClock } from '../../clock.js'
 import { shortDuration } from '../../duration.js'
@@ -29,7 +29,7 @@ export async function diagnoseServers(url: string): Promise<Diagnosis> {
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => examineServer(host, port, isSecure)),
   )
-  // The trial reports a node that this user may not read.
+  // The trial reports other failures.
   const untrusted = await untrustedNode(client, place, new NodePaths(place.root)).catch(() => undefined)
   const clock = (await clockOf(client, place.root)) ?? (await clockOf(client, ''))
   return {
@@ -114,12 +114,12 @@ async function examineServer(host: string, port: number, isSecure: boolean): Pro
   }
 }
 
-function untrustedFinding(untrusted: string): Finding {
+function untrustedFinding({ how, fix }: UntrustedNode): Finding {
   return {
     id: 'untrusted-node',
     promises: ['P1', 'P13'],
-    how: `the ACL of a node is not safe, so \`open\` fails: ${untrusted}`,
-    fix: TRUST_ADVICE,
+    how: `the ACL of a node is not safe, so \`open\` fails: ${how}`,
+    fix,
   }
 }
 
