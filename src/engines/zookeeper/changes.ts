@@ -7,21 +7,26 @@ import {
   type ZooKeeper,
 } from 'signalbox-zookeeper'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
+import type { Contender } from './contenders.js'
+import { queueOf } from './queue.js'
 
 /** A lock node to create, whose name the server completes, or one to delete. */
 export type Change =
   | { readonly type: 'create'; readonly prefix: string; readonly text: string }
   | { readonly type: 'delete'; readonly path: string }
 
-/** The names of children; undefined for a missing node. */
-type Names = readonly string[] | undefined
+/** The contenders of a parent, oldest first; undefined for a missing node. */
+export type Queue = readonly Contender[] | undefined
+
+/** The queues that the callers of one tick read, by parent. */
+type Queues = Map<string, Promise<Queue>>
 
 /** The result of changes. */
 export interface ChangeResult {
   /** In the order of the creations. */
   readonly created: readonly CreatedTogether[]
-  /** The children of each parent, read after the changes. Without parents, a caller need not handle it. */
-  readonly lists: Promise<readonly Names[]>
+  /** The queue of each parent, read after the changes. A caller need not handle its failure. */
+  readonly queues: Promise<readonly Queue[]>
 }
 
 /** The changes of one caller, which are applied together. */
@@ -47,7 +52,8 @@ const NO_NODE = -101
  * Creates and deletes lock nodes. The changes of the callers of one tick are sent as one multi, because a request costs
  * a server more than a part of one. If the server rejects it, nothing was applied, and each caller's part is sent by
  * itself, so that no caller fails because of another. Two requests on the same key never share a multi, because their
- * number is the ID of the transaction.
+ * number is the ID of the transaction. They share one read of the queue, so that many requests for one key cost one read a
+ * tick, not one each.
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
@@ -58,7 +64,7 @@ export class Changes {
   }
 
   /**
-   * Applies all changes or none, and reads the children of `parents` after them, in the same packet. Rejects like the
+   * Applies all changes or none, and reads the queues of `parents` after them, in the same tick. Rejects like the
    * client. After a ConnectionLossError, the changes may have been applied.
    * @param order of the callers of one tick. Without it, requests that restart after the end of a session would be in
    * random order.
@@ -82,26 +88,31 @@ export class Changes {
 
   #send(): void {
     const groups = this.#groups.take().sort((a, b) => a.order - b.order)
-    for (const batch of batchesOf(groups)) void this.#apply(batch)
+    const queues = new Map<ZooKeeper, Queues>()
+    for (const [batch, parents] of withReads(batchesOf(groups))) {
+      const { client } = batch[0]!
+      if (!queues.has(client)) queues.set(client, new Map())
+      void this.#apply(batch, parents, queues.get(client)!)
+    }
   }
 
-  async #apply(groups: readonly Group[]): Promise<void> {
+  /** Applies the changes of groups, then reads the queues of `parents` into `queues`. */
+  async #apply(groups: readonly Group[], parents: readonly string[], queues: Queues): Promise<void> {
     const { client } = groups[0]!
     const answering = this.#results(
       client,
       groups.flatMap(({ changes }) => changes),
     )
-    const lists = childrenByParent(client, [...new Set(groups.flatMap(({ parents }) => parents))])
+    if (parents.length > 0) readQueues(client, parents, queues)
     try {
       const answers = await answering
       let at = 0
       for (const { changes, parents, resolve } of groups) {
         const created = answers.slice(at, (at += changes.length)).filter(answer => answer !== undefined)
-        resolve({ created, lists: quiet(lists.then(all => parents.map(parent => all.get(parent)))) })
+        resolve({ created, queues: quiet(queuesOf(parents, queues)) })
       }
     } catch (error) {
-      if (groups.length > 1 && error instanceof RefusedError)
-        this.#applyEach(groups, await lists.catch(() => undefined))
+      if (groups.length > 1 && error instanceof RefusedError) await this.#applyEach(groups, queues)
       else for (const { reject } of groups) reject(error)
     }
   }
@@ -110,10 +121,14 @@ export class Changes {
    * Sends each group by itself after the server has rejected them together. The usual reason is a missing parent, which
    * is known by now. Sending these groups anyway would double the requests for locks on new keys.
    */
-  #applyEach(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
-    for (const group of groups) {
-      const missing = known && group.parents.find(parent => known.get(parent) === undefined)
-      if (missing === undefined) void this.#apply([group])
+  async #applyEach(groups: readonly Group[], queues: Queues): Promise<void> {
+    const known = await Promise.all(
+      groups.map(({ parents }) => queuesOf(parents, queues).catch(() => undefined)),
+    )
+    for (const [index, group] of groups.entries()) {
+      const at = known[index]?.indexOf(undefined) ?? -1
+      const missing = group.parents[at]
+      if (missing === undefined) void this.#apply([group], group.parents, new Map())
       else group.reject(new NoNodeError('create', missing, NO_NODE, 'NO_NODE', 'the node does not exist'))
     }
   }
@@ -166,12 +181,34 @@ function sizeOf({ changes }: Group): number {
   return texts.reduce((sum, length) => sum + FRAMING + length, 0)
 }
 
-function childrenByParent(
-  client: ZooKeeper,
-  parents: readonly string[],
-): Promise<ReadonlyMap<string, Names>> {
-  const read = parents.length === 0 ? Promise.resolve([]) : client.childrenOf(parents)
-  return quiet(read.then(all => new Map(parents.map((parent, index) => [parent, all[index]]))))
+/** Adds to each batch the parents whose queues are read after it: those that no later batch of its client changes. */
+function withReads(batches: readonly Group[][]): (readonly [Group[], string[]])[] {
+  const later = new Map<ZooKeeper, Set<string>>()
+  return batches
+    .toReversed()
+    .map(batch => {
+      const { client } = batch[0]!
+      const seen = later.get(client) ?? new Set()
+      later.set(client, seen)
+      const parents = [...new Set(batch.flatMap(({ parents }) => parents))].filter(
+        parent => !seen.has(parent),
+      )
+      for (const parent of parents) seen.add(parent)
+      return [batch, parents] as const
+    })
+    .reverse()
+}
+
+function readQueues(client: ZooKeeper, parents: readonly string[], queues: Queues): void {
+  const reading = client.childrenOf(parents)
+  for (const [index, parent] of parents.entries()) {
+    const queue = reading.then(all => all[index] && queueOf(client, parent, all[index]))
+    queues.set(parent, quiet(queue))
+  }
+}
+
+function queuesOf(parents: readonly string[], queues: Queues): Promise<Queue[]> {
+  return Promise.all(parents.map(parent => queues.get(parent)!))
 }
 
 /** Returns the promise; a caller need not handle its failure. */

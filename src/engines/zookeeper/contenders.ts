@@ -99,13 +99,13 @@ export function contendersOf(children: readonly string[]): Contender[] {
 /** The position of the contender at an index. Later contenders never matter, so one that is free stays free. */
 export function positionOf(contenders: readonly Contender[], index: number): Position {
   const own = contenders[index]!
-  const before = contenders.slice(0, index)
   const blocked = (watch: readonly Contender[]): Position => ({
     state: 'blocked',
     watch: watch.map(({ name }) => name),
     ahead: index,
   })
-  if (own.mode === 'exclusive') return index === 0 ? { state: 'free' } : blocked(before.slice(-1))
+  if (own.mode === 'exclusive') return index === 0 ? { state: 'free' } : blocked([contenders[index - 1]!])
+  const before = contenders.slice(0, index)
   const blocker = before.findLast(({ mode }) => mode !== own.mode)
   if (own.mode === 'shared') return blocker ? blocked([blocker]) : { state: 'free' }
   const other = before.find(({ mode, max }) => mode === 'permits' && max !== own.max)

@@ -12,7 +12,7 @@ import {
 } from 'signalbox-zookeeper'
 import type { Claim } from '../../engine/claim.js'
 import type { BoxContext } from './box-context.js'
-import { Changes, type Change, type ChangeResult } from './changes.js'
+import { Changes, type Change, type Queue } from './changes.js'
 import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
 import { nodePrefix, readerNames, twinPrefixes } from './names.js'
@@ -51,12 +51,12 @@ export class LockNodes {
     const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
     for (;;) {
-      let lists: ChangeResult['lists']
+      let queues: Promise<readonly Queue[]>
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
         const changed = await this.#changes.apply(client, changes, parents, own.order)
         this.#name(own, changed.created)
-        lists = changed.lists
+        queues = changed.queues
         const [first] = changed.created as [CreatedTogether]
         const stat = first.stat ?? (await client.exists(first.path))
         // Another client has deleted it already.
@@ -76,9 +76,9 @@ export class LockNodes {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
-        lists = Promise.resolve(found)
+        queues = Promise.resolve(found)
       }
-      return this.#setPositions(client, own, await lists)
+      return setPositions(own, await queues)
     }
   }
 
@@ -187,20 +187,6 @@ export class LockNodes {
     }
   }
 
-  async #setPositions(
-    client: ZooKeeper,
-    { nodes }: OwnRequest,
-    lists: Awaited<ChangeResult['lists']>,
-  ): Promise<EntryProblem | undefined> {
-    for (const [index, node] of nodes.entries()) {
-      const position = node.setPosition(await queueOf(client, node.parent, lists[index] ?? []))
-      // Another client has deleted it already.
-      if (!position) return GONE
-      if (position.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: position.max }
-    }
-    return undefined
-  }
-
   /**
    * Parents are containers, which the server deletes some time after they are empty. So they are created when missing.
    */
@@ -218,7 +204,7 @@ export class LockNodes {
   }
 
   /**
-   * Finds the nodes of a request whose reply was lost, and returns the children of their parents. The server that lost
+   * Finds the nodes of a request whose reply was lost, and returns the queues of their parents. The server that lost
    * it may not have forwarded the request yet, but then the session has moved, and the leader rejects what an old server
    * forwards for it.
    */
@@ -226,7 +212,7 @@ export class LockNodes {
     client: ZooKeeper,
     own: OwnRequest,
     parents: readonly string[],
-  ): Promise<Awaited<ChangeResult['lists']> | undefined> {
+  ): Promise<readonly Queue[] | undefined> {
     const lists = await client.childrenOf(parents, { linearizable: true })
     let areAll = true
     for (const [index, node] of own.nodes.entries()) {
@@ -240,12 +226,22 @@ export class LockNodes {
     const stat = areAll ? await client.exists(own.nodes[0]!.path) : undefined
     if (stat?.ephemeralOwner === client.sessionId) {
       own.number = Number(stat.czxid)
-      return lists
+      return Promise.all(parents.map((parent, index) => queueOf(client, parent, lists[index] ?? [])))
     }
     // All were created in one transaction. If another client has deleted one since, the rest must not block others.
     await this.#deleteEach(client, own.paths)
     return undefined
   }
+}
+
+function setPositions({ nodes }: OwnRequest, queues: readonly Queue[]): EntryProblem | undefined {
+  for (const [index, node] of nodes.entries()) {
+    const position = node.setPosition(queues[index] ?? [])
+    // Another client has deleted it already.
+    if (!position) return GONE
+    if (position.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: position.max }
+  }
+  return undefined
 }
 
 function deletions(paths: readonly string[]): Change[] {

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.js'
 import { contendersOf } from './contenders.js'
 import type { LockNodes } from './lock-nodes.js'
 import type { OwnNode, OwnRequest } from './own-request.js'
-import { queueOf } from './queue.js'
+import { QueueReads } from './queue.js'
 
 /** Receives the results of checks of the queues. */
 export interface QueueWatchListener {
@@ -25,6 +25,7 @@ export class QueueWatch {
   readonly #clock: Clock
   readonly #nodes: LockNodes
   readonly #listener: QueueWatchListener
+  readonly #reads = new QueueReads()
 
   constructor(clock: Clock, nodes: LockNodes, listener: QueueWatchListener) {
     this.#clock = clock
@@ -107,9 +108,7 @@ export class QueueWatch {
   async #checkOnce(own: OwnRequest): Promise<void> {
     const client = own.client!
     const blocked = own.nodes.filter(node => !node.isFree)
-    const queues = await Promise.all(
-      blocked.map(async ({ parent }) => queueOf(client, parent, (await client.getChildren(parent)).children)),
-    )
+    const queues = await Promise.all(blocked.map(({ parent }) => this.#reads.read(client, parent)))
     if (own.phase !== 'waiting') return
     for (const [index, node] of blocked.entries()) {
       const position = node.setPosition(queues[index]!)

@@ -1,4 +1,5 @@
 import { NoNodeError, type ZooKeeper } from 'signalbox-zookeeper'
+import { endOfTick } from '../../engine/kit/tick-batcher.js'
 import { contendersOf, type Contender } from './contenders.js'
 import { parseNode } from './node-text.js'
 
@@ -44,5 +45,28 @@ async function numberOf(client: ZooKeeper, path: string): Promise<number | undef
   } catch (error) {
     if (error instanceof NoNodeError) return undefined
     throw error
+  }
+}
+
+/** Reads queues. Those who want to read the same queue in one tick share one read. */
+export class QueueReads {
+  readonly #reads = new Map<
+    string,
+    { readonly client: ZooKeeper; readonly queue: Promise<readonly Contender[]> }
+  >()
+
+  /**
+   * Returns the contenders among a node's children, oldest first, as of the end of this tick or later.
+   * @throws NoNodeError if the node does not exist
+   */
+  read(client: ZooKeeper, parent: string): Promise<readonly Contender[]> {
+    const shared = this.#reads.get(parent)
+    if (shared?.client === client) return shared.queue
+    const queue = new Promise<void>(endOfTick).then(async () => {
+      if (this.#reads.get(parent)?.queue === queue) this.#reads.delete(parent)
+      return queueOf(client, parent, (await client.getChildren(parent)).children)
+    })
+    this.#reads.set(parent, { client, queue })
+    return queue
   }
 }
