@@ -1,4 +1,5 @@
 import { connect, createServer, type AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
@@ -146,6 +147,53 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
     proxy.replies = 'pass'
     // The connections that have lost packets stay silent.
     await until('it works', () => works(box))
+  })
+
+  test('a server that was too slow, and then is only slow, executes all operations again', async () => {
+    await using server = await startPostgres()
+    await using box = await openUrl(server.url)
+    const keys = Array.from({ length: 64 }, (_, index) => `slow:${index}`)
+    await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
+    await server.query(`
+      create table pause as select 6.0 as seconds;
+      create function pause() returns trigger language plpgsql as $$ begin
+        if coalesce(current_setting('test.paused', true), '') <> 'yes' then
+          perform set_config('test.paused', 'yes', true), pg_sleep(seconds) from public.pause;
+        end if;
+        return null; end $$;
+      create trigger pause before update on signalbox.data execute function pause()`)
+    let isOver = false
+    const outcomes: unknown[] = []
+    const call = (key: string): Promise<unknown> =>
+      box
+        .mutex(key)
+        .acquire({ lease: '60s' })
+        .then(
+          () => 'acquired',
+          (error: unknown) => error,
+        )
+    const calling = (async () => {
+      for (const key of keys) {
+        if (isOver) return
+        void call(key).then(outcome => outcomes.push(outcome))
+        await setTimeout(400)
+      }
+    })()
+    await until('a call has failed', () => outcomes.length > 0)
+    await server.query('update pause set seconds = 3.5')
+    await until(
+      'the last calls have succeeded',
+      () => outcomes.slice(-3).join() === 'acquired,acquired,acquired',
+      20_000,
+    )
+    isOver = true
+    await calling
+    await server.query('drop trigger pause on signalbox.data')
+    await until('all have ended, and no connection has a statement that was given up', async () => {
+      const text = `select state from pg_stat_activity where application_name = 'signalbox'`
+      const rows = await server.query<{ state: string }>(text)
+      return rows.length <= 5 && rows.every(({ state }) => state === 'idle')
+    })
   })
 
   test('a missing server is unavailable at once', async () => {

@@ -467,6 +467,31 @@ describe('a table of records', () => {
     await as(user, sql!.replace('to app', 'to boxer'))
     expect(await write(url)).toBeDefined()
   })
+
+  test('of a role for migrations, and one with all rights on it, are accepted as the error says', async () => {
+    const { url, as } = await database()
+    await as(
+      'tester',
+      'create role migrations login; create role reports; grant create on schema public to migrations',
+    )
+    const [, sql] = /```sql\n(create table[^`]*)```/.exec(readFileSync('docs/records.md', 'utf8'))!
+    await as('migrations', `${sql!.replace('to app', 'to boxer')} grant all on signalbox_records to reports`)
+    const trust =
+      'If it is a role of yours, such as the one of your migrations, let it act as this user: grant USER to ROLE.'
+    const refused = await recordsRefusal(url)
+    expect(refused).toContain('belongs to migrations')
+    expect(refused).toContain('reports may add triggers')
+    expect(refused).toContain(trust)
+    await as('tester', 'grant boxer to migrations')
+    expect(await recordsRefusal(url)).not.toContain('belongs to migrations')
+    await as('tester', 'grant boxer to reports')
+    expect(await write(url)).toBeDefined()
+    const [may] = await as(
+      'boxer',
+      "select pg_has_role('migrations', 'member') or pg_has_role('reports', 'member') as may",
+    )
+    expect(may).toEqual({ may: false })
+  })
 })
 
 test('a box does not wait for the server to compile its queries on the catalogs', async () => {

@@ -11,7 +11,8 @@ import {
   type Reserved,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
-import { inTimeFor, Repetition, repeated } from './clients/repetition.js'
+import { LaneQuery } from './clients/lane-query.js'
+import { Repetition, repeated } from './clients/repetition.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
@@ -81,16 +82,16 @@ type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], s
 export class Limiters {
   readonly #query: Query
   readonly #statements: Statements
+  readonly #lane: LaneQuery
   readonly #clock: Clock
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   readonly #seen = new Map<string, Seen>()
   #swept: readonly number[] = [0, 0]
-  /** Whether the last statement had no reply. */
-  #isSilent = false
 
   constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
+    this.#lane = new LaneQuery(query, clock)
     this.#statements = statements
     this.#clock = clock
     this.#serverClock = new ServerClock(clock)
@@ -128,9 +129,7 @@ export class Limiters {
     const jobs = this.#batcher.take(MAX_BATCH)
     try {
       await this.#attempt(jobs)
-      this.#isSilent = false
     } catch (error) {
-      this.#isSilent = error instanceof SqlError && error.isUnclear
       if (error instanceof SqlError && error.isUndone) this.#again(jobs)
       else this.#failed(jobs, error)
     }
@@ -171,8 +170,7 @@ export class Limiters {
     rows.sort((one, other) => (one.name < other.name ? -1 : 1))
     const asked = this.#clock.now()
     const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
-    const query = this.#isSilent ? inTimeFor(this.#query, repetitions, this.#clock) : this.#query
-    const text = await query(this.#statements.decideLimiters, [
+    const text = await this.#lane.for(repetitions)(this.#statements.decideLimiters, [
       arrayText(rows.map(({ name }) => name)),
       arrayText(rows.map(({ version }) => version)),
       // The server rejects a time in the future, and answers with its clock.

@@ -13,7 +13,8 @@ export function untrustedQuery(schema: string, table = 'null'): string {
 /** What to do about a schema or a table that lets other roles run code as the user of a box. */
 export function trustAdvice(what: 'schema' | 'table'): string {
   return (
-    `Such a role could run its code as this user: drop the ${what} if none of your administrators created it; otherwise ` +
-    'let this user, the owner of the database or a superuser own it and everything in it, and revoke the rights of others'
+    'Such a role could run its code as this user. If it is a role of yours, such as the one of your migrations, let it ' +
+    `act as this user: grant USER to ROLE. Otherwise drop the ${what} if none of your administrators created it, or let ` +
+    'this user, the owner of the database or a superuser own it and everything in it, and revoke the rights of others'
   )
 }

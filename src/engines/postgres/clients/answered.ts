@@ -10,21 +10,24 @@ export const STATEMENT_TIMEOUT = 5000
  * @param isSent whether the statement may have been sent.
  * @param late is called when no reply arrives in time.
  * @param what to name in the error.
- * @param limit maximum time, in milliseconds.
  */
 export function answered<T>(
   answer: PromiseLike<T>,
   clock: Clock,
   isSent = true,
   late?: () => void,
-  what = 'answer',
-  limit = STATEMENT_TIMEOUT,
+  what?: string,
 ): Promise<T> {
   const tooLate = (): Error => {
     late?.()
-    return new SqlError(`no ${what} within ${Math.ceil(limit)} ms`, undefined, isSent, undefined)
+    return noAnswer(STATEMENT_TIMEOUT, isSent, what)
   }
-  return inTime(answer, limit, clock, tooLate).catch((error: unknown) => {
+  return inTime(answer, STATEMENT_TIMEOUT, clock, tooLate).catch((error: unknown) => {
     throw sqlError(error, isSent)
   })
+}
+
+/** Returns the error for a reply that did not arrive in time. */
+export function noAnswer(limit: number, isSent: boolean, what = 'answer'): SqlError {
+  return new SqlError(`no ${what} within ${Math.ceil(limit)} ms`, undefined, isSent, undefined)
 }
