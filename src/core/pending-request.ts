@@ -14,6 +14,7 @@ import {
 } from '../engine/contract.js'
 import { UnavailableError, type Holder } from '../errors.js'
 import type { LockErrors } from './lock-errors.js'
+import type { CoveredRequest, SignOfLife } from './sign-of-life.js'
 
 /** Delay after a check-in that did not reach the engine, in milliseconds. */
 const RETRY_DELAY = 200
@@ -24,6 +25,10 @@ const FALSE_WAKES = 8
 /** That pause, in milliseconds. */
 const WAKE_PAUSE = 50
 
+/** How long before the end of a wait a request asks for the holder, and from which wait on, in milliseconds. */
+const LAST_LOOK = 1000
+const LONG_WAIT = 3000
+
 /** An engine's answer. A faulty engine of another author may answer null or undefined. */
 export type Answer = RequestStatus | null | undefined
 
@@ -33,12 +38,17 @@ type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 /** The session of a pending request, as far as the request needs it. */
 export interface RequestSession {
   readonly clock: Clock
+  /** Covers requests that wait. Undefined if the engine keeps no signs; then each request sends heartbeats. */
+  readonly signs: SignOfLife | undefined
   /** Time until the next heartbeat of a waiter, in milliseconds. */
   untilHeartbeat(): number
   /** Sends an operation. An engine in this process answers at once. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  /** Removes an unused request or grant from the engine, with retries until its lease has expired. */
-  cleanUp(operation: Cancel | Release, lease: number): void
+  /**
+   * Removes an unused request or grant from the engine, with retries until its lease has expired.
+   * @param isCovered whether signs of the session keep it beyond its lease.
+   */
+  cleanUp(operation: Cancel | Release, lease: number, isCovered?: boolean): void
 }
 
 /** The local queue of a request, as far as the request needs it. */
@@ -64,10 +74,10 @@ export interface RequestOwner {
 let orders = 0
 
 /**
- * The request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, after the time
- * that the engine asked for, and often enough to keep its entry alive.
+ * The request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, and after the
+ * time that the engine asked for. The signs of its session keep its entry alive; without them, it checks in often enough.
  */
-export class PendingRequest {
+export class PendingRequest implements CoveredRequest {
   /** `sent`: it waits for the answer to an operation. `queued`: the engine has answered that it is in the queue. */
   state: 'sent' | 'queued' = 'sent'
   /** Its place in the order in which the local queues of this process sent their requests. */
@@ -180,15 +190,31 @@ export class PendingRequest {
     this.#checkIn()
   }
 
+  covered(sentAt: number): void {
+    // The wait has not ended, so only the lease limits how long the engine keeps the place.
+    this.retryUntil = Math.max(this.retryUntil, sentAt + this.lease)
+  }
+
+  due(sentAt: number): void {
+    // A later check-in is on its way, or has found it waiting.
+    if (this.state === 'queued' && this.sentAt <= sentAt) this.#checkInWoken()
+  }
+
+  uncovered(error: unknown): void {
+    if (this.state === 'queued' && this.retryUntil <= this.#session.clock.now()) this.failed(error)
+  }
+
   /** Ends the check-ins. A grant in an answer that is on its way is released. */
   stop(): void {
     this.#timer?.cancel()
+    this.#session.signs?.remove(this)
     this.#isStopped = true
   }
 
   /** Cancels the request in the engine, in whatever state it is there. */
   cancelInEngine(): void {
-    this.#session.cleanUp({ type: 'cancel', request: this.request }, this.lease)
+    const isCovered = this.#session.signs !== undefined && this.hasWaited
+    this.#session.cleanUp({ type: 'cancel', request: this.request }, this.lease, isCovered)
   }
 
   /** Checks in after a wake-up. Whoever sends many false ones causes a bounded number of check-ins. */
@@ -225,10 +251,18 @@ export class PendingRequest {
       this.cancelInEngine()
       return this.#owner.gone(this)
     }
+    // mutant: unsigned-waiter
+    this.#session.signs?.add(this)
     if (this.#isWoken) return this.#checkInWoken()
+    const within = this.#session.signs ? this.#untilLastLook() : this.#untilHeartbeat()
     // mutant: silent-waiter
-    const delay = Math.min(status.checkInAfter, this.#untilHeartbeat())
-    this.#checkInAfter(Math.max(delay, MIN_DELAY))
+    const delay = Math.min(status.checkInAfter, within)
+    if (delay < Infinity) this.#checkInAfter(Math.max(delay, MIN_DELAY))
+  }
+
+  /** Time until it asks for the holder once more, for the error of callers whose wait ends. */
+  #untilLastLook(): number {
+    return this.wait > LONG_WAIT ? this.wait - LAST_LOOK : Infinity
   }
 
   /** Time until its next heartbeat, in milliseconds. */

@@ -20,6 +20,7 @@ import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireRequest } from './lock-options.js'
 import { LocalQueue, type QueueSession } from './local-queue.js'
+import { SignOfLife } from './sign-of-life.js'
 import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
 import { TransientMap } from '../transient-map.js'
@@ -41,6 +42,7 @@ export class Session implements Listener, QueueSession {
   readonly id: string
   readonly keeper: LeaseKeeper
   readonly health: Health
+  readonly signs: SignOfLife | undefined
   readonly deadlocks: DeadlockDetector | undefined
   /** Set once the session has ended: the box was closed, or the engine has ended it. */
   ending: Error | undefined
@@ -72,6 +74,7 @@ export class Session implements Listener, QueueSession {
     this.id = member.session
     this.keeper = new LeaseKeeper(engine, clock, renewal => this.send(renewal))
     this.health = new Health({ engine: engine.name, session: this.id }, () => this.ping())
+    this.signs = engine.coversBySigns ? new SignOfLife(this.id, clock, sign => this.send(sign)) : undefined
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
   }
@@ -112,7 +115,7 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * Returns the time until the next heartbeat of a waiter, from half an interval to a whole one, in milliseconds. All
+   * For engines that keep no signs. Returns the time until the next heartbeat of a waiter, from half an interval to a whole one, in milliseconds. All
    * waiters of the box follow one schedule with two heartbeats in an interval, so that they share messages.
    */
   untilHeartbeat(): number {
@@ -202,13 +205,15 @@ export class Session implements Listener, QueueSession {
   /**
    * Removes an unused request or grant from the engine, see {@link retryUntilExpired}.
    * @param lease how long the engine keeps it without a renewal, in milliseconds.
+   * @param isCovered whether signs keep it beyond its lease, so that it must be removed whenever the engine is back.
    */
-  cleanUp(operation: Cancel | Release, lease: number): void {
+  cleanUp(operation: Cancel | Release, lease: number, isCovered = false): void {
     void retryUntilExpired(
       () => this.send(operation),
       lease,
       this.clock,
       () => this.ending !== undefined,
+      isCovered ? HEARTBEAT_INTERVAL : undefined,
     )
   }
 

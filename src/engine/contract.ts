@@ -84,6 +84,19 @@ export interface CheckIn extends WaitTerms {
   readonly read?: ReadSet | undefined
 }
 
+/**
+ * The sign of life of a session: it lives, and waits for these requests. Sent every {@link HEARTBEAT_INTERVAL}, once for
+ * all requests of a box that wait. It covers each of them that is in the queues: the request blocks others until its
+ * lease, or `WAITER_TTL`, has passed since the last sign of its session. Serves the keys of the requests like
+ * `sweepExpired`. Grants are not covered. Safe at any time. For engines with `coversBySigns`;
+ * others answer that all are due.
+ */
+export interface Alive {
+  readonly type: 'alive'
+  readonly session: string
+  readonly requests: readonly LockRequest[]
+}
+
 /** Removes a request, whether it waits, is reserved or is granted. */
 export interface Cancel {
   readonly type: 'cancel'
@@ -222,6 +235,7 @@ interface Watch {
 export type LockOperation =
   | Enqueue
   | CheckIn
+  | Alive
   | Cancel
   | Renew
   | Release
@@ -253,17 +267,18 @@ export type RequestStatus =
   | {
       readonly state: 'queued'
       readonly id: string
-      /** Number of requests ahead of it on its first key. */
+      /** Number of requests ahead of it on its first key. Some of them may have expired. */
       readonly place: number
-      /** Delay until its next check-in, unless a wake-up comes before, in milliseconds. */
+      /**
+       * Delay until its own check-in, unless a wake-up comes before, in milliseconds. Infinity if the signs of its
+       * session are enough. Without them, a heartbeat comes at the latest after `heartbeatWithin`.
+       */
       readonly checkInAfter: number
       /**
        * The sessions with a request ahead of it on any of its keys, for engines that can prove a session dead. In a
        * long queue with other waiters ahead of it, only those at both ends.
        */
       readonly sessionsAhead: readonly string[]
-      /** True if `sessionsAhead` omits some. */
-      readonly omitsSessions?: boolean
       /** A holder that it waits for, if the engine knows one without a further read. */
       readonly holder?: HolderReport | undefined
     }
@@ -320,9 +335,21 @@ export interface RequestReport {
 /** A holder as it is reported to a waiter. */
 export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'label' | 'age'>
 
+/** The answer to a sign of life. */
+export interface SignOutcome {
+  /** The IDs of the named requests that do not wait in a queue: each is reserved, granted or gone, and has to check in. */
+  readonly due: readonly string[]
+  /**
+   * Milliseconds until a holder or a reservation expires for which a named request is the first waiter; Infinity if
+   * there is none. The next sign then finds the expired request.
+   */
+  readonly next: number
+}
+
 export interface Outcomes {
   enqueue: RequestStatus
   checkIn: RequestStatus
+  alive: SignOutcome
   cancel: undefined
   /** False: the grant was lost. */
   renew: boolean
@@ -382,6 +409,8 @@ export interface Engine {
   readonly reportsContention: boolean
   /** Whether an enqueue may ask to `steal`. */
   readonly canSteal?: boolean
+  /** Whether `alive` keeps the requests of a box. Otherwise each waiting request sends heartbeats by `checkIn`. */
+  readonly coversBySigns?: boolean
   /**
    * Starts the session. Called once, before any other method.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid URL.
@@ -448,7 +477,7 @@ export const CLAIM_WINDOW = 1000
 /** How long a waiter blocks other requests without a heartbeat, in milliseconds. */
 export const WAITER_TTL = 5000
 
-/** How often a waiter checks in, unless its lease or its wait requires more check-ins, in milliseconds. */
+/** How often a box sends a sign of life, unless a lease or a wait requires more of them, in milliseconds. */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
 /** How often a box reads its watched keys again, because hints may be lost, in milliseconds. */
@@ -471,9 +500,14 @@ export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
-/** Maximum time between two heartbeats of a waiter that keep its entry alive, in milliseconds. */
+/** Maximum time until the next sign or heartbeat that keeps the entry of a waiter alive, in milliseconds. */
 export function heartbeatWithin({ lease, wait }: WaitTerms): number {
   return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
+}
+
+/** How long a sign of life keeps a request with this lease from being silent, in milliseconds. */
+export function coverTtl(lease: number): number {
+  return Math.min(lease, WAITER_TTL)
 }
 
 /** The part of its lease, or of the claim window after its wait, within which a waiter must check in. */

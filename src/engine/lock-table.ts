@@ -1,19 +1,21 @@
 import {
   CLAIM_WINDOW,
   WAITER_TTL,
+  coverTtl,
   entryTtl,
-  heartbeatWithin,
+  type Alive,
   type Enqueue,
   type ExtendOrYield,
   type Granted,
   type HolderReport,
   type Inspect,
   type LockOperation,
+  type LockRequest,
   type OutcomeOf,
-  type WaitTerms,
   type CheckIn,
   type RequestReport,
   type RequestStatus,
+  type SignOutcome,
 } from './contract.js'
 import { Ahead, type Claim } from './claim.js'
 
@@ -31,10 +33,13 @@ export interface Request {
   claims: readonly Claim[]
   phase: 'waiting' | 'reserved' | 'held'
   /**
-   * When it expires without a check-in or renewal: engine time, in milliseconds. A waiter that has expired is *silent*:
-   * it blocks no other request, and keeps its place until one is granted past it.
+   * When it expires without a check-in or renewal: engine time, in milliseconds. A waiter that has expired, and is not
+   * covered by a sign of its session, is *silent*: it blocks no other request, and keeps its place until one is granted
+   * past it.
    */
   expires: number
+  /** Whether a sign of its session has named it. Then each later sign covers it. */
+  isCovered?: boolean
   /** The requested lease, in milliseconds. */
   lease: number
   /** The number of its grant, the upper part of the token; 0 before it is granted. */
@@ -71,6 +76,10 @@ export interface TableState {
    * to no other request. Undefined for an engine without such transactions.
    */
   isBound?(key: string): boolean
+  /** When the last sign of a session came: engine time, in milliseconds. -Infinity if none has come. */
+  seen(session: string): number
+  /** A sign of a session has come. */
+  see(session: string, now: number): void
   /** All keys with requests that begin with `prefix`. */
   keys(prefix: string): string[]
   /** The process of a session, if it is known. */
@@ -88,10 +97,7 @@ export interface Effect {
   readonly key: string
 }
 
-/** How much later each waiter of a queue checks in than the one before it, in milliseconds, to spread the load. */
-export const CHECK_IN_STAGGER = 50
-
-/** How often a waiter checks in while an earlier grant is bound to a transaction, in milliseconds. */
+/** How often the first waiter looks while an earlier grant is bound to a transaction, in milliseconds. */
 const BOUND_CHECK_INTERVAL = 50
 
 /** Number of requests at each end of a long queue whose sessions are reported to those behind. */
@@ -124,6 +130,8 @@ export class LockTable {
         return this.#enqueue(operation, now)
       case 'checkIn':
         return this.#checkIn(operation, now)
+      case 'alive':
+        return this.#alive(operation, now)
       case 'cancel': {
         this.#cancel(operation.request.id, now)
         return
@@ -160,7 +168,7 @@ export class LockTable {
   #enqueue(operation: Enqueue, now: number): RequestStatus {
     const { id, session, claims, label } = operation.request
     const known = this.#state.request(id)
-    if (known) return this.#status(known, operation, now) // a repetition, because the first answer was lost
+    if (known) return this.#status(known, now) // a repetition, because the first answer was lost
     for (const claim of claims) {
       this.#serve([claim.key], now)
       const max = this.#liveMax(claim)
@@ -184,7 +192,7 @@ export class LockTable {
     // mutant: keep-overtaken-waiter
     if (!blocked) this.#dropSilent(claims, now)
     this.#state.append(request)
-    return blocked ? this.#status(request, operation, now) : this.#hold(request, now)
+    return blocked ? this.#status(request, now) : this.#hold(request, now)
   }
 
   /** Grants a request before all that waits for its keys, and takes them from their holders. */
@@ -197,7 +205,8 @@ export class LockTable {
     for (const other of others) {
       if (other.phase !== 'reserved') continue
       other.phase = 'waiting'
-      other.expires = now + Math.min(other.lease, WAITER_TTL)
+      other.expires = now + coverTtl(other.lease)
+      other.isCovered = false
       this.#state.changed(other)
     }
     this.#state.prepend!(request)
@@ -223,7 +232,44 @@ export class LockTable {
     // The same call also claims keys that it has just reserved. A request that is granted already keeps its number.
     return request.phase === 'reserved' && !this.#isBound(request)
       ? this.#hold(request, now)
-      : this.#status(request, operation, now)
+      : this.#status(request, now)
+  }
+
+  /** O(length of the queues of the named requests). */
+  #alive({ session, requests }: Alive, now: number): SignOutcome {
+    const named = new Set(requests.map(({ id }) => id))
+    this.#state.see(session, now)
+    this.#cover(requests, named)
+    const keys = [...new Set(requests.flatMap(keysOf))]
+    // mutant: sign-serves-nothing
+    this.#serve(keys, now)
+    const waiting = new Set<string>()
+    let next = Infinity
+    for (const key of keys) {
+      let expiry = Infinity
+      let isFirst = true
+      for (const { request } of this.#state.queue(key) ?? []) {
+        if (request.phase !== 'waiting') expiry = Math.min(expiry, request.expires)
+        else if (named.has(request.id)) {
+          waiting.add(request.id)
+          if (isFirst) next = Math.min(next, this.#isBound(request) ? BOUND_CHECK_INTERVAL : expiry - now)
+        }
+        // No request holds the key behind one that waits.
+        if (request.phase === 'waiting' && !this.#isSilent(request, now)) isFirst = false
+      }
+    }
+    return { due: [...named].filter(id => !waiting.has(id)), next }
+  }
+
+  #cover(requests: readonly LockRequest[], named: ReadonlySet<string>): void {
+    for (const key of new Set(requests.map(({ claims }) => claims[0]!.key))) {
+      for (const { request } of this.#state.queue(key) ?? []) {
+        // mutant: sign-without-names
+        if (request.phase !== 'waiting' || request.isCovered || !named.has(request.id)) continue
+        request.isCovered = true
+        this.#state.changed(request)
+      }
+    }
   }
 
   #cancel(id: string, now: number): undefined {
@@ -257,7 +303,7 @@ export class LockTable {
     const request = this.holding(operation, now)
     if (!request) {
       const next = this.#state.request(operation.next.id)
-      return next ? this.#status(next, operation, now) : { state: 'gone' }
+      return next ? this.#status(next, now) : { state: 'gone' }
     }
     // mutant: extend-despite-waiters
     const wanted = this.#isBound(request) || request.claims.some(claim => this.#awaited(claim.key, now))
@@ -279,7 +325,7 @@ export class LockTable {
   /** Whether the key has a waiter that is not silent. */
   #awaited(key: string, now: number): boolean {
     for (const { request } of this.#state.queue(key)!) {
-      if (request.phase === 'waiting' && now < request.expires) return true
+      if (request.phase === 'waiting' && !this.#isSilent(request, now)) return true
     }
     return false
   }
@@ -320,7 +366,7 @@ export class LockTable {
     const keys = exact ? [prefix] : this.#state.keys(prefix)
     return keys.flatMap(key => {
       // Expired requests stay in the queue until another is granted past them, but they hold nothing.
-      const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < request.expires)
+      const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < this.#expiry(request))
       return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request
         const member = this.#state.member(session)
@@ -334,7 +380,7 @@ export class LockTable {
           phase,
           number,
           age: now - request.since,
-          expiresIn: request.expires - now,
+          expiresIn: this.#expiry(request) - now,
         }
       })
     })
@@ -374,8 +420,8 @@ export class LockTable {
     const ahead = new Ahead()
     for (const { request, claim } of queue) {
       // mutant: keep-expired
-      if (mustBeDropped(request, now)) return request
-      if (isSilent(request, now)) continue
+      if (this.#mustBeDropped(request, now)) return request
+      if (this.#isSilent(request, now)) continue
       if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
       if (
         request.phase === 'waiting' &&
@@ -403,7 +449,7 @@ export class LockTable {
     const ahead = new Ahead()
     for (const other of queue) {
       if (other.request === request) return false
-      if (isSilent(other.request, now)) continue
+      if (this.#isSilent(other.request, now)) continue
       // mutant: overtake-waiters
       ahead.add(other.claim)
       if (!ahead.admits(claim)) return true
@@ -422,7 +468,7 @@ export class LockTable {
     for (const { key } of claims) {
       for (const other of this.#state.queue(key) ?? []) {
         if (other.request === request) break
-        if (isSilent(other.request, now)) return other.request
+        if (this.#isSilent(other.request, now)) return other.request
       }
     }
     return undefined
@@ -442,35 +488,28 @@ export class LockTable {
     this.#notify({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #status(request: Request, terms: WaitTerms, now: number): RequestStatus {
+  #status(request: Request, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     let holder: Request | undefined
     let place = 0
     // Only a request that steals ever enters ahead of it, and the next check-in names its session.
     const sessionsAhead = new Set<string>()
-    let omitsSessions = false
     for (const [index, { key }] of request.claims.entries()) {
       const before = this.#ahead(request, key)
       if (index === 0) place = before.length
-      const isFirst = !before.some(({ phase }) => phase === 'waiting')
+      const isFirst = !before.some(other => other.phase === 'waiting' && !this.#isSilent(other, now))
       const isShort = before.length <= 2 * REPORTED_ENDS
       const reported =
         isFirst || isShort ? before : [...before.slice(0, REPORTED_ENDS), ...before.slice(-REPORTED_ENDS)]
       for (const { session } of reported) sessionsAhead.add(session)
-      omitsSessions ||= reported.length < before.length
-      let inFront = 0
       for (const other of before) {
         if (other.phase === 'held') holder ??= other
-        if (isSilent(other, now)) continue
-        // No request holds the key behind one that waits.
-        if (inFront++ > 0 && other.phase === 'waiting') break
         // Several requests may hold the key, and the end of any of them may let this one in.
-        next = Math.min(next, other.expires - now)
+        if (isFirst && other.phase !== 'waiting') next = Math.min(next, other.expires - now)
       }
     }
-    const soonest = Math.min(next + place * CHECK_IN_STAGGER, heartbeatWithin(terms))
-    const granting = request.phase === 'reserved' ? 0 : soonest
+    const granting = request.phase === 'reserved' ? 0 : next
     const checkInAfter = this.#isBound(request) ? BOUND_CHECK_INTERVAL : granting
     return {
       state: 'queued',
@@ -478,7 +517,6 @@ export class LockTable {
       place,
       checkInAfter: Math.max(checkInAfter, 0),
       sessionsAhead: [...sessionsAhead],
-      ...(omitsSessions && { omitsSessions }),
       holder: holder && this.#holderReport(holder, now),
     }
   }
@@ -500,6 +538,25 @@ export class LockTable {
     return { session, host: member.host, pid: member.pid, label: label ?? member.label, age: now - since }
   }
 
+  /** When a request expires: a waiter that is covered lives as long as its session sends signs. */
+  #expiry({ phase, expires, isCovered, lease, session }: Request): number {
+    if (phase !== 'waiting' || !isCovered) return expires
+    return Math.max(expires, this.#state.seen(session) + coverTtl(lease))
+  }
+
+  /** Whether a waiter has neither checked in nor been covered by a sign within its TTL. */
+  #isSilent(request: Request, now: number): boolean {
+    // mutant: silent-waiter-blocks
+    return request.phase === 'waiting' && now >= request.expires && now >= this.#expiry(request)
+  }
+
+  /** Whether a request has expired, and keeps no place in the queue either. */
+  #mustBeDropped(request: Request, now: number): boolean {
+    // In an outage no box sends anything. Waiters whose box reaches the engine within this time keep their order.
+    const kept = request.phase === 'waiting' ? Math.max(request.lease - WAITER_TTL, 0) : 0
+    return now >= request.expires + kept && now >= this.#expiry(request) + kept
+  }
+
   /** The `max` with which the key is in use, if the claim has another one. */
   #liveMax(claim: Claim): number | undefined {
     if (claim.mode !== 'permits') return undefined
@@ -510,18 +567,6 @@ export class LockTable {
   }
 }
 
-/** Whether a waiter has not checked in within its TTL. */
-function isSilent({ phase, expires }: Request, now: number): boolean {
-  // mutant: silent-waiter-blocks
-  return phase === 'waiting' && now >= expires
-}
-
-/** Whether a request has expired, and keeps no place in the queue either. */
-function mustBeDropped({ phase, expires, lease }: Request, now: number): boolean {
-  // In an outage no waiter can check in. Waiters whose box reaches the engine within this time keep their order.
-  return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_TTL, 0) : 0)
-}
-
-function keysOf(request: Request): string[] {
-  return request.claims.map(claim => claim.key)
+function keysOf({ claims }: Pick<Request, 'claims'>): string[] {
+  return claims.map(({ key }) => key)
 }

@@ -10,6 +10,7 @@ const RETRY_DELAY = 200
  * @param attempt sends the cancellation or release; must not throw.
  * @param lease how long the engine keeps the request or grant without a renewal, in milliseconds.
  * @param hasEnded whether the session has ended.
+ * @param afterwards delay between further attempts after that, in milliseconds; undefined for none.
  * @returns the outcome of the first attempt; retries run in the background
  */
 export function retryUntilExpired(
@@ -17,14 +18,15 @@ export function retryUntilExpired(
   lease: number,
   clock: Clock,
   hasEnded: () => boolean,
+  afterwards?: number,
 ): Awaitable<unknown> {
   const until = clock.now() + lease
   const tryOnce = (): Awaitable<unknown> => {
     const outcome = attempt()
     if (outcome instanceof Promise) {
       outcome.catch(() => {
-        if (!hasEnded() && clock.now() + RETRY_DELAY < until)
-          clock.after(RETRY_DELAY, () => void tryOnce(), false)
+        const delay = clock.now() + RETRY_DELAY < until ? RETRY_DELAY : afterwards
+        if (!hasEnded() && delay !== undefined) clock.after(delay, () => void tryOnce(), false)
       })
     }
     return outcome

@@ -34,6 +34,7 @@ export type FailingOperation = Operation['type'] | 'reservePermits' | 'fence'
 const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
   enqueue: true,
   checkIn: true,
+  alive: true,
   cancel: true,
   renew: true,
   release: true,
@@ -79,6 +80,7 @@ export class FailingEngine implements Engine {
   readonly guarantees: Guarantees
   readonly reportsContention = false
   readonly canSteal: boolean
+  readonly coversBySigns: boolean
   readonly reservePermits: NonNullable<Engine['reservePermits']>
   readonly limiters: NonNullable<Engine['limiters']>
   readonly #engine: Engine
@@ -97,6 +99,7 @@ export class FailingEngine implements Engine {
     this.name = engine.name
     this.guarantees = engine.guarantees
     this.canSteal = engine.canSteal ?? false
+    this.coversBySigns = engine.coversBySigns ?? false
     this.reservePermits = request => this.#execute('reservePermits', () => engine.reservePermits!(request))
     this.limiters = isMeant => this.#execute('inspect', () => engine.limiters!(isMeant))
   }

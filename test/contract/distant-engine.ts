@@ -18,6 +18,7 @@ export class DistantEngine implements Engine {
   readonly guarantees: Guarantees
   readonly reportsContention = false
   readonly canSteal: boolean
+  readonly coversBySigns: boolean
   readonly wallClock?: () => Promise<number>
   readonly #engine: Engine
   readonly #random: Random
@@ -31,6 +32,7 @@ export class DistantEngine implements Engine {
     this.name = engine.name
     this.guarantees = engine.guarantees
     this.canSteal = engine.canSteal ?? false
+    this.coversBySigns = engine.coversBySigns ?? false
     if (engine.wallClock) this.wallClock = () => this.#send(async () => engine.wallClock!())
   }
 

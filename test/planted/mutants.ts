@@ -88,6 +88,24 @@ export const mutants: readonly SimulatedMutant[] = [
     breaks: ['P4', 'P5', 'P9'],
   },
   {
+    id: 'unsigned-waiter',
+    description: 'the signs of a box do not name a waiter',
+    wrong: '',
+    breaks: ['P4', 'P5', 'P6', 'P9'],
+  },
+  {
+    id: 'sign-without-names',
+    description: 'a sign covers requests that it does not name',
+    wrong: "if (request.phase !== 'waiting' || request.isCovered) continue",
+    breaks: ['P4', 'P5', 'P8', 'P9'],
+  },
+  {
+    id: 'sign-serves-nothing',
+    description: 'a sign does not serve what has expired',
+    wrong: '',
+    breaks: ['P5', 'P9'],
+  },
+  {
     id: 'cancel-keeps-waiter',
     description: 'a cancelled waiter stays in the queues',
     wrong: "if (!request || request.phase === 'waiting') return",

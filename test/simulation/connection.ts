@@ -25,6 +25,9 @@ interface Trip {
   readonly back: number
 }
 
+/** The part of all boxes that send signs of life. */
+const SIGNING = 0.75
+
 /** How long a waiter pauses after a failure until it looks again, in milliseconds. */
 const PAUSE = 200
 
@@ -44,6 +47,8 @@ export class Connection implements Engine, Peer {
   readonly name: string
   readonly guarantees = guarantees
   readonly reportsContention: boolean
+  /** Some boxes send signs of life, and the requests of the others send heartbeats. */
+  readonly coversBySigns: boolean
   /** Whether what is still on its way to the server is lost. */
   severed = false
   readonly #process: SimulatedProcess
@@ -65,6 +70,7 @@ export class Connection implements Engine, Peer {
     this.#around = around
     this.#direct = around.climate().kind === 'direct'
     this.reportsContention = this.#direct
+    this.coversBySigns = random.chance(SIGNING)
   }
 
   join(member: SessionInfo, listener: Listener): Promise<void> | void {

@@ -1,8 +1,10 @@
 import {
   CLAIM_WINDOW,
   WAITER_TTL,
+  coverTtl,
   entryTtl,
   heartbeatWithin,
+  type Alive,
   type CheckIn,
   type Commit,
   type CommitOutcome,
@@ -10,6 +12,7 @@ import {
   type ExtendOrYield,
   type Operation,
   type RequestStatus,
+  type SignOutcome,
 } from '../../src/engine/contract.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { longestDelay, type Climate } from './climate.js'
@@ -28,7 +31,9 @@ export interface Observed {
   lease: number
   /** 0 before it is granted. */
   number: number
-  /** When it last sent something. */
+  /** Whether a sign of its session has named it. */
+  isCovered: boolean
+  /** When it last sent something, or was named by a sign. */
   seenAt: number
   /** How long its entry outlives silence, and the maximum time until it sends something again. */
   life: number
@@ -70,6 +75,8 @@ export class ObservedTable {
   readonly #requests = new Map<string, Observed>()
   readonly #queues = new Map<string, Observed[]>()
   readonly #highest = new Map<string, number>()
+  /** When the last sign of each session came. */
+  readonly #seen = new Map<string, number>()
   /** Keys whose queues have changed in the operation at hand: they have to have been served. */
   readonly #touched = new Set<string>()
   readonly #timeline: Timeline
@@ -98,8 +105,8 @@ export class ObservedTable {
   awaited(request: Observed): boolean {
     return request.claims.some(({ key }) =>
       this.#queue(key).some(
-        ({ session, phase, expires }) =>
-          phase === 'waiting' && session !== request.session && this.#now < expires,
+        other =>
+          other.phase === 'waiting' && other.session !== request.session && this.#now < this.#expiry(other),
       ),
     )
   }
@@ -136,6 +143,9 @@ export class ObservedTable {
         break
       case 'checkIn':
         this.#claimed(operation, outcome as RequestStatus, hints)
+        break
+      case 'alive':
+        this.#signed(operation, outcome as SignOutcome, hints)
         break
       case 'cancel':
         this.#cancelled(operation.request.id)
@@ -247,6 +257,25 @@ export class ObservedTable {
     }
   }
 
+  #signed({ session, requests }: Alive, { due }: SignOutcome, hints: readonly Hint[]): void {
+    this.#seen.set(session, this.#now)
+    for (const { id, claims } of requests) {
+      for (const { key } of claims) this.#touched.add(key)
+      const request = this.#requests.get(id)
+      if (request?.phase !== 'waiting') continue
+      request.isCovered = true
+      request.life = coverTtl(request.lease)
+      request.look = heartbeatWithin({ lease: request.lease, wait: Infinity })
+      request.seenAt = this.#now
+    }
+    this.#hinted(hints)
+    for (const { id } of requests) {
+      const isWaiting = this.#requests.get(id)?.phase === 'waiting'
+      if (due.includes(id) === isWaiting)
+        this.#broken('P5', `${id} waits: ${isWaiting}, and is told otherwise`)
+    }
+  }
+
   #cancelled(id: string): void {
     const request = this.#requests.get(id)
     if (request) this.#remove(request)
@@ -286,7 +315,7 @@ export class ObservedTable {
     }
     const wanted = request.claims
       .flatMap(({ key }) => this.#queue(key))
-      .some(other => other.phase === 'waiting' && this.#now < other.expires)
+      .some(other => other.phase === 'waiting' && this.#now < this.#expiry(other))
     if (outcome.state === 'held' && outcome.id === operation.request.id) {
       if (wanted)
         this.#broken('P4', `${operation.request.id} is kept for more local callers, and others wait`)
@@ -356,7 +385,7 @@ export class ObservedTable {
 
   #dropped(request: Observed): void {
     const operation = this.#operation
-    const expired = this.#now >= request.expires
+    const expired = this.#now >= this.#expiry(request)
     const overridden =
       (operation?.type === 'revoke' && operation.session === request.session) ||
       (operation?.type === 'forceRelease' && operation.number === request.number)
@@ -370,7 +399,7 @@ export class ObservedTable {
 
   #reserved(request: Observed): void {
     if (request.phase !== 'waiting') this.#broken('P5', `${request.id} is woken and does not wait`)
-    if (this.#now >= request.expires) this.#broken('P9', `${request.id} is woken and has expired`)
+    if (this.#isSilent(request)) this.#broken('P9', `${request.id} is woken and has expired`)
     for (const claim of request.claims) {
       const before = this.#before(claim, request)
       if (before) this.#broken('P4', `${request.id} is woken, and ${before.id} stands before it`)
@@ -435,6 +464,7 @@ export class ObservedTable {
       life,
       look: heartbeatWithin({ lease, wait }),
       number: 0,
+      isCovered: false,
       seenAt: now,
       clearedAt: now,
       wokenAt: undefined,
@@ -450,7 +480,7 @@ export class ObservedTable {
   }
 
   #remove(request: Observed): void {
-    this.#cleared(request, Math.min(this.#now, request.expires))
+    this.#cleared(request, Math.min(this.#now, this.#expiry(request)))
     this.#touch(request)
     this.#requests.delete(request.id)
     for (const { key } of request.claims) {
@@ -486,8 +516,14 @@ export class ObservedTable {
   }
 
   /** Whether a waiter has expired: it blocks no other request. */
-  #isSilent({ phase, expires }: Observed): boolean {
-    return phase === 'waiting' && this.#now >= expires
+  #isSilent(request: Observed): boolean {
+    return request.phase === 'waiting' && this.#now >= this.#expiry(request)
+  }
+
+  /** When a request expires: a waiter that is covered lives as long as its session sends signs. */
+  #expiry({ phase, expires, isCovered, session, lease }: Observed): number {
+    if (phase !== 'waiting' || !isCovered) return expires
+    return Math.max(expires, this.#seen.get(session)! + coverTtl(lease))
   }
 
   /** A request that conflicts with a claim, of those before the request or of all; a holder if there is one. */
@@ -518,7 +554,7 @@ export class ObservedTable {
       for (const request of this.#queue(key)) {
         const isSilent = this.#isSilent(request)
         const placeKept = isSilent ? Math.max(request.lease - WAITER_TTL, 0) : 0
-        if (this.#now >= request.expires + placeKept) {
+        if (this.#now >= this.#expiry(request) + placeKept) {
           this.#broken('P9', `${request.id} has expired and still stands before others`)
           return
         }
@@ -539,7 +575,8 @@ export class ObservedTable {
     if (troubled === undefined) return
     const delay = longestDelay(this.#climate)
     const stall = this.#now - Math.max(request.clearedAt, troubled)
-    if (stall > look + 3 * delay + SLACK)
+    // A sign waits for the answer to the last one, and its own answer makes the request check in.
+    if (stall > look + 6 * delay + SLACK)
       this.#broken('P9', `${request.id} could run for ${stall} ms before it was granted`)
     const { wokenAt } = request
     if (wokenAt === undefined || troubled > wokenAt) return

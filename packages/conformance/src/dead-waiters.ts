@@ -36,6 +36,9 @@ const overtakings: readonly Overtaking[] = [
   },
 ]
 
+/** The lease of a request that is given up, in milliseconds: its cancellation is repeated for as long at first. */
+const GIVEN_UP = 2000
+
 /** P9: a dead or silent waiter never stalls the waiters behind it. */
 export function deadWaiters(fixture: EngineFixture): void {
   const test = testOn(fixture)
@@ -87,6 +90,7 @@ export function deadWaiters(fixture: EngineFixture): void {
           forgotten.push(operation.request)
           return { state: 'gone' }
         }
+        if (operation.type === 'alive') return { due: operation.requests.map(({ id }) => id), next: Infinity }
         if (operation.type !== 'enqueue') return execute()
         refused++
         throw new UnavailableError('takes no writes')
@@ -97,6 +101,58 @@ export function deadWaiters(fixture: EngineFixture): void {
       for (const request of forgotten) await engine.submit({ type: 'cancel', request })
       await held.release()
       await (await waiting).release()
+    })
+
+    test('a request whose answer was lost blocks others for seconds only, while its box lives', async boxes => {
+      const [holder, other] = await boxes.pair()
+      const held = await holder.readWriteLock('key').read.acquire({ lease: '30s' })
+      await holder.mutex('other').acquire({ lease: '30s' })
+      const [box, engine] = await boxes.withFaults()
+      // For this request the box sends signs of life.
+      box
+        .mutex('other')
+        .acquire({ lease: '30s' })
+        .catch(() => undefined)
+      await queued(holder, 'other', 1)
+      engine.intercept = async (operation, execute) => {
+        const outcome = await execute()
+        return operation.type === 'enqueue' ? new Promise(() => undefined) : outcome
+      }
+      const writing = box.readWriteLock('key').write.acquire({ lease: '30s' })
+      writing.catch(() => undefined)
+      await queued(holder, 'key', 1)
+      const reading = await other.readWriteLock('key').read.acquire({ wait: '15s' })
+      held.assertHeld()
+      await reading.release()
+    })
+
+    test('a request that was given up during an outage does not come back with its box', async boxes => {
+      const [holder, other] = await boxes.pair()
+      const held = await holder.readWriteLock('key').read.acquire({ lease: '30s' })
+      await holder.mutex('other').acquire({ lease: '30s' })
+      const [box, engine] = await boxes.withFaults()
+      box
+        .mutex('other')
+        .acquire({ lease: '30s' })
+        .catch(() => undefined)
+      const controller = new AbortController()
+      const { signal } = controller
+      const writing = box.readWriteLock('key').write.acquire({ lease: GIVEN_UP, signal })
+      await queued(holder, 'other', 1)
+      await queued(holder, 'key', 1)
+      const signs = engine.count('alive')
+      if (engine.coversBySigns) await until('a sign has named it', () => engine.count('alive') > signs)
+      const goOn = cut(engine)
+      const failed = assert.rejects(writing)
+      controller.abort()
+      await failed
+      await pause(GIVEN_UP + 500)
+      const before = engine.count('alive')
+      goOn()
+      if (engine.coversBySigns) await until('the box has sent a sign', () => engine.count('alive') > before)
+      const reading = await other.readWriteLock('key').read.acquire({ wait: '8s' })
+      held.assertHeld()
+      await reading.release()
     })
 
     test('a caller behind a holder of its own box keeps waiting through a short outage', async boxes => {

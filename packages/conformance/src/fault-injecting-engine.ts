@@ -37,6 +37,7 @@ export class FaultInjectingEngine implements Engine {
   /** Like an engine outside this thread. */
   readonly reportsContention = false
   readonly canSteal: boolean
+  readonly coversBySigns: boolean
   /** Disturbs reservations; by default nothing does. */
   interceptReserve: (
     request: ReservePermits,
@@ -59,6 +60,7 @@ export class FaultInjectingEngine implements Engine {
     }
     if (engine.wallClock) this.wallClock = async () => engine.wallClock!()
     this.canSteal = engine.canSteal ?? false
+    this.coversBySigns = engine.coversBySigns ?? false
     this.guarantees = engine.guarantees
     this.name = engine.name
   }

@@ -48,7 +48,15 @@ export function forgedHints(fixture: EngineFixture): void {
       assert.equal(order.length, 0)
       for (const [place, engine] of [holding, waiting].entries()) {
         const caused = engine.operations.slice(before[place])
-        for (const type of ['renew', 'checkIn', 'sweepExpired', 'cancel', 'enqueue', 'release'] as const) {
+        for (const type of [
+          'renew',
+          'checkIn',
+          'alive',
+          'sweepExpired',
+          'cancel',
+          'enqueue',
+          'release',
+        ] as const) {
           const count = caused.filter(operation => operation.type === type).length
           assert.atMost(count, 2 * (AT_ONCE + IN_A_SECOND * seconds))
         }

@@ -5,7 +5,7 @@ import { HEARTBEAT_INTERVAL } from 'signalbox/engine'
 import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import type { FaultInjectingEngine } from './fault-injecting-engine.js'
-import { LAPSING, pause, queued, soFar, timed } from './time.js'
+import { LAPSING, pause, queued, soFar, timed, until } from './time.js'
 
 /** Acquires a lock of a key. */
 type Ask = (box: Box, key: string, signal: AbortSignal) => Promise<Grant>
@@ -36,7 +36,7 @@ async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promis
   }
 }
 
-/** P5: a release wakes exactly the waiters that can run now. The others only renew their entries. */
+/** P5: a release wakes exactly the waiters that can run now. Signs of life keep the entries of the others. */
 export function waking(fixture: EngineFixture): void {
   describe('P5 waiters are woken', () => {
     const test = testOn(fixture)
@@ -104,6 +104,28 @@ export function waking(fixture: EngineFixture): void {
       })
       assert.deepEqual(seen, { state: 'pending', waiting: [1, 0], woken: [1, 1] })
     })
+
+    for (const count of [1, 100])
+      test(`${count} waiting requests of a box send one sign of life in an interval, and nothing else`, async boxes => {
+        const [box, engine] = await boxes.withFaults()
+        // Others send heartbeats.
+        if (!engine.coversBySigns) return
+        const holder = await boxes.open()
+        const keys = Array.from({ length: count }, (_, index) => `key ${index}`)
+        const held = await holder.mutex(...keys).acquire({ lease: '60s' })
+        let answers = 0
+        engine.intercept = async (_, execute) => execute().finally(() => answers++)
+        const asked = keys.map(key => box.mutex(key).acquire({ lease: '60s' }))
+        await until('all are queued', () => answers === count)
+        engine.operations.length = 0
+        const begun = performance.now()
+        await pause(2.5 * HEARTBEAT_INTERVAL)
+        const signs = engine.count('alive')
+        assert.equal(engine.operations.length, signs)
+        assert.atMost(signs, (performance.now() - begun) / HEARTBEAT_INTERVAL + 1)
+        await held.release()
+        for (const grant of await Promise.all(asked)) await grant.release()
+      })
 
     test('a waiter behind a short, renewed lease checks in about once a lease', async boxes => {
       const holder = await boxes.open()

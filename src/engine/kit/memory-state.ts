@@ -18,6 +18,7 @@ interface Snapshot {
   /** In the order of their places. */
   readonly requests: readonly Request[]
   readonly sessions: readonly SessionInfo[]
+  readonly seen: readonly (readonly [session: string, at: number])[]
   readonly watchers: readonly (readonly [key: string, sessions: readonly string[]])[]
   readonly values: readonly (readonly [key: string, value: string | undefined, version: number])[]
   readonly ids: readonly (readonly [key: string, id: string, until: number])[]
@@ -31,6 +32,8 @@ export class MemoryState implements EngineState {
   #queues = new TransientMap<string, Entry[]>()
   #requests = new TransientMap<string, Request>()
   readonly #members = new Map<string, SessionInfo>()
+  /** When the last sign of a session came. */
+  readonly #seen = new Map<string, number>()
   /** The sessions that watch a store key, by key. */
   readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
@@ -123,7 +126,16 @@ export class MemoryState implements EngineState {
 
   leave(session: string): void {
     this.#members.delete(session)
+    this.#seen.delete(session)
     for (const key of [...this.#watchers.keys()]) this.unwatch(session, key)
+  }
+
+  seen(session: string): number {
+    return this.#seen.get(session) ?? -Infinity
+  }
+
+  see(session: string, now: number): void {
+    this.#seen.set(session, now)
   }
 
   watch(session: string, key: string): void {
@@ -187,6 +199,7 @@ export class MemoryState implements EngineState {
       version: this.#version,
       requests: [...this.#requests.values()],
       sessions: [...this.#members.values()],
+      seen: [...this.#seen],
       watchers: [...this.#watchers].map(([key, sessions]) => [key, [...sessions]]),
       values: [...this.#values].map(([key, { value, version }]) => [key, value, version]),
       ids: [...this.#ids].flatMap(([key, ids]) => [...ids].map(([id, until]) => [key, id, until] as const)),
@@ -207,6 +220,7 @@ export class MemoryState implements EngineState {
       this.#members,
       snapshot.sessions.map(info => [info.session, info]),
     )
+    replace(this.#seen, snapshot.seen)
     replace(
       this.#watchers,
       snapshot.watchers.map(([key, sessions]) => [key, new Set(sessions)]),

@@ -18,6 +18,8 @@ export function purposeText(purpose: Purpose): string {
     case 'enqueue':
     case 'checkIn':
       return `lock ${claimed(purpose)}`
+    case 'alive':
+      return `keep the requests for ${named(purpose.requests.flatMap(({ claims }) => keysOf(claims)))} alive`
     case 'cancel':
       return `withdraw the request for ${claimed(purpose)}`
     case 'renew':

@@ -70,6 +70,7 @@ export abstract class StateEngine implements Engine {
   abstract readonly name: string
   abstract readonly guarantees: Guarantees
   readonly reportsContention: boolean = false
+  readonly coversBySigns: boolean = true
   /** The clock of leases, which all processes that share the state share. */
   protected readonly clock: Clock
   /**

@@ -1,11 +1,8 @@
-import type { Clock, Timer } from '../../clock.js'
 import type { LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
 import type { Mailbox } from './mailbox.js'
 
 /** Up to this number of sessions stay watched although no request of this box waits behind them. */
 const MAX_WATCHED = 8
-/** When a request that has sessions before it which are not watched looks again which those are, in milliseconds. */
-const LOOK_AGAIN = 5000
 
 /** What a {@link DeathWatch} needs of the engine. */
 export interface Sessions {
@@ -21,27 +18,22 @@ export interface Sessions {
 
 /**
  * Watches the sessions that own requests wait for, and frees what a session held as soon as its process is dead. A
- * request far behind in a queue watches those at its ends only, or each of N waiters would keep N connections. It looks
- * again after a while, because all of these may have left.
+ * request far behind in a queue watches those at its ends only, or each of N waiters would keep N connections. If all of
+ * these have left, the visit of the next session, which each box makes, finds a dead one.
  */
 export class DeathWatch {
   readonly #mailbox: Mailbox
   readonly #sessions: Sessions
-  readonly #clock: Clock
   /** By session: what ends the watch over it. */
   readonly #watched = new Map<string, () => void>()
   /** By own request that waits: the sessions before it that are watched for it. */
   readonly #behind = new Map<string, readonly string[]>()
-  /** Own requests with sessions before them that are not watched. */
-  readonly #unwatched = new Set<string>()
-  #lookAgain: Timer | undefined
   #mostWatched = MAX_WATCHED
   #stopped = false
 
-  constructor(mailbox: Mailbox, sessions: Sessions, clock: Clock) {
+  constructor(mailbox: Mailbox, sessions: Sessions) {
     this.#mailbox = mailbox
     this.#sessions = sessions
-    this.#clock = clock
   }
 
   /** Frees what the dead of these sessions had. One connection at a time is made. Never rejects. */
@@ -71,7 +63,6 @@ export class DeathWatch {
 
   stop(): void {
     this.#stopped = true
-    this.#lookAgain?.cancel()
     for (const stop of this.#watched.values()) stop()
   }
 
@@ -81,22 +72,11 @@ export class DeathWatch {
     for (const session of status.sessionsAhead) {
       if (session !== this.#sessions.own && !this.#watched.has(session)) this.#watch(session)
     }
-    if (!status.omitsSessions) this.#unwatched.delete(id)
-    else {
-      this.#unwatched.add(id)
-      this.#lookAgain ??= this.#clock.after(LOOK_AGAIN, () => this.#wakeUnwatched(), false)
-    }
   }
 
   #forget(id: string): void {
     this.#behind.delete(id)
-    this.#unwatched.delete(id)
     if (this.#behind.size === 0 && this.#watched.size > MAX_WATCHED) this.#lookAway()
-  }
-
-  #wakeUnwatched(): void {
-    this.#lookAgain = undefined
-    for (const id of [...this.#unwatched]) this.#sessions.wake(id)
   }
 
   #watch(session: string): void {

@@ -157,7 +157,7 @@ export class FileEngine extends StateEngine {
       },
       wake: (id: string) => listener.wake(id),
     }
-    return new DeathWatch(mailbox, sessions, this.clock)
+    return new DeathWatch(mailbox, sessions)
   }
 
   /** Others may use new files under the same path as soon as the old ones are gone, so the grants end, too. */

@@ -9,6 +9,7 @@ import { LimitRows } from './limit-rows.js'
 import { NarrowRequests } from './narrow-requests.js'
 import type { TicketedEntry } from './queue-text.js'
 import { SessionRows, type AddressedMember } from './session-rows.js'
+import { SignRows } from './sign-rows.js'
 import { ValueRows } from './value-rows.js'
 import { WideRequests } from './wide-requests.js'
 
@@ -23,6 +24,7 @@ export class FileState implements EngineState {
   readonly #narrow: NarrowRequests
   readonly #wide: WideRequests
   readonly #sessions: SessionRows
+  readonly #signs: SignRows
   readonly #values: ValueRows
   readonly #limits: LimitRows
   /** SQLite's number that changes when another connection has written. */
@@ -36,6 +38,7 @@ export class FileState implements EngineState {
     this.#narrow = new NarrowRequests(connection)
     this.#wide = new WideRequests(connection)
     this.#sessions = new SessionRows(connection)
+    this.#signs = new SignRows(connection)
     this.#values = new ValueRows(connection)
     this.#limits = new LimitRows(connection)
   }
@@ -60,6 +63,7 @@ export class FileState implements EngineState {
     this.#wide.forget()
     this.#values.forget()
     this.#limits.forget()
+    this.#signs.forget()
   }
 
   queue(key: string): readonly TicketedEntry[] | undefined {
@@ -125,6 +129,15 @@ export class FileState implements EngineState {
 
   leave(session: string): void {
     this.#sessions.leave(session)
+    this.#signs.leave(session)
+  }
+
+  seen(session: string): number {
+    return this.#signs.seen(session)
+  }
+
+  see(session: string, now: number): void {
+    this.#signs.see(session, now)
   }
 
   watch(session: string, key: string): void {
@@ -183,5 +196,6 @@ export class FileState implements EngineState {
     this.#counter.forget()
     this.#narrow.forget()
     this.#wide.outdated()
+    this.#signs.outdated()
   }
 }

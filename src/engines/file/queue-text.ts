@@ -29,16 +29,29 @@ type EntryText = readonly [
   since: number,
 ]
 
-/** The phases by their place in this list. */
-const PHASES = ['waiting', 'reserved', 'held'] as const
+/** The phases by their place in this list. `covered` is a waiter that a sign of life has named. */
+const PHASES = ['waiting', 'reserved', 'held', 'covered'] as const
+
+/** The phase of a request as it is stored. */
+export type StoredPhase = (typeof PHASES)[number]
+
+/** Part of a request. */
+export function storedPhase({ phase, isCovered }: Request): StoredPhase {
+  return phase === 'waiting' && isCovered ? 'covered' : phase
+}
+
+/** The part of a request that is stored as its phase. */
+export function phaseOf(stored: StoredPhase): Pick<Request, 'phase' | 'isCovered'> {
+  return stored === 'covered' ? { phase: 'waiting', isCovered: true } : { phase: stored, isCovered: false }
+}
 
 /** The requests that claim one key alone as JSON. */
 export function queueText(queue: readonly TicketedEntry[]): string {
   return JSON.stringify(
     queue.map(({ request, claim }): EntryText => {
-      const { ticket, id, session, phase, expires, lease, number, label, since } = request
-      const text = claimText(claim)
-      return [ticket, text, id, session, PHASES.indexOf(phase), expires, lease, number, label ?? null, since]
+      const { ticket, id, session, expires, lease, number, label, since } = request
+      const phase = PHASES.indexOf(storedPhase(request))
+      return [ticket, claimText(claim), id, session, phase, expires, lease, number, label ?? null, since]
     }),
   )
 }
@@ -49,7 +62,7 @@ export function queueOf(key: string, text: string): TicketedEntry[] {
     (JSON.parse(text) as EntryText[]).map(entry => {
       const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
       const claim = claimOf(key, claimed)
-      const state = { phase: PHASES[phase]!, expires, lease, number }
+      const state = { ...phaseOf(PHASES[phase]!), expires, lease, number }
       return {
         request: { ticket, id, session, claims: [claim], ...state, label: label ?? undefined, since },
         claim,

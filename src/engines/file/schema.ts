@@ -16,6 +16,8 @@ export const LAYOUT = 1
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
  * - `watches`: which sessions are notified of changes of a store key.
+ * - `signs`: when the last sign of life of a session came, so that no row of its requests is written for it; made when
+ *   the first one comes.
  * - `limits`: the state of each rate limit, and when it can be deleted; made when the first limiter is used.
  * - `sweeps`: where each table is looked at next for rows whose time is over; made when that is done first.
  * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must

@@ -1,7 +1,15 @@
 import type { Claim } from '../../engine/claim.js'
 import type { Request } from '../../engine/lock-table.js'
 import type { Connection } from './driver.js'
-import { claimsOf, claimsText, type TicketedEntry, type TicketedRequest } from './queue-text.js'
+import {
+  claimsOf,
+  claimsText,
+  phaseOf,
+  storedPhase,
+  type StoredPhase,
+  type TicketedEntry,
+  type TicketedRequest,
+} from './queue-text.js'
 
 /** A request for several keys. */
 interface WideRequest extends TicketedRequest {
@@ -13,7 +21,7 @@ type Row = [
   id: string,
   ticket: number,
   session: string,
-  phase: Request['phase'],
+  phase: StoredPhase,
   expires: number,
   lease: number,
   number: number,
@@ -56,13 +64,25 @@ export class WideRequests {
   /** Writes what has changed. */
   flush(): void {
     for (const wide of this.#added) {
-      const { id, ticket, session, phase, expires, lease, number, label, since } = wide
-      this.#sql.add.run(id, ticket, session, phase, expires, lease, number, label ?? null, since, 0)
+      const { id, ticket, session, expires, lease, number, label, since } = wide
+      this.#sql.add.run(
+        id,
+        ticket,
+        session,
+        storedPhase(wide),
+        expires,
+        lease,
+        number,
+        label ?? null,
+        since,
+        0,
+      )
       this.#sql.addClaims.run(id, claimsText(wide.claims))
     }
     for (const wide of this.#changed) {
-      const { id, phase, expires, lease, number, downgraded } = wide
-      if (!this.#added.has(wide)) this.#sql.change.run(phase, expires, lease, number, Number(downgraded), id)
+      const { id, expires, lease, number, downgraded } = wide
+      if (!this.#added.has(wide))
+        this.#sql.change.run(storedPhase(wide), expires, lease, number, Number(downgraded), id)
     }
     this.#added.clear()
     this.#changed.clear()
@@ -121,7 +141,7 @@ export class WideRequests {
   }
 
   #update(known: WideRequest, [, , , phase, expires, lease, number]: Row): void {
-    known.phase = phase
+    Object.assign(known, phaseOf(phase))
     known.expires = expires
     known.lease = lease
     known.number = number
@@ -145,7 +165,7 @@ export class WideRequests {
       if (known) this.#unindex(known)
       const read = claimsOf(id, this.#sql.claims.get(id)![0] as string)
       const claims = downgraded ? read.map(({ key }): Claim => ({ key, mode: 'shared' })) : read
-      const state = { phase, expires, lease, number, downgraded: Boolean(downgraded) }
+      const state = { ...phaseOf(phase), expires, lease, number, downgraded: Boolean(downgraded) }
       this.#index({ id, ticket, session, claims, ...state, label: label ?? undefined, since })
     }
     for (const id of gone) this.#unindex(this.#requests.get(id)!)

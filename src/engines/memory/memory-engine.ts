@@ -89,6 +89,13 @@ export class MemoryEngine extends StateEngine {
         if (request?.phase === 'waiting') for (const { key } of request.claims) this.#notifyContention(key)
         return
       }
+      case 'alive': {
+        const { state } = this.#space
+        const waiting = operation.requests.filter(({ id }) => state.request(id)?.phase === 'waiting')
+        for (const key of new Set(waiting.flatMap(({ claims }) => claims.map(each => each.key))))
+          this.#notifyContention(key)
+        return
+      }
       case 'forceRelease':
         return this.#notifyContention(operation.key)
       case 'inspect':

@@ -15,7 +15,7 @@ import { keyOf, markOf, rowName } from './names.js'
  * What the server executes: operations of the contract, and a revoke with the rows that have requests of the session.
  */
 export type ServerOperation =
-  | Exclude<Operation, { readonly type: 'inspect' | 'list' | 'revoke' }>
+  | Exclude<Operation, { readonly type: 'alive' | 'inspect' | 'list' | 'revoke' }>
   | { readonly type: 'revoke'; readonly session: string; readonly rows: readonly string[] }
 
 /** The part of an operation that concerns one value. */

@@ -18,6 +18,7 @@ import type {
   SqlTransaction,
 } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
+import { allDue } from '../../engine/kit/all-due.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
@@ -134,6 +135,8 @@ export class PostgresEngine implements Engine {
   submit(operation: Operation): Promise<unknown> {
     return this.#explained(operation, async () => {
       switch (operation.type) {
+        case 'alive':
+          return allDue(operation)
         case 'inspect':
           return this.#inspect(operation)
         case 'list':

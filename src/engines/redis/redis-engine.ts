@@ -14,6 +14,7 @@ import type {
   PermitReservation,
   SessionInfo,
 } from '../../engine/contract.js'
+import { allDue } from '../../engine/kit/all-due.js'
 import type { Ballot } from './ballot.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
@@ -110,6 +111,8 @@ export class RedisEngine implements Engine {
   submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
     if (!this.#listener) return Promise.reject(this.#closed())
     switch (operation.type) {
+      case 'alive':
+        return Promise.resolve(allDue(operation))
       case 'sweepExpired':
         return this.#sweepExpired(operation)
       case 'watch':

@@ -1,8 +1,9 @@
 import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
 import {
   CLAIM_WINDOW,
+  coverTtl,
   entryTtl,
-  heartbeatWithin,
+  type Alive,
   type Awaitable,
   type Cancel,
   type Downgrade,
@@ -14,6 +15,7 @@ import {
   type Release,
   type Renew,
   type RequestStatus,
+  type SignOutcome,
 } from '../../engine/contract.js'
 import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
@@ -21,9 +23,6 @@ import { GONE, LockNodes, type EntryProblem } from './lock-nodes.js'
 import { OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
 import type { Values } from './values.js'
-
-/** Maximum time until a waiter checks in again, in milliseconds. It costs no packet. */
-const CHECK_IN_WITHIN = 2000
 
 type TermsAndRead = WaitTerms & Pick<Enqueue, 'read'>
 
@@ -64,6 +63,19 @@ export class LockRequests {
     if (!own) return GONE
     if (own.phase === 'entering') await own.entered
     return this.#status(own, operation)
+  }
+
+  /**
+   * Costs no packet: the session of the client is the sign for the servers. Without signs of the box, its requests end.
+   */
+  alive({ requests }: Alive): SignOutcome {
+    const due: string[] = []
+    for (const { id } of requests) {
+      const own = this.#requests.get(id)
+      if (own?.phase === 'waiting') this.#setExpiry(own, coverTtl(own.lease))
+      else due.push(id)
+    }
+    return { due, next: Infinity }
   }
 
   async cancel({ request }: Cancel): Promise<undefined> {
@@ -242,7 +254,7 @@ export class LockRequests {
     this.#box.listener.wake(own.request.id)
   }
 
-  /** Returns the status of a queued request, and counts as its heartbeat. */
+  /** Returns the status of a queued request, and counts as a sign of it. */
   #status(own: OwnRequest, terms: TermsAndRead): Awaitable<RequestStatus> {
     const { request, nodes, number, phase } = own
     const { id } = request
@@ -250,8 +262,7 @@ export class LockRequests {
     own.lease = terms.lease
     if (phase === 'waiting') {
       this.#setExpiry(own, entryTtl(terms))
-      const checkInAfter = Math.min(heartbeatWithin(terms), CHECK_IN_WITHIN)
-      return { state: 'queued', id, place: nodes[0]!.ahead, checkInAfter, sessionsAhead: [] }
+      return { state: 'queued', id, place: nodes[0]!.ahead, checkInAfter: Infinity, sessionsAhead: [] }
     }
     if (own.client!.certainFor <= 0) return this.#statusWhenCertain(own, terms)
     own.phase = 'held'
@@ -281,7 +292,7 @@ export class LockRequests {
     return this.#status(own, terms)
   }
 
-  /** Ends a request if no heartbeat follows within this many milliseconds. */
+  /** Ends a request if no sign or check-in follows within this many milliseconds. */
   #setExpiry(own: OwnRequest, ttl: number): void {
     own.timer?.cancel()
     own.timer = this.#box.clock.after(ttl, () => this.#tryDelete(own), false)

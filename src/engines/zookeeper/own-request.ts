@@ -78,7 +78,7 @@ export class OwnRequest {
   losses = 0
   /** Resolves when its nodes are created or have failed; after a downgrade, when they are replaced. */
   entered: Promise<unknown> = Promise.resolve()
-  /** Ends the request if its next heartbeat is late. */
+  /** Ends the request if the next sign of its box is late. */
   timer: Timer | undefined
   /** Ends the time for which the server's view that no other request waits is used. */
   uncontendedTimer: Timer | undefined

@@ -31,6 +31,7 @@ export class ZooKeeperEngine implements Engine {
   readonly name: string
   readonly guarantees = ZOOKEEPER_GUARANTEES
   readonly reportsContention = false
+  readonly coversBySigns = true
   readonly #place: ZooKeeperPlace
   readonly #clock: Clock
   readonly #ready: ReturnType<typeof afterSilence>
@@ -111,6 +112,8 @@ export class ZooKeeperEngine implements Engine {
         return requests.enqueue(operation)
       case 'checkIn':
         return requests.checkIn(operation)
+      case 'alive':
+        return requests.alive(operation)
       case 'cancel':
         return requests.cancel(operation)
       case 'renew':

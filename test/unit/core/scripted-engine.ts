@@ -25,6 +25,9 @@ export class ScriptedEngine implements Engine {
   readonly name = 'scripted:'
   readonly guarantees = memoryGuarantees
   readonly reportsContention = false
+  /** @param coversBySigns whether boxes send signs of life instead of heartbeats. */
+  constructor(readonly coversBySigns = false) {}
+
   /** The box that it belongs to. */
   listener!: Listener
   /** All that was ever asked, in order. */

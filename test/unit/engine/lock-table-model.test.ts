@@ -2,7 +2,13 @@ import fc from 'fast-check'
 import { describe, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import { CLAIM_WINDOW, type LockOperation, type LockRequest } from '../../../src/engine/contract.js'
+import {
+  CLAIM_WINDOW,
+  coverTtl,
+  type LockOperation,
+  type LockRequest,
+  type SignOutcome,
+} from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable, type Effect, type Request } from '../../../src/engine/lock-table.js'
 import { NaiveTable } from './naive-table.js'
@@ -51,6 +57,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   type: fc.oneof(
     { weight: 10, arbitrary: fc.constant('enqueue' as const) },
     { weight: 8, arbitrary: fc.constant('checkIn' as const) },
+    { weight: 3, arbitrary: fc.constant('alive' as const) },
     { weight: 6, arbitrary: fc.constant('release' as const) },
     {
       weight: 3,
@@ -84,14 +91,15 @@ class Comparison {
     this.now += step.after
     const operation = this.#operation(step)
     const before = this.#raw()
-    const remnants = new Set(before.filter(({ expires }) => this.now >= expires).map(({ id }) => id))
+    const remnants = new Set(before.filter(each => this.now >= this.#expiry(each)).map(({ id }) => id))
     const reservedBefore = new Set(before.filter(({ phase }) => phase === 'reserved').map(({ id }) => id))
     this.#effects.length = 0
 
     const expected = this.#naive.decide(operation, this.now, remnants)
     const outcome = this.#table.decide(operation, this.now)
 
-    if (operation.type !== 'inspect' && operation.type !== 'sweepExpired') {
+    if (operation.type === 'alive') this.#checkSign(operation.requests, outcome as SignOutcome)
+    else if (operation.type !== 'inspect' && operation.type !== 'sweepExpired') {
       const same =
         expected !== null && typeof expected === 'object'
           ? Object.entries(expected).every(([name, value]) => (outcome as never)[name] === value)
@@ -128,6 +136,12 @@ class Comparison {
         return { type, request: astray && request ? named : fresh(session, claims), lease, wait }
       case 'checkIn':
         return { type, request: named, lease, wait: Math.max(wait, 1) }
+      case 'alive': {
+        // A sign names some of the requests of its session, and now and then one that is gone.
+        const own = this.#raw().filter(other => other.session === session && (astray || other.id !== id))
+        const requests = own.map(other => ({ ...other, label: undefined }))
+        return { type, session, requests: astray ? [...requests, { ...named, session }] : requests }
+      }
       case 'cancel':
         return { type, request: named }
       case 'renew':
@@ -162,6 +176,28 @@ class Comparison {
     return [...all].sort((a, b) => this.#arrivals.get(a.id)! - this.#arrivals.get(b.id)!)
   }
 
+  /** When a request of the real table expires. */
+  #expiry({ phase, expires, isCovered, lease, session }: Request): number {
+    const isKept = phase === 'waiting' && isCovered
+    return isKept ? Math.max(expires, this.#state.seen(session) + coverTtl(lease)) : expires
+  }
+
+  /** A sign names the requests that do not wait any more, and the end of what the first waiters wait for. */
+  #checkSign(requests: readonly LockRequest[], { due, next }: SignOutcome): void {
+    const ids = [...new Set(requests.map(({ id }) => id))]
+    const gone = ids.filter(id => this.#state.request(id)?.phase !== 'waiting')
+    check(due.join() === gone.join(), `due are ${gone.join()}, not ${due.join()}`)
+    const keys = new Set(requests.flatMap(request => request.claims.map(({ key }) => key)))
+    const ends = [...keys].flatMap(key => {
+      const on = this.#raw().filter(({ claims: claimed }) => claimed.some(each => each.key === key))
+      const first = on.findIndex(each => each.phase === 'waiting' && this.now < this.#expiry(each))
+      if (first < 0 || !ids.includes(on[first]!.id)) return []
+      return on.slice(0, first).flatMap(({ phase, expires }) => (phase === 'waiting' ? [] : [expires]))
+    })
+    const end = Math.min(...ends) - this.now
+    check(next === end, `the next look is in ${end}, not ${next}`)
+  }
+
   /** Numbers increase with every grant. */
   #checkNumbers(outcome: unknown): void {
     const { state, number = 0 } = (outcome ?? {}) as { state?: string; number?: number }
@@ -178,9 +214,10 @@ class Comparison {
         // A reservation lasts for a window, which only the real table knows of.
         check(real.expires <= this.now + CLAIM_WINDOW, `${real.id} is reserved for a window at the most`)
         request.expires = real.expires
-      } else if (real) check(real.expires === request.expires, `${real.id} ends when it should`)
+      } else if (real) check(this.#expiry(real) === request.expires, `${real.id} ends when it should`)
+      request.reserved = real?.phase === 'reserved'
     }
-    const live = this.#raw().filter(({ expires }) => this.now < expires)
+    const live = this.#raw().filter(each => this.now < this.#expiry(each))
     const expected = this.#naive.requests.filter(({ expires }) => this.now < expires)
     check(
       live.map(({ id, phase }) => `${id} ${phase === 'held'}`).join() ===
@@ -194,7 +231,7 @@ class Comparison {
     const raw = this.#raw()
     for (const [index, request] of raw.entries()) {
       if (request.phase === 'waiting' || this.now >= request.expires) continue
-      const before = raw.slice(0, index).filter(({ expires }) => this.now < expires)
+      const before = raw.slice(0, index).filter(each => this.now < this.#expiry(each))
       check(this.#naive.mayHold(request, before), `${request.id} goes with those before it`)
     }
     for (const key of KEYS) {
@@ -225,9 +262,9 @@ class Comparison {
     const raw = this.#raw()
     const served = operation.type === 'sweepExpired'
     for (const [index, request] of raw.entries()) {
-      if (request.phase !== 'waiting' || this.now >= request.expires) continue
+      if (request.phase !== 'waiting' || this.now >= this.#expiry(request)) continue
       // An expired request may block until another operation finds it; serving a key looks at everything.
-      const before = raw.slice(0, index).filter(({ expires }) => !served || this.now < expires)
+      const before = raw.slice(0, index).filter(each => !served || this.now < this.#expiry(each))
       check(!this.#naive.mayHold(request, before), `${request.id} waits for a request before it`)
     }
   }

@@ -3,10 +3,10 @@ import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import {
   CLAIM_WINDOW,
-  HEARTBEAT_INTERVAL,
   WAITER_TTL,
   type LockRequest,
   type RequestStatus,
+  type SignOutcome,
 } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable, type Effect } from '../../../src/engine/lock-table.js'
@@ -174,22 +174,24 @@ describe('enqueue', () => {
     expect(queue('k')).toBe('b reserved, c waiting')
   })
 
-  test('a waiter gets the time of its next check-in: the end of the first holder, or its own at the latest', () => {
-    enqueue('a.1', x('k'), { lease: 300 })
-    expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ checkInAfter: 350 })
-    expect(enqueue('c.1', x('k'), { lease: 6000 })).toMatchObject({
+  test('only the first waiter checks in by itself: at the end of the first holder', () => {
+    enqueue('a.1', x('k'), { lease: 9000 })
+    expect(enqueue('b.1', x('k'), { lease: 9000 })).toMatchObject({ checkInAfter: 9000 })
+    expect(enqueue('c.1', x('k'), { lease: 9000 })).toMatchObject({
       place: 2,
-      checkInAfter: 400,
+      checkInAfter: Infinity,
       sessionsAhead: ['a', 'b'],
     })
-    expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ checkInAfter: 20 })
+    now = WAITER_TTL
+    // Now b is silent.
+    expect(claim('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
   })
 
-  test('an entry outlives the wait of its callers by a window, and later requests look then', () => {
+  test('an entry outlives the wait of its callers by a window', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     const wait = 300
-    expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ checkInAfter: wait + (CLAIM_WINDOW * 2) / 3 })
-    expect(enqueue('c.1', x('k'), { wait, lease: 60 })).toMatchObject({ checkInAfter: 40 })
+    enqueue('b.1', x('k'), { wait })
+    enqueue('c.1', x('k'), { wait, lease: 60 })
     now = 60
     expect(queue('k')).toBe('a held, b waiting')
     now = wait + CLAIM_WINDOW - 1
@@ -202,19 +204,17 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('d held')
   })
 
-  test('a waiter far back in a queue learns those at both ends, and that there are more', () => {
+  test('a waiter far back in a queue learns those at both ends', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
     const behind = [...sessions.slice(0, 4), ...sessions.slice(-4)]
-    expect(enqueue('last.1', x('k'))).toMatchObject({ sessionsAhead: behind, omitsSessions: true })
+    expect(enqueue('last.1', x('k'))).toMatchObject({ sessionsAhead: behind })
   })
 
   test('the first waiter learns all holders', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
-    const status = enqueue('first.1', p('k', 1, 12))
-    expect(status).toMatchObject({ sessionsAhead: sessions })
-    expect(status).not.toHaveProperty('omitsSessions')
+    expect(enqueue('first.1', p('k', 1, 12))).toMatchObject({ sessionsAhead: sessions })
   })
 
   test('a waiter watches all holders of its keys', () => {
@@ -223,7 +223,7 @@ describe('enqueue', () => {
     enqueue('c.1', p('k', 1), { lease: 10_000 })
     expect(enqueue('d.1', p('k', 1), { lease: 30_000 })).toMatchObject({
       place: 3,
-      checkInAfter: 450,
+      checkInAfter: 300,
       sessionsAhead: ['a', 'b', 'c'],
     })
   })
@@ -256,10 +256,10 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
-    expect(claim('b.1', LEASE, 900)).toMatchObject({ checkInAfter: 900 + (CLAIM_WINDOW * 2) / 3 })
+    claim('b.1', LEASE, 900)
     now = 200 + 900 + CLAIM_WINDOW - 1
     expect(queue('k')).toBe('a held, b waiting')
-    expect(claim('b.1')).toMatchObject({ checkInAfter: HEARTBEAT_INTERVAL })
+    claim('b.1')
     now += LEASE
     expect(queue('k')).toBe('a held')
   })
@@ -762,5 +762,79 @@ describe('an enqueue that steals', () => {
     steal('c.1', x('k'))
     state.load(state.save())
     expect(queue('k')).toBe('c held, b waiting')
+  })
+})
+
+describe('a sign of life', () => {
+  const sign = (session: string, ...ids: string[]): SignOutcome =>
+    table.decide({ type: 'alive', session, requests: ids.map(known) }, now)
+
+  beforeEach(() => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    enqueue('b.1', x('k'), { lease: 60_000 })
+    enqueue('c.1', x('k'), { lease: 60_000 })
+  })
+
+  test('keeps the requests that one of its session has named, and no others', () => {
+    enqueue('b.2', x('k'), { lease: 60_000 })
+    now = 4000
+    sign('b', 'b.1')
+    now = WAITER_TTL
+    expect(queue('k')).toBe('a held, b waiting')
+    now = 8000
+    sign('b')
+    now = 8000 + WAITER_TTL - 1
+    expect(queue('k')).toBe('a held, b waiting')
+    now++
+    expect(queue('k')).toBe('a held')
+  })
+
+  test('keeps them across a restart of the engine', () => {
+    now = 4000
+    sign('b', 'b.1')
+    state.load(state.save())
+    now = 4000 + WAITER_TTL - 1
+    expect(queue('k')).toBe('a held, b waiting')
+  })
+
+  test('gives a silent request its place back', () => {
+    now = WAITER_TTL
+    expect(queue('k')).toBe('a held')
+    expect(sign('c', 'c.1')).toEqual({ due: [], next: 60_000 - WAITER_TTL })
+    release('a.1', 101)
+    // b was passed.
+    expect(told()).toEqual(['lost b.1', 'wake c.1'])
+  })
+
+  test('keeps no request beyond its lease, and no grant', () => {
+    enqueue('d.1', x('k'), { lease: 1000 })
+    sign('d', 'd.1')
+    sign('a', 'a.1')
+    now = 1000
+    expect(queue('k')).toBe('a held, b waiting, c waiting')
+    now = 60_000
+    sign('a', 'a.1')
+    expect(queue('k')).not.toContain('a')
+  })
+
+  test('serves the keys of its requests, and names those that have to check in', () => {
+    now = 4000
+    sign('c', 'c.1')
+    release('a.1', 101)
+    expect(told()).toEqual(['wake b.1'])
+    expect(sign('c', 'c.1')).toEqual({ due: [], next: CLAIM_WINDOW })
+    now += CLAIM_WINDOW
+    like('c.none', 'c.1')
+    // b did not claim.
+    expect(sign('c', 'c.1', 'c.none')).toEqual({ due: ['c.1', 'c.none'], next: Infinity })
+    expect(queue('k')).toBe('c reserved')
+  })
+
+  test('tells the box of the first waiter only when the holder expires', () => {
+    expect(sign('b', 'b.1').next).toBe(60_000)
+    expect(sign('c', 'c.1').next).toBe(Infinity)
+    enqueue('c.2', x('other'), { lease: 300 })
+    enqueue('c.3', x('k', 'other'))
+    expect(sign('c', 'c.1', 'c.3').next).toBe(300)
   })
 })

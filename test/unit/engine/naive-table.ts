@@ -1,4 +1,4 @@
-import { entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
+import { coverTtl, entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 
 /** Who claims something. */
@@ -10,6 +10,11 @@ export interface NaiveRequest {
   readonly session: string
   claims: readonly Claim[]
   granted: boolean
+  /** Whether the real table has reserved its keys. */
+  reserved: boolean
+  /** Whether a sign of its session has named it. */
+  covered: boolean
+  lease: number
   number: number
   expires: number
 }
@@ -25,6 +30,8 @@ export type NaiveOutcome = Outcomes[LockOperation['type']]
 export class NaiveTable {
   /** In order of arrival. */
   requests: NaiveRequest[] = []
+  /** When the last sign of each session came. */
+  readonly #seen = new Map<string, number>()
   #number: number
 
   constructor(number: number) {
@@ -85,7 +92,17 @@ export class NaiveTable {
       wait: number,
     ): NaiveOutcome => {
       const expires = now + entryTtl({ lease, wait })
-      const request = { id, session, claims, granted: false, number: 0, expires }
+      const request: NaiveRequest = {
+        id,
+        session,
+        claims,
+        granted: false,
+        reserved: false,
+        covered: false,
+        lease,
+        number: 0,
+        expires,
+      }
       this.requests.push(request)
       if (this.free(request, now)) return give(request, lease)
       if (wait > 0) return standing(request)
@@ -110,9 +127,20 @@ export class NaiveTable {
           gone(request)
           return { state: 'gone' }
         }
+        request.lease = operation.lease
         request.expires = now + (request.granted ? operation.lease : entryTtl(operation))
+        this.#extend(request)
         if (!request.granted && this.free(request, now)) return give(request, operation.lease)
         return standing(request)
+      }
+      case 'alive': {
+        this.#seen.set(operation.session, now)
+        for (const { id } of operation.requests) {
+          const request = known(id)
+          if (request && !request.granted && !request.reserved) request.covered = true
+        }
+        for (const request of this.requests) this.#extend(request)
+        return undefined
       }
       case 'cancel': {
         const request = known(operation.request.id)
@@ -171,5 +199,12 @@ export class NaiveTable {
       case 'inspect':
         return undefined
     }
+  }
+
+  /** A waiter that was named once lives as long as its session sends signs. */
+  #extend(request: NaiveRequest): void {
+    const seen = this.#seen.get(request.session)
+    if (seen === undefined || !request.covered || request.granted || request.reserved) return
+    request.expires = Math.max(request.expires, seen + coverTtl(request.lease))
   }
 }

@@ -1,5 +1,4 @@
 import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/contract.js'
-import { CHECK_IN_STAGGER } from '../../../engine/lock-table.js'
 import { luaFile } from './lua-file.js'
 import { withConstants } from './script.js'
 
@@ -10,7 +9,8 @@ const CONSTANTS = {
   FOREIGN_LOOK: 20,
   /** The place of all holders in a queue, before all waiters. */
   FRONT: "'0000000000000000'",
-  CHECK_IN_STAGGER,
+  /** How much later each waiter of a queue checks in than the one before it, in milliseconds, to spread the load. */
+  CHECK_IN_STAGGER: 50,
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
   WAITER_TTL,

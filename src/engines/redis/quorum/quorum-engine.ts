@@ -12,6 +12,7 @@ import type {
   OutcomeOf,
   RequestStatus,
 } from '../../../engine/contract.js'
+import { allDue } from '../../../engine/kit/all-due.js'
 import { Candidate, type CandidateParts } from './candidate.js'
 import { Electorate } from './electorate.js'
 import { quorumGuarantees } from './guarantees.js'
@@ -89,6 +90,8 @@ export class QuorumEngine implements Engine {
         return operation.read
           ? this.#keepsNoValues()
           : (this.#candidates.get(operation.request.id)?.checkIn(operation) ?? GONE)
+      case 'alive':
+        return Promise.resolve(allDue(operation))
       case 'cancel':
         return this.#candidates.get(operation.request.id)?.cancel() ?? Promise.resolve()
       case 'renew':

@@ -67,6 +67,8 @@ const KINDS = [
   'checkIn',
   'checkIn',
   'checkIn',
+  'alive',
+  'alive',
   'cancel',
   'renew',
   'release',
@@ -129,7 +131,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   writes: fc.uniqueArray(write, { maxLength: 5, selector: one => one.key }),
   id: fc.constantFrom(undefined, ...IDS),
   other: fc.constantFrom(...SESSIONS),
-  passes: fc.constantFrom(0, 0, 0, 0, 0.25, 5, 5, 30, 30, 400, 1200),
+  passes: fc.constantFrom(0, 0, 0, 0, 0.25, 5, 5, 30, 30, 400, 1200, 5200),
   transaction: fc.boolean(),
   rollsBack: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
   forgets: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
@@ -350,6 +352,14 @@ class Script {
         }
         case 'checkIn':
           return { type: kind, request, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
+        case 'alive': {
+          const ids = own.slice(step.which % 3)
+          return {
+            type: kind,
+            session,
+            requests: ids.map(one => lockRequest(one, this.#claims.get(one) ?? [])),
+          }
+        }
         case 'cancel':
           return { type: kind, request }
         case 'renew':
