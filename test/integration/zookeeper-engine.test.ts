@@ -290,7 +290,7 @@ describe.concurrent('the ZooKeeper engine', () => {
           expect(error).toBeInstanceOf(UnavailableError)
           return one.store('s').get('k')
         })
-      if (way === 'carried out') await until(async () => (await locks(other, 'more')).length === 1)
+      if (way === 'carried out') await until(async () => (await locks(other, 'other')).length === 1)
       await until(async () => (await locks(other, 'held')).length === 0)
       expect(held.signal.aborted).toBe(true)
       proxy.requests = proxy.replies = 'pass'

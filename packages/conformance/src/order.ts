@@ -90,6 +90,23 @@ export function order(fixture: EngineFixture): void {
       assertServed(served, names, await handOver(held, waiting))
     })
 
+    test('callers of one tick are served in call order on keys that nobody has used, beside other keys', async boxes => {
+      const box = await boxes.open()
+      const turns = Array.from({ length: 20 }, async (_, round) => {
+        const key = `new ${round}`
+        const served: string[] = []
+        const serve = (lock: Lock, name: string) => lock.run(() => void served.push(name))
+        await Promise.all([
+          box.mutex(`beside ${round}`).run(() => undefined),
+          serve(box.readWriteLock(key).read, 'reader'),
+          serve(box.mutex(key, `${key} too`), 'two keys'),
+          serve(box.readWriteLock(key).write, 'writer'),
+        ])
+        return served.join(', ')
+      })
+      assert.deepEqual(new Set(await Promise.all(turns)), new Set(['reader, two keys, writer']))
+    })
+
     test('an attempt during a hand-over does not overtake a waiter', async boxes => {
       const all = await boxes.several(3)
       const held = await all[0]!.mutex('key').acquire()

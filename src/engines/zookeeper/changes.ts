@@ -33,6 +33,7 @@ export interface ChangeResult {
 interface Group {
   readonly client: ZooKeeper
   readonly order: number
+  readonly isRisky: boolean
   readonly changes: readonly Change[]
   readonly parents: readonly string[]
   readonly resolve: (changed: ChangeResult) => void
@@ -68,15 +69,18 @@ export class Changes {
    * client. After a ConnectionLossError, the changes may have been applied.
    * @param order of the callers of one tick. Without it, requests that restart after the end of a session would be in
    * random order.
+   * @param isRisky whether a parent may be missing. Such changes share no multi with safe ones, which would be sent again
+   * after the server has rejected it, behind later changes on the same keys.
    */
   apply(
     client: ZooKeeper,
     changes: readonly Change[],
     parents: readonly string[] = [],
     order = 0,
+    isRisky = false,
   ): Promise<ChangeResult> {
     return new Promise((resolve, reject) => {
-      this.#groups.add({ client, order, changes, parents, resolve, reject })
+      this.#groups.add({ client, order, isRisky, changes, parents, resolve, reject })
     })
   }
 
@@ -87,7 +91,7 @@ export class Changes {
   }
 
   #send(): void {
-    const groups = this.#groups.take().sort((a, b) => a.order - b.order)
+    const groups = this.#groups.take().sort((a, b) => riskOf(a) - riskOf(b) || a.order - b.order)
     const queues = new Map<ZooKeeper, Queues>()
     for (const [batch, parents] of withReads(batchesOf(groups))) {
       const { client } = batch[0]!
@@ -161,7 +165,8 @@ function batchesOf(groups: readonly Group[]): Group[][] {
   const keys = new Set<string>()
   for (const group of groups) {
     const own = sizeOf(group)
-    const isOther = batches.at(-1)?.at(-1)?.client !== group.client
+    const last = batches.at(-1)?.at(-1)
+    const isOther = last?.client !== group.client || (last.isRisky && !group.isRisky)
     if (isOther || size + own > MAX_SIZE || group.parents.some(parent => keys.has(parent))) {
       batches.push([])
       size = 0
@@ -172,6 +177,12 @@ function batchesOf(groups: readonly Group[]): Group[][] {
     for (const parent of group.parents) keys.add(parent)
   }
   return batches
+}
+
+/** Deletions come first, with whatever else is sent; then risky changes, then safe ones. */
+function riskOf({ parents, isRisky }: Group): number {
+  if (parents.length === 0) return 0
+  return isRisky ? 1 : 2
 }
 
 function sizeOf({ changes }: Group): number {

@@ -34,6 +34,10 @@ export const GONE = { state: 'gone' } as const
 export class LockNodes {
   readonly #box: BoxContext
   readonly #changes: Changes
+  /** The requests that have nodes or are about to, by parent. The server deletes only parents without children. */
+  readonly #existing = new Map<string, Set<OwnRequest>>()
+  /** Resolves when the next request of this box on the key may be sent, by parent. */
+  readonly #turns = new Map<string, Promise<void>>()
 
   constructor(box: BoxContext) {
     this.#box = box
@@ -48,14 +52,42 @@ export class LockNodes {
     const client = own.client!
     own.guid = randomUUID()
     own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
-    const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
+    const ahead = parents.map(parent => this.#turns.get(parent)).filter(turn => turn !== undefined)
+    let pass!: () => void
+    const turn = new Promise<void>(resolve => (pass = resolve))
+    for (const parent of parents) this.#turns.set(parent, turn)
+    try {
+      if (ahead.length > 0) await Promise.all(ahead)
+      return own.phase === 'gone' ? GONE : await this.#createInTurn(client, own, parents, instead, pass)
+    } finally {
+      pass()
+      for (const parent of parents) if (this.#turns.get(parent) === turn) this.#turns.delete(parent)
+    }
+  }
+
+  /**
+   * Creates the nodes of a request when those of earlier ones on the same keys have been sent.
+   * @param pass lets the next request be sent. If a parent is missing, the next one may find it, and must not overtake.
+   */
+  async #createInTurn(
+    client: ZooKeeper,
+    own: OwnRequest,
+    parents: readonly string[],
+    instead: OwnRequest | undefined,
+    pass: () => void,
+  ): Promise<EntryProblem | undefined> {
+    const leaving = instead?.paths ?? []
     for (;;) {
+      const isRisky = !instead && !parents.every(parent => this.#existing.has(parent))
       let queues: Promise<readonly Queue[]>
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
-        const changed = await this.#changes.apply(client, changes, parents, own.order)
+        const changing = this.#changes.apply(client, changes, parents, own.order, isRisky)
+        if (!isRisky) this.#exist(own, pass)
+        const changed = await changing
         this.#name(own, changed.created)
+        if (isRisky) this.#exist(own, pass)
         queues = changed.queues
         const [first] = changed.created as [CreatedTogether]
         const stat = first.stat ?? (await client.exists(first.path))
@@ -64,6 +96,7 @@ export class LockNodes {
         this.#box.time.observe(stat)
         own.number = Number(stat.czxid)
       } catch (error) {
+        this.forget(own)
         if (error instanceof NoNodeError) {
           if (leaving.includes(error.path)) return GONE
           await this.#makeParents(client, own.nodes)
@@ -76,9 +109,29 @@ export class LockNodes {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
+        this.#exist(own, pass)
         queues = Promise.resolve(found)
       }
       return setPositions(own, await queues)
+    }
+  }
+
+  /** Counts the nodes of a request as deleted. */
+  forget(own: OwnRequest): void {
+    for (const { parent } of own.nodes) {
+      const others = this.#existing.get(parent)
+      if (others?.delete(own) && others.size === 0) this.#existing.delete(parent)
+    }
+  }
+
+  /** Counts the nodes of a request as existing; the next request on its keys may be sent. */
+  #exist(own: OwnRequest, pass: () => void): void {
+    pass()
+    if (own.phase === 'gone') return
+    for (const { parent } of own.nodes) {
+      const others = this.#existing.get(parent)
+      if (others) others.add(own)
+      else this.#existing.set(parent, new Set([own]))
     }
   }
 

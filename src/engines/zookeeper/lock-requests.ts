@@ -150,6 +150,7 @@ export class LockRequests {
     own.timer?.cancel()
     own.uncontendedTimer?.cancel()
     this.#watch.unwatch(own)
+    this.#nodes.forget(own)
     if (this.#requests.get(own.request.id) === own) this.#requests.delete(own.request.id)
     if (this.#requests.size === 0) this.#session.now?.keepCertain(false)
   }
