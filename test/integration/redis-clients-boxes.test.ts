@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { queued, timed } from '../../packages/conformance/src/time.js'
+import { systemClock } from '../../src/clock.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
+import { ClosedError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { pause } from '../../src/pause.js'
 import { boxWays } from '../support/redis/box-ways.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
 
 let server: RedisServer
 
@@ -58,3 +63,37 @@ test.each(boxWays)(
     await store.delete('key')
   },
 )
+
+test('the boxes of a process share their connections to a server, which the last one closes', async () => {
+  await using own = await startRedis()
+  const connections = async (): Promise<number> => {
+    const list = String(await own.command('CLIENT', 'LIST'))
+    // One of them asks this.
+    return list.trim().split('\n').length - 1
+  }
+  const boxes = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => open(`${own.url}?prefix=${index % 2}:`)),
+  )
+  expect(await connections()).toBe(1)
+  // Those with one prefix wait for each other, and are woken.
+  await Promise.all(
+    boxes.map(box => box.mutex('key').run(async () => pause(5, systemClock), { lease: '1m' })),
+  )
+  expect(await connections()).toBe(2)
+  await using inOtherDatabase = await open(`${own.url}/1`)
+  expect(await connections()).toBe(3)
+  await inOtherDatabase.close()
+
+  const last = boxes.pop()!
+  const held = await last.mutex('key').acquire({ lease: '1m' })
+  const waiting = boxes[1]!.mutex('key').acquire({ lease: '1m' })
+  const refused = expect(waiting).rejects.toThrow(ClosedError)
+  await queued(last, 'key', 1)
+  await Promise.all(boxes.map(box => box.close()))
+  await refused
+  await held.release()
+  await last.mutex('key').run(() => undefined)
+  expect(await connections()).toBe(2)
+  await last.close()
+  await until(async () => (await connections()) === 0)
+})

@@ -79,12 +79,13 @@ describe.concurrent('a server that stands still', () => {
 
   test('for longer than an answer may take: a caller that gave up leaves nothing behind', async () => {
     await using here = await RedisPlace.start()
-    const [one, other] = [await here.box(), await here.box()]
+    const one = await here.box()
     await one.mutex('key').run(() => undefined)
     here.server.pause()
     expect(await codeOf(one.mutex('key').acquire({ lease: '60s' }))).toBe('INDETERMINATE')
     expect(await codeOf(one.mutex('key').tryAcquire())).toBe('UNAVAILABLE')
     here.server.resume()
+    await using other = await open(here.server.url, { wait: SOON })
     expect(await timed(async () => (await other.mutex('key').acquire()).release())).toBeLessThan(SOON)
     await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
     await (await one.mutex('key').acquire()).release()

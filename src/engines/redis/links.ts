@@ -6,6 +6,7 @@ import { nodeName, placeOf } from './clients/node-name.js'
 import type { Existing } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
+import { sharedLink } from './clients/shared-link.js'
 import { ServerLink } from './clients/server-link.js'
 import type { RedisPlace } from './redis-url.js'
 
@@ -46,4 +47,20 @@ export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS
       connect: node => client.connect(node),
     })
   }
+}
+
+/**
+ * Makes links as {@link linkTo} does that share their connections with others to the same place. With `minReplicas`
+ * each has its own, because a server executes nothing else that comes over a connection while it waits for replicas.
+ */
+export function sharedLinkTo(place: RedisPlace, connect: ClientPackage): LinkMaker {
+  const { login, name, options, server } = place
+  const make = linkTo(place, connect)
+  if (options.minReplicas > 0) return make
+  return sharedLink({
+    key: JSON.stringify([name, server, login]),
+    name,
+    cluster: server.kind === 'cluster',
+    make,
+  })
 }

@@ -4,7 +4,7 @@ import { ClusterEngine } from './cluster-engine.js'
 import { installedPackage } from './clients/installed-package.js'
 import { detectClient } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
-import { linkOver, linkTo } from './links.js'
+import { linkOver, sharedLinkTo } from './links.js'
 import { RedisEngine, type RedisEngineOptions } from './redis-engine.js'
 import { redisOptions, type ExistingRedis } from './redis-options.js'
 import { parseRedisUrl } from './redis-url.js'
@@ -17,7 +17,7 @@ import { parseRedisUrl } from './redis-url.js'
 export async function openRedis(source: string | ExistingRedis): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parseRedisUrl(source)
-    return engineOver(linkTo(place, await installedPackage()), place.options)
+    return engineOver(sharedLinkTo(place, await installedPackage()), place.options)
   }
   const { redis, ...more } = source
   const options = redisOptions(more)

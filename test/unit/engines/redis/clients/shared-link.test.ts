@@ -1,0 +1,137 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { LinkListener, RedisLink } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { sharedLink } from '../../../../../src/engines/redis/clients/shared-link.js'
+import { UnavailableError } from '../../../../../src/errors.js'
+import { Heard } from '../../../../support/redis/heard.js'
+
+/** A link that records what it is asked for. */
+class FakeLink implements RedisLink {
+  readonly name = 'redis://there'
+  readonly cluster = false
+  readonly epoch = 1
+  readonly asked: string[] = []
+  isClosed = false
+
+  constructor(readonly listener: LinkListener) {}
+
+  async connect(): Promise<void> {
+    await connecting
+  }
+
+  async command(_route: string, [name]: readonly string[]): Promise<string> {
+    return `${name} done`
+  }
+
+  async call(): Promise<never> {
+    throw new Error('not used')
+  }
+
+  async masters(): Promise<[]> {
+    return []
+  }
+
+  async subscribe(channel: string): Promise<void> {
+    this.asked.push(`SUBSCRIBE ${channel}`)
+  }
+
+  async unsubscribe(channel: string): Promise<void> {
+    this.asked.push(`UNSUBSCRIBE ${channel}`)
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+  }
+}
+
+let made: FakeLink[]
+let connecting: Promise<void>
+
+beforeEach(() => {
+  made = []
+  connecting = Promise.resolve()
+})
+
+function linkOf(key: string, listener: LinkListener = new Heard()): RedisLink {
+  const make = (to: LinkListener): RedisLink => {
+    const link = new FakeLink(to)
+    made.push(link)
+    return link
+  }
+  return sharedLink({ key, name: 'redis://there', cluster: false, make })(listener)
+}
+
+async function connected(key: string, listener?: LinkListener): Promise<RedisLink> {
+  const link = linkOf(key, listener)
+  await link.connect()
+  return link
+}
+
+test('links with one key share connections, which end with the last of them', async () => {
+  const [one, other] = await Promise.all([connected('a'), connected('a')])
+  expect(made).toHaveLength(1)
+  await one.close()
+  await one.close()
+  expect(made[0]!.isClosed).toBe(false)
+  await expect(one.command('', ['GET'])).rejects.toThrow(UnavailableError)
+  expect(await other.command('', ['GET'])).toBe('GET done')
+  await other.close()
+  expect(made[0]!.isClosed).toBe(true)
+
+  const next = await connected('a')
+  expect(made).toHaveLength(2)
+  await next.close()
+})
+
+test('links with different keys have connections of their own', async () => {
+  const links = await Promise.all([connected('a'), connected('b')])
+  expect(made).toHaveLength(2)
+  for (const link of links) await link.close()
+})
+
+test('a message reaches the subscribers of its channel, until they unsubscribe or close', async () => {
+  const heard = [new Heard(), new Heard(), new Heard()] as const
+  const [first, second, third] = await Promise.all(heard.map(listener => connected('a', listener)))
+  await Promise.all([first!.subscribe('x'), second!.subscribe('x'), third!.subscribe('y')])
+  const { asked, listener } = made[0]!
+  listener.message('x', '1')
+  await first!.unsubscribe('x')
+  await first!.unsubscribe('x')
+  listener.message('x', '2')
+  listener.message('y', '3')
+  await second!.close()
+  listener.message('x', '4')
+  expect(heard.map(({ messages }) => messages)).toEqual([['x: 1'], ['x: 1', 'x: 2'], ['y: 3']])
+  expect(asked).toEqual(['SUBSCRIBE x', 'SUBSCRIBE x', 'SUBSCRIBE y', 'UNSUBSCRIBE x'])
+  await Promise.all([first!.close(), third!.close()])
+})
+
+test('all links are told that messages may have been missed', async () => {
+  const heard = [new Heard(), new Heard(), new Heard()] as const
+  const [closed, ...open] = await Promise.all(heard.map(listener => connected('a', listener)))
+  await closed!.close()
+  made[0]!.listener.resubscribed()
+  expect(heard.map(({ resubscriptions }) => resubscriptions)).toEqual([0, 1, 1])
+  for (const link of open) await link.close()
+})
+
+test('a link that does not connect holds no connections, and can try again', async () => {
+  connecting = Promise.reject(new Error('refused'))
+  const link = linkOf('a')
+  await expect(link.connect()).rejects.toThrow('refused')
+  expect(made.map(({ isClosed }) => isClosed)).toEqual([true])
+  connecting = Promise.resolve()
+  await link.connect()
+  expect(await link.command('', ['GET'])).toBe('GET done')
+  await link.close()
+})
+
+test('a link that is closed while it connects rejects, and leaves the others connected', async () => {
+  const other = await connected('a')
+  const closed = linkOf('a')
+  const connect = closed.connect()
+  await closed.close()
+  await expect(connect).rejects.toThrow('the link was closed')
+  await expect(closed.connect()).rejects.toThrow('the link was closed')
+  expect(made.map(({ isClosed }) => isClosed)).toEqual([false])
+  await other.close()
+})
