@@ -257,21 +257,21 @@ test('a box whose connection for messages is dead without an error is served, an
   let listeners = 0
   receiving.on('connect', client => {
     const emit = client.emit.bind(client) as EventEmitter['emit']
+    let listens = false
     let isOld = false
     client.emit = ((event: string, ...rest: unknown[]) => {
-      if (event === 'notification') {
-        if (isDead && !isOld) isOld = true
-        if (isOld) return false
-      }
-      return emit(event, ...rest)
+      const isLost = event === 'notification' && (isOld || (isDead && listens))
+      return isLost ? false : emit(event, ...rest)
     }) as typeof client.emit
     const query = client.query.bind(client) as (statement: unknown) => unknown
     client.query = ((statement: unknown) => {
+      isOld ||= isDead && listens
       if (typeof statement === 'string' && statement.startsWith('listen')) {
         listeners++
+        listens = true
         isDead = false
       }
-      return query(statement)
+      return isOld ? new Promise(() => undefined) : query(statement)
     }) as typeof client.query
   })
   {

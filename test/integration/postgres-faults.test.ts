@@ -29,7 +29,7 @@ function writes(box: Box): (() => Promise<unknown>)[] {
 /** The connections that listen. */
 async function listeners(server: PostgresServer): Promise<number[]> {
   const rows = await server.query<{ pid: number }>(
-    `select pid from pg_stat_activity where query like 'listen%' order by pid`,
+    `select pid from pg_stat_activity where pid <> pg_backend_pid() and query ~ '^listen|pg_listening_channels' order by pid`,
   )
   return rows.map(({ pid }) => pid)
 }

@@ -5,17 +5,23 @@ import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { arrayText, SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
-/** Maximum time until a box receives its test message, in milliseconds. */
+/** Maximum time until a box receives its test message, and for the reply of a connection, in milliseconds. */
 const TEST_TIMEOUT = 1000
+/** After this many milliseconds without a reply, a connection is given up. */
+const DEAD_AFTER = 5000
 /** Extra time for a message that arrived during a stall of the process, in milliseconds. */
 const GRACE = 50
-/** How long after the last message a box tests whether it receives any, in milliseconds. */
+/** How long after the last message or reply a box tests whether it receives any, in milliseconds. */
 const TEST_INTERVAL = 1500
 /** Maximum number of tests that must pass after one has failed. */
 const MAX_NEEDED = 15
 /** The server accepts payloads of less than 8000 bytes. */
 const MAX_BYTES = 7900
 const TEST = 'test'
+/** Whether the session of the connection listens on a channel. A pooler may have given it another one. */
+const LISTENS = `select exists (
+  select from pg_catalog.pg_listening_channels() c where c operator(pg_catalog.=) $1
+)::pg_catalog.text`
 
 interface Job {
   readonly session: string
@@ -34,8 +40,9 @@ export interface HintReceiver {
 
 /**
  * Hints by NOTIFY. The server commits transactions that notify one at a time, so the hints of a tick are sent together,
- * in a transaction of their own. A box listens from the time when it first has a use for hints. It keeps testing
- * whether it receives them, because a connection can be dead without an error, or a pooler can switch its server.
+ * in a transaction of their own. A box listens from the time when it first has a use for hints. A message to itself shows
+ * that hints get through. From then on, it only asks the connection whether it still listens: it can be dead without an
+ * error, or a pooler can switch its server, and each message would wake every process that listens in the database.
  */
 export class Hints {
   readonly #sql: SqlClient
@@ -51,7 +58,7 @@ export class Hints {
   /** How many tests in a row have passed, and how many must pass before the box relies on hints again. */
   #passed = 0
   #needed = 1
-  /** When a message was last received, as clock time. */
+  /** When a message was last received, or the connection was last found to listen, as clock time. */
   #seenAt = -Infinity
   /** Ends the current test successfully. */
   #tested: (() => void) | undefined
@@ -122,8 +129,9 @@ export class Hints {
       () => {
         const listening = this.#listening.now
         const isDue = !this.#isReceiving || this.#clock.now() - this.#seenAt >= TEST_INTERVAL
-        if (listening && isDue && this.#receiver.wantsHints()) this.#test(listening)
-        else this.#testLater(TEST_INTERVAL)
+        if (!listening || !isDue || !this.#receiver.wantsHints()) this.#testLater(TEST_INTERVAL)
+        else if (this.#isReceiving) this.#check(listening)
+        else this.#test(listening)
       },
       false,
     )
@@ -132,27 +140,12 @@ export class Hints {
   /** Tests whether a message arrives. Drops a connection that has delivered messages and no longer does. */
   #test(listening: Listening): void {
     if (this.#tested) return
-    // After a stall of the process, a message that has arrived is read before the second timer runs.
-    let timer = this.#clock.after(
-      TEST_TIMEOUT,
-      () => {
-        timer = this.#clock.after(GRACE, () => over(false), false)
-      },
-      false,
-    )
+    const late = this.#afterStall(TEST_TIMEOUT, () => over(false))
     const over = (hasArrived: boolean): void => {
       if (this.#tested !== end) return
       this.#tested = undefined
-      timer.cancel()
-      const hasReceived = this.#seenAt > -Infinity
-      if (!hasArrived) {
-        this.#isReceiving = false
-        this.#seenAt = -Infinity
-        this.#passed = 0
-        // Behind a pooler, a message can arrive by chance.
-        this.#needed = Math.min(2 * this.#needed + 1, MAX_NEEDED)
-        if (hasReceived && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
-      }
+      late.cancel()
+      if (!hasArrived) this.#doubt(listening, this.#seenAt > -Infinity)
       if (!this.#listening.isClosed) this.#testLater(TEST_INTERVAL)
     }
     const end = (): void => over(true)
@@ -160,6 +153,53 @@ export class Hints {
     this.#sql
       .query(this.#statements.sendNotices, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
       .catch(() => undefined)
+  }
+
+  /** Asks a connection that has delivered messages whether it still listens. Drops it if not. */
+  #check(listening: Listening): void {
+    const isCurrent = (): boolean => this.#listening.now === listening
+    const late = this.#afterStall(TEST_TIMEOUT, () => {
+      if (isCurrent()) this.#isReceiving = false
+    })
+    const dead = this.#afterStall(DEAD_AFTER, () => over(false))
+    let isOver = false
+    const over = (listens: boolean): void => {
+      if (isOver) return
+      isOver = true
+      late.cancel()
+      dead.cancel()
+      if (!isCurrent()) return
+      if (listens) this.#heard()
+      else this.#doubt(listening, true)
+      this.#testLater(TEST_INTERVAL)
+    }
+    listening.query(LISTENS, [channelOf(this.#session)]).then(
+      answer => over(answer === 'true'),
+      () => over(false),
+    )
+  }
+
+  /** No longer relies on hints, until enough tests have passed. @param drops whether to listen over a new connection */
+  #doubt(listening: Listening, drops: boolean): void {
+    this.#isReceiving = false
+    this.#seenAt = -Infinity
+    this.#passed = 0
+    // Behind a pooler, a message can arrive by chance.
+    this.#needed = Math.min(2 * this.#needed + 1, MAX_NEEDED)
+    if (drops && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
+  }
+
+  #heard(): void {
+    this.#seenAt = this.#clock.now()
+    if (this.#isReceiving) return
+    this.#isReceiving = true
+    this.#receiver.onMissed()
+  }
+
+  /** Calls a task later. After a stall of the process, what has arrived meanwhile is read before that. */
+  #afterStall(delay: number, task: () => void): Timer {
+    let timer = this.#clock.after(delay, () => (timer = this.#clock.after(GRACE, task, false)), false)
+    return { cancel: () => timer.cancel() }
   }
 
   #receive(message: string): void {
@@ -176,9 +216,7 @@ export class Hints {
 
   #passedTest(): void {
     this.#tested?.()
-    if (this.#isReceiving || ++this.#passed < this.#needed) return
-    this.#isReceiving = true
-    this.#receiver.onMissed()
+    if (this.#isReceiving || ++this.#passed >= this.#needed) this.#heard()
   }
 
   async #send(): Promise<void> {

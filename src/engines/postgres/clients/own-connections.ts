@@ -84,5 +84,5 @@ export function ownSql(
     backoff: false,
     onnotice: () => undefined,
   }
-  return new PostgresClient(name, () => make(all), clock)
+  return new PostgresClient(name, more => make({ ...all, ...more }), clock)
 }

@@ -116,6 +116,7 @@ export class PgClient implements SqlClient {
       throw error
     }
     return {
+      query: (text, values) => this.#ask(connection, { text, values }),
       stop: () => {
         end()
         return Promise.resolve()

@@ -50,7 +50,7 @@ export class PGliteClient implements SqlClient {
     const quoted = `"${channel}"`
     await this.#answered(this.#pglite.listen(quoted, onMessage))
     // The function that `listen` returns to stop listening omits the quotes.
-    return { stop: () => this.#answered(this.#pglite.unlisten(quoted, onMessage)) }
+    return { query: this.query, stop: () => this.#answered(this.#pglite.unlisten(quoted, onMessage)) }
   }
 
   close(): Promise<void> {

@@ -21,7 +21,6 @@ interface Statements {
 /** The parts of a `sql` of the package `postgres` that are used; its types may not be installed. */
 export interface PostgresSql extends Statements {
   begin(work: (sql: Statements) => Promise<unknown>): Promise<unknown>
-  listen(channel: string, onMessage: (message: string) => void, listening: () => void): Promise<unknown>
   end(options: { timeout: number }): Promise<void>
 }
 
@@ -29,12 +28,12 @@ export interface PostgresSql extends Statements {
 export class PostgresClient implements SqlClient {
   readonly name: string
   readonly #clock: Clock
-  readonly #make: () => PostgresSql
+  readonly #make: (settings?: object) => PostgresSql
   readonly #preparation = new Preparation()
   #sql: PostgresSql
 
-  /** @param make creates a `sql` for the box. */
-  constructor(name: string, make: () => PostgresSql, clock: Clock) {
+  /** @param make creates a `sql` for the box, with further settings of the package. */
+  constructor(name: string, make: (settings?: object) => PostgresSql, clock: Clock) {
     this.name = name
     this.#clock = clock
     this.#make = make
@@ -88,35 +87,35 @@ export class PostgresClient implements SqlClient {
     onMessage: (message: string) => void,
     onLost: () => void,
   ): Promise<Listening> {
-    const sql = this.#make()
+    let isListening = false
     let isOver = false
-    let isFirst = true
     const stop = async (): Promise<void> => {
       if (isOver) return
       isOver = true
       await sql.end({ timeout: 0 })
     }
-    const listening = sql.listen(
-      channel,
-      message => {
-        if (!isOver) onMessage(message)
+    // The function `listen` of the package hides its connection.
+    const sql = this.#make({
+      max: 1,
+      idle_timeout: null,
+      onnotify: (to: string, message: string) => {
+        if (to === channel && !isOver) onMessage(message)
       },
-      () => {
-        // The package listens again by itself after it has lost the connection.
-        if (!isFirst && !isOver) {
-          stop().catch(() => undefined)
-          onLost()
-        }
-        isFirst = false
+      onclose: () => {
+        // Before that, the statement reports the loss. The package would connect again, and not listen.
+        if (!isListening || isOver) return
+        stop().catch(() => undefined)
+        onLost()
       },
-    )
+    })
     try {
-      await answered(listening, this.#clock)
+      await answered(sql.unsafe(`listen "${channel}"`), this.#clock)
+      isListening = true
     } catch (error) {
       stop().catch(() => undefined)
       throw error
     }
-    return { stop }
+    return { query: (text, values) => this.#ask(sql, text, values, false), stop }
   }
 
   async close(): Promise<void> {

@@ -43,6 +43,7 @@ export class SinglePgClient extends PgClient {
       throw error
     }
     return {
+      query: this.query,
       stop: () => {
         forget()
         return this.run(`unlisten "${channel}"`)

@@ -28,6 +28,8 @@ export interface SqlClient {
 
 /** A subscription to a channel. */
 export interface Listening {
+  /** Runs a statement over the connection that listens. It has no limit of its own. */
+  readonly query: Query
   stop(): Promise<void>
 }
 
