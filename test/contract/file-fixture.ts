@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -23,17 +23,26 @@ function fixture(durable: boolean): EngineFixture {
     },
     async start() {
       const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
-      const url = `file:${pathToFileURL(folder).pathname}${durable ? '' : '?durable=false'}`
+      // Boxes of this thread share the files of a path. By another path they are as apart as those of other processes.
+      const link = `${folder}-link`
+      await symlink(folder, link)
+      const [url, other] = [folder, link].map(
+        path => `file:${pathToFileURL(path).pathname}${durable ? '' : '?durable=false'}`,
+      ) as [string, string]
+      let engines = 0
       return {
         url,
-        engine: () => openFile(url),
+        engine: () => openFile(engines++ % 2 === 0 ? url : other),
         size: () => sizeOf(folder),
         spoil: (store, key) =>
           withDatabase(folder, connection => {
             const spoil = connection.prepare('update entries set value = ? where key = ?')
             spoil.run('{"cut', `${store}/${key}`)
           }),
-        close: () => rm(folder, { recursive: true, force: true }),
+        close: async () => {
+          await rm(link)
+          await rm(folder, { recursive: true, force: true })
+        },
       }
     },
   }

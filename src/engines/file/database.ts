@@ -131,6 +131,11 @@ export class Database {
     this.files.check()
   }
 
+  /** Whether a sync has failed, so that every later one does. */
+  get hasFailed(): boolean {
+    return this.#log.hasFailed
+  }
+
   /** Resolves when everything committed before is on disk: see WriteAheadLog.sync. */
   sync(): Promise<void> {
     return this.#log.sync()

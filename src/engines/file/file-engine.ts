@@ -3,18 +3,13 @@ import type { Awaitable, CommitOutcome, Listener, Operation, SessionInfo } from 
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { Database } from './database.js'
 import { DeathWatch } from './death-watch.js'
-import type { OpenLock } from './open-lock.js'
-import { loadSqlite, SqliteError, type Sqlite } from './driver.js'
+import { SqliteError } from './driver.js'
 import { explained, SYNC } from './failures.js'
-import { FileState } from './file-state.js'
-import { prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
-import type { Machine } from '../../linux-machine.js'
-import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
-import { openDatabase, refuseMoved } from './prepare.js'
+import { OpenFolder } from './open-folder.js'
+import { refuseMoved } from './prepare.js'
 import type { AddressedMember } from './session-rows.js'
 
 /** How the file engine is used. */
@@ -31,12 +26,8 @@ const LOOKS_PER_VISIT = 5
 
 /** The files and sockets that are open while the session lasts. */
 interface Opened {
-  readonly sqlite: Sqlite
-  readonly machine: Machine
-  readonly database: Database
-  readonly openLock: OpenLock
+  readonly folder: OpenFolder
   readonly mailbox: Mailbox
-  readonly state: FileState
   readonly deaths: DeathWatch
   readonly listener: Listener
 }
@@ -83,12 +74,13 @@ export class FileEngine extends StateEngine {
     const opened = this.#opened!
     try {
       if (purpose.type === 'list' || (purpose.type === 'read' && purpose.ids.length === 0)) {
-        const read = readAlone(opened, work)
+        const read = readAlone(opened.folder, work)
         if (read) return read
       }
-      const result = await opened.database.run(() => {
-        if (purpose.type === 'join') refuseMoved(opened.database, opened.machine)
-        return opened.state.change(work, purpose)
+      const { database, state, machine } = opened.folder
+      const result = await database.run(() => {
+        if (purpose.type === 'join') refuseMoved(database, machine)
+        return state.change(work, purpose)
       })
       if (purpose.type === 'leave') this.#hasLeft = true
       return result
@@ -98,45 +90,45 @@ export class FileEngine extends StateEngine {
     }
   }
 
-  protected override notify(to: SessionInfo, { type, about }: Hint): Awaitable<void> {
+  protected override notify(to: SessionInfo, hint: Hint): Awaitable<void> {
     // The state gives every session with its address.
-    return this.#opened?.mailbox.send((to as AddressedMember).address, `${type} ${about}`)
+    const { address } = to as AddressedMember
+    const receive = this.#opened?.folder.receivers.get(address)
+    if (receive) return queueMicrotask(() => receive(hint))
+    return this.#opened?.mailbox.send(address, `${hint.type} ${hint.about}`)
   }
 
   protected override settle(operation: Operation, outcome: unknown): Awaitable<void> {
-    const { database, deaths } = this.#opened!
+    const { folder, deaths } = this.#opened!
     deaths.note(operation, outcome)
     if (operation.type !== 'commit' || !this.#options.durable) return
     if ((outcome as CommitOutcome).state !== 'committed') return
-    return database.sync().catch((error: unknown) => {
+    return folder.database.sync().catch((error: unknown) => {
       throw explained(this.name, SYNC, error)
     })
   }
 
   async #join(info: SessionInfo, listener: Listener): Promise<void> {
-    const { folder } = this.#options
-    const machine = await thisMachine()
-    const sqlite = await loadSqlite()
-    await prepareFolder(folder)
-    const { database, openLock } = await openDatabase(sqlite, folder, machine, this.clock)
+    const path = this.#options.folder
+    const folder = await OpenFolder.enter(path, this.clock)
     let mailbox: Mailbox | undefined
     let mayBeKnown = false
     try {
-      mailbox = await Mailbox.open(folder, message => this.#read(message), this.clock)
-      const state = new FileState(database.connection)
-      database.rolledBack = () => state.forget()
-      const deaths = this.#watchDeaths(info.session, listener, database, state, mailbox)
-      this.#opened = { sqlite, machine, database, openLock, mailbox, state, deaths, listener }
+      mailbox = await Mailbox.open(path, message => this.#read(message), this.clock)
+      const { database, state } = folder
+      const deaths = this.#watchDeaths(info.session, listener, folder, mailbox)
+      this.#opened = { folder, mailbox, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       mayBeKnown = true
       await super.join(member, listener)
+      folder.receivers.set(mailbox.address, hint => this.receive(hint))
       const sessions = await database.run(() => state.sessions())
       await deaths.visit(sessions)
       void mailbox.removeOrphans([...sessions.values()])
       this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(info.session), false)
     } catch (error) {
       this.#opened = undefined
-      await end(mailbox, mayBeKnown, sqlite, database, openLock)
+      await end(mailbox, mayBeKnown, folder)
       throw error
     }
   }
@@ -144,8 +136,7 @@ export class FileEngine extends StateEngine {
   #watchDeaths(
     own: string,
     listener: Listener,
-    database: Database,
-    state: FileState,
+    { database, state }: OpenFolder,
     mailbox: Mailbox,
   ): DeathWatch {
     const sessions = {
@@ -164,18 +155,18 @@ export class FileEngine extends StateEngine {
   #lookAtFiles(own: string): void {
     const opened = this.#opened!
     try {
-      opened.database.check()
+      opened.folder.database.check()
     } catch {
       this.#endIfReplaced(opened)
     }
     // The system may answer later, for example when the folder can be entered again.
-    if (opened.database.files.replaced) return
+    if (opened.folder.database.files.replaced) return
     this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(own), false)
     if (++this.#looks % LOOKS_PER_VISIT === 0) void visitNext(own, opened)
   }
 
-  #endIfReplaced({ database, listener }: Opened): void {
-    const { replaced } = database.files
+  #endIfReplaced({ folder, listener }: Opened): void {
+    const { replaced } = folder.database.files
     if (replaced) listener.ended(replaced)
   }
 
@@ -190,10 +181,10 @@ export class FileEngine extends StateEngine {
   async #leave(): Promise<void> {
     await super.leave()
     if (!this.#opened) return
-    const { sqlite, database, openLock, mailbox, deaths } = this.#opened
+    const { folder, mailbox, deaths } = this.#opened
     this.#look?.cancel()
     deaths.stop()
-    await end(mailbox, !this.#hasLeft, sqlite, database, openLock)
+    await end(mailbox, !this.#hasLeft, folder)
   }
 }
 
@@ -202,21 +193,21 @@ export class FileEngine extends StateEngine {
  * that lives. So each dead session has a box that looks after it, and each box looks at one living session. Never
  * rejects.
  */
-async function visitNext(own: string, opened: Opened): Promise<void> {
+async function visitNext(own: string, { folder, deaths }: Opened): Promise<void> {
   let visited: string | undefined
   for (;;) {
-    const next = sessionAfter(own, opened)
+    const next = sessionAfter(own, folder)
     // It lives if it is still there.
     if (!next || next[0] === visited) return
-    await opened.deaths.visit(new Map([next]))
+    await deaths.visit(new Map([next]))
     visited = next[0]
   }
 }
 
 /** Undefined if this session is alone, or can't be read now. */
-function sessionAfter(own: string, opened: Opened): [session: string, address: string] | undefined {
+function sessionAfter(own: string, folder: OpenFolder): [session: string, address: string] | undefined {
   try {
-    return readAlone(opened, () => opened.state.sessionAfter(own))
+    return readAlone(folder, () => folder.state.sessionAfter(own))
   } catch {
     return undefined
   }
@@ -226,7 +217,7 @@ function sessionAfter(own: string, opened: Opened): [session: string, address: s
  * Reads values outside of a transaction: one statement sees one moment by itself, and needs no turn among the writers.
  * Undefined when a writer was killed and the log must be repaired first, which takes a turn.
  */
-function readAlone<T>({ database, state }: Opened, work: (state: EngineState) => T): T | undefined {
+function readAlone<T>({ database, state }: OpenFolder, work: (state: EngineState) => T): T | undefined {
   try {
     database.check()
     return work(state)
@@ -241,23 +232,11 @@ function readAlone<T>({ database, state }: Opened, work: (state: EngineState) =>
  * @param isKnown whether others know the session, as one that could not leave on a full disk. They find it dead, and
  * free what it had.
  */
-async function end(
-  mailbox: Mailbox | undefined,
-  isKnown: boolean,
-  sqlite: Sqlite,
-  database: Database,
-  openLock: OpenLock,
-): Promise<void> {
+async function end(mailbox: Mailbox | undefined, isKnown: boolean, folder: OpenFolder): Promise<void> {
+  if (mailbox) folder.receivers.delete(mailbox.address)
   try {
     await (isKnown ? mailbox?.abandon() : mailbox?.close())
   } finally {
-    await close(sqlite, database, openLock)
+    await folder.leave()
   }
-}
-
-/** The open lock first: SQLite may delete the log with the last box, and who then enters must not look for it. */
-async function close(sqlite: Sqlite, database: Database, openLock: OpenLock): Promise<void> {
-  // libsql writes to a file some time after closing it. New files must not be used before that.
-  if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
-  await database.close().catch(() => undefined)
 }

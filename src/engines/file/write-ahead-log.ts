@@ -52,6 +52,10 @@ export class WriteAheadLog {
     })
   }
 
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
   /**
    * Whether the current round of the log has at least this many frames (pages), as far as can be seen without a lock.
    */
