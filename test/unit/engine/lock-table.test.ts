@@ -830,6 +830,17 @@ describe('a sign of life', () => {
     expect(queue('k')).toBe('c reserved')
   })
 
+  test('must name a reservation again that a steal has made wait', () => {
+    sign('b', 'b.1')
+    release('a.1', 101)
+    const request = lockRequest('d.1', x('k'))
+    table.decide({ type: 'enqueue', request, lease: LEASE, wait: Infinity, steal: true }, now)
+    now = 4000
+    sign('b')
+    now = WAITER_TTL
+    expect(queue('k')).not.toContain('b')
+  })
+
   test('tells the box of the first waiter only when the holder expires', () => {
     expect(sign('b', 'b.1').next).toBe(60_000)
     expect(sign('c', 'c.1').next).toBe(Infinity)
