@@ -94,15 +94,119 @@ describe('a schema that another role has prepared', () => {
   })
 })
 
+/** Ways in which a statement on TABLE, whose column WORD is a text, reaches what belongs to mallory, and what is named. */
+const WAYS = (table: string, word: string): [string, string][] => {
+  const text = 'pg_catalog.text'
+  const spy = `create function public.spy() returns bool language sql immutable as 'select true'`
+  const same = `
+    create function public.same(text, text) returns bool language sql immutable as 'select true';
+    create operator public.=== (leftarg = text, rightarg = text, function = public.same)`
+  const check = `alter table ${table} add constraint c check (${word} operator(public.===) 'a')`
+  const child = `create table public.child () inherits (${table})`
+  const key = `alter table ${table} add unique (${word});
+    create table public.referring (${word} text references ${table} (${word}) on delete cascade)`
+  const trap = (on: string): string => `
+    create function public.trap() returns trigger language plpgsql as 'begin return new; end';
+    create trigger t before delete on ${on} execute function public.trap();
+    alter function public.trap() owner to mallory`
+  return [
+    [
+      `the function public.same(${text},${text}) belongs to mallory, and the operator public.===(${text},${text}) uses it`,
+      `${same}; ${check}; alter function public.same(text, text) owner to mallory`,
+    ],
+    [
+      `the operator public.===(${text},${text}) belongs to mallory, and the table constraint c on ${table} uses it`,
+      `${same}; ${check}; alter operator public.=== (text, text) owner to mallory`,
+    ],
+    [
+      `the operator public.!==(${text},${text}) belongs to mallory`,
+      `${same}; create operator public.!== (leftarg = text, rightarg = text, function = public.same, negator = operator(public.===));
+       ${check}; alter operator public.!== (text, text) owner to mallory`,
+    ],
+    [
+      `the type public.word belongs to mallory, and the table constraint c on ${table} uses it`,
+      `create domain public.word as text; alter domain public.word owner to mallory;
+       alter table ${table} add constraint c check (${word}::public.word is not null)`,
+    ],
+    [
+      'the function public.spy() belongs to mallory, and the domain constraint d on public.word uses it',
+      `${spy}; create domain public.word as text constraint d check (public.spy()); create domain public.longer as public.word;
+       alter table ${table} add constraint c check (${word}::public.longer is not null);
+       alter function public.spy() owner to mallory`,
+    ],
+    [
+      'the function public.told(public.told) belongs to mallory, and the cast (public.told AS pg_catalog.text) uses it',
+      `create type public.told as (told text); create function public.told(public.told) returns text language sql as 'select null::text';
+       create cast (public.told as text) with function public.told(public.told) as implicit;
+       alter table ${table} add told public.told; alter function public.told(public.told) owner to mallory`,
+    ],
+    [
+      'the function public.apart(double precision,double precision) belongs to mallory, and the type public.span uses it',
+      `create function public.apart(float8, float8) returns float8 language sql immutable as 'select 1::float8';
+       create type public.span as range (subtype = float8, subtype_diff = public.apart);
+       alter table ${table} add span public.span; alter function public.apart(float8, float8) owner to mallory`,
+    ],
+    [
+      `the function public.compared(${text},${text}) belongs to mallory, and the function of access method function 1`,
+      `create function public.compared(text, text) returns int language sql immutable as 'select 0';
+       create operator class public.spied for type text using btree as operator 1 <, operator 3 =, function 1 public.compared(text, text);
+       create index on ${table} (${word} public.spied); alter function public.compared(text, text) owner to mallory`,
+    ],
+    [
+      'the function public.spy() belongs to mallory, and the index ',
+      `${spy}; alter table ${table} add constraint c exclude (public.spy() with =) where (false); alter function public.spy() owner to mallory`,
+    ],
+    [
+      `the table public.copies belongs to mallory, and the rule r on ${table} uses it`,
+      `create table public.copies (n int); create rule r as on delete to ${table} do also insert into public.copies values (1);
+       alter table public.copies owner to mallory`,
+    ],
+    [
+      `the table public.child belongs to mallory, and it inherits from ${table}`,
+      `${child}; alter table public.child owner to mallory`,
+    ],
+    [
+      'the function public.trap() belongs to mallory, and the trigger t on public.child uses it',
+      `${child}; ${trap('public.child')}`,
+    ],
+    [
+      `the table public.referring belongs to mallory, and its foreign key referring_${word}_fkey refers to ${table}`,
+      `${key}; alter table public.referring owner to mallory`,
+    ],
+    [
+      'the function public.trap() belongs to mallory, and the trigger t on public.referring uses it',
+      `${key}; ${trap('public.referring')}`,
+    ],
+    [
+      'mallory may add triggers to the table public.referring',
+      `${key}; grant trigger on public.referring to mallory`,
+    ],
+    [
+      `the table constraint c on ${table} refers to a table of mallory`,
+      `create table public.words (word text primary key);
+       alter table ${table} add word text, add constraint c foreign key (word) references public.words;
+       alter table public.words owner to mallory`,
+    ],
+    [`mallory may make foreign keys to the table ${table}`, `grant references on ${table} to mallory`],
+    [
+      `every role may make foreign keys to the table ${table}`,
+      `grant references (${word}) on ${table} to public`,
+    ],
+  ]
+}
+
 describe('a box refuses its own schema', () => {
   test.each([
-    ['the function signalbox.clock belongs to mallory', 'alter function signalbox.clock() owner to mallory'],
+    [
+      'the function signalbox.clock() belongs to mallory',
+      'alter function signalbox.clock() owner to mallory',
+    ],
     ['the table signalbox.data belongs to mallory', 'alter table signalbox.data owner to mallory'],
     ['the view signalbox.locks belongs to mallory', 'alter view signalbox.locks owner to mallory'],
     ['the sequence signalbox.ids belongs to mallory', 'alter sequence signalbox.ids owner to mallory'],
-    ['the type signalbox.claim belongs to mallory', 'alter type signalbox.claim owner to mallory'],
+    ['the composite type signalbox.claim belongs to mallory', 'alter type signalbox.claim owner to mallory'],
     [
-      'the function signalbox.decide belongs to mallory',
+      'the function signalbox.decide(integer) belongs to mallory',
       'create function signalbox.decide(int) returns int language sql as $$ select 1 $$; ' +
         'alter function signalbox.decide(int) owner to mallory',
     ],
@@ -114,7 +218,7 @@ describe('a box refuses its own schema', () => {
     ['mallory may add triggers to the table signalbox.data', 'grant all on signalbox.data to mallory'],
     ['mallory may add triggers to the view signalbox.locks', 'grant trigger on signalbox.locks to mallory'],
     [
-      'the trigger t on signalbox.data runs a function of mallory',
+      'the function public.trap() belongs to mallory, and the trigger t on signalbox.data uses it',
       `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
        create trigger t before update on signalbox.data execute function public.trap();
        alter function public.trap() owner to mallory`,
@@ -136,10 +240,20 @@ describe('a box refuses its own schema', () => {
       ],
       ['index signalbox.spied', 'create index spied on signalbox.data ((public.spy()))'],
     ].map(([what, add]) => [
-      `the ${what} runs a function of mallory`,
+      `the function public.spy() belongs to mallory, and the ${what} uses it`,
       `create function public.spy() returns bool language sql immutable as 'select true';
        ${add}; alter function public.spy() owner to mallory`,
     ]),
+    ...WAYS('signalbox.data', 'name'),
+    [
+      'the operator signalbox.===(pg_catalog.text,pg_catalog.text) belongs to mallory',
+      `create operator signalbox.=== (leftarg = text, rightarg = text, function = texteq);
+       alter operator signalbox.=== (text, text) owner to mallory`,
+    ],
+    [
+      'the type signalbox.word belongs to mallory',
+      'create domain signalbox.word as text; alter domain signalbox.word owner to mallory',
+    ],
   ])('if %s', async (reason, spoil) => {
     const { url, as } = await database()
     await (await open(url)).close()
@@ -148,6 +262,60 @@ describe('a box refuses its own schema', () => {
     expect((await diagnose(url)).findings).toContainEqual(
       expect.objectContaining({ id: 'untrusted-schema', how: expect.stringContaining(reason) as string }),
     )
+  })
+})
+
+test('a schema that default privileges make unsafe is refused by the box that creates it, too', async () => {
+  const { url, as } = await database()
+  await as('boxer', 'alter default privileges grant all on tables to mallory')
+  expect(await refusal(url)).toContain('mallory may add triggers to the table signalbox.')
+})
+
+describe('a schema is accepted', () => {
+  test('beside extensions of an administrator, and what other roles make of it', async () => {
+    const { url, as } = await database()
+    await as(
+      'tester',
+      'create extension citext; create extension pg_stat_statements; create extension btree_gist',
+    )
+    await (await open(url)).close()
+    await as(
+      'tester',
+      `alter table signalbox.data add note citext default 'a', add exclude using gist (id with =);
+       create index on signalbox.data using gist (version gist_int8_ops);
+       grant usage on schema signalbox to mallory; grant select on all tables in schema signalbox to mallory`,
+    )
+    await as(
+      'mallory',
+      `create schema mallory;
+       create function mallory.spy() returns bool language sql as 'select true';
+       create view mallory.locks as select l.*, mallory.spy() from signalbox.locks l, signalbox.data d;
+       create table mallory.copies (one signalbox.claim, other signalbox.data);
+       create policy p on mallory.copies using (exists (select from signalbox.data));
+       create type mallory.told as (told text);
+       create function mallory.told(signalbox.claim) returns mallory.told language sql as 'select null::mallory.told';
+       create cast (signalbox.claim as mallory.told) with function mallory.told(signalbox.claim) as implicit;
+       create function mallory.same(signalbox.claim, signalbox.claim) returns bool language sql as 'select true';
+       create operator mallory.= (leftarg = signalbox.claim, rightarg = signalbox.claim, function = mallory.same);
+       create function mallory.count() returns int begin atomic select 1 from signalbox.data; end`,
+    )
+    await using box = await open(url)
+    await box.store('s').put('a', 1)
+    expect((await diagnose(url)).findings.map(({ id }) => id)).not.toContain('untrusted-schema')
+  })
+
+  test('in a database of a managed service, whose administrator is no superuser', async () => {
+    await server.query(`
+      create role cloud_superuser createdb createrole; create role admin login in role cloud_superuser createdb createrole`)
+    const { url, as } = await database()
+    const name = new URL(url).pathname.slice(1)
+    await server.query(`alter database ${name} owner to admin`)
+    await as('admin', 'create extension citext; ' + printedSchema(undefined))
+    await as('admin', "alter table signalbox.data add note citext default 'a'")
+    const grants = [...printedSchema(undefined).matchAll(/^-- (grant .*) to app;$/gm)]
+    await as('admin', grants.map(([, grant]) => `${grant} to boxer`).join(';\n'))
+    await using box = await open(url)
+    await box.store('s').put('a', 1)
   })
 })
 
@@ -363,18 +531,18 @@ describe('a table of records', () => {
       'grant all on signalbox_records to mallory',
     ],
     [
-      'the trigger t on public.signalbox_records runs a function of mallory',
+      'the function public.trap() belongs to mallory, and the trigger t on public.signalbox_records uses it',
       `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
        create trigger t before update on signalbox_records execute function public.trap();
        alter function public.trap() owner to mallory`,
     ],
     [
-      'a column has the type public.spied of mallory',
+      'the type public.spied belongs to mallory, and the table column public.signalbox_records.keep_until uses it',
       `create domain public.spied as timestamptz; alter table signalbox_records alter keep_until type public.spied;
        alter domain public.spied owner to mallory`,
     ],
     [
-      'a column has the type public.spied of mallory',
+      'the type public.spied belongs to mallory, and the type public.spied[] uses it',
       `create domain public.spied as text; alter domain public.spied owner to mallory;
        create domain public.more as public.spied[]; alter table signalbox_records add more public.more`,
     ],
@@ -402,10 +570,11 @@ describe('a table of records', () => {
         'create domain public.filled as bool default public.spy(); alter table TABLE add filled public.filled',
       ],
     ].map(([what, add]) => [
-      `the ${what} runs a function of mallory`,
+      `the function public.spy() belongs to mallory, and the ${what} uses it`,
       `create function public.spy() returns bool language sql immutable as 'select true';
        ${add!.replace('TABLE', 'signalbox_records')}; alter function public.spy() owner to mallory`,
     ]),
+    ...WAYS('public.signalbox_records', 'record'),
   ])('is refused if %s', async (reason, spoil) => {
     const { url, as } = await database()
     await as('tester', 'grant create on schema public to mallory, boxer')

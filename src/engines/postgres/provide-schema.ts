@@ -36,10 +36,13 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     async query => [await schemaState(query, schema, called), await lackingRights(query, schema)] as const,
   )
   if (state.isStandby) throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
-  if (state.untrusted !== undefined)
+  const refuseUntrusted = ({ user, untrusted }: SchemaState): void => {
+    if (untrusted === undefined) return
     throw refused(
-      `the schema ${schema} of ${sql.name} is not safe for the user ${state.user}: ${state.untrusted}. ${trustAdvice('schema')}`,
+      `the schema ${schema} of ${sql.name} is not safe for the user ${user}: ${untrusted}. ${trustAdvice('schema')}`,
     )
+  }
+  refuseUntrusted(state)
   if (lacking.length > 0)
     throw refused(
       `the user of ${sql.name} lacks ${lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
@@ -47,8 +50,11 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     )
   const use = useOf(state)
   if (use === 'refuse') throw refused(`the schema ${schema} was made by a newer version of Signalbox`)
-  if (use === 'replace') await replaceFunctions(sql, schema, state)
-  else if (state.missing.length > 0)
+  if (use === 'replace') {
+    await replaceFunctions(sql, schema, state)
+    // Default privileges may have given others rights on what is new.
+    refuseUntrusted(await withSafePath(sql, query => schemaState(query, schema, called)))
+  } else if (state.missing.length > 0)
     throw refused(
       `the schema ${schema} was made by another version of Signalbox, and lacks ${state.missing.join(', ')}; use that ` +
         'version, or apply what `signalbox schema postgres` prints',
