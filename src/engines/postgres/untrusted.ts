@@ -15,6 +15,6 @@ export function trustAdvice(what: 'schema' | 'table'): string {
   return (
     'Such a role could run its code as this user. If it is a role of yours, such as the one of your migrations, let it ' +
     `act as this user: grant USER to ROLE. Otherwise drop the ${what} if none of your administrators created it, or let ` +
-    'this user, the owner of the database or a superuser own it and everything in it, and revoke the rights of others'
+    'this user, the owner of the database or a superuser own it and everything named here, and revoke the rights of others'
   )
 }
