@@ -1,6 +1,7 @@
 -- Returns what lets another role run code as the current user in the schema $1, as one text; null if nothing does. Reads
--- only catalogs, and runs nothing of the schema. With a table $2, reads only what belongs to this table: its schema may
--- have objects of other roles, which no statement on the table uses.
+-- only catalogs, and runs nothing of the schema. With a table $2, reads only what this table uses: its schema may have
+-- objects of other roles, which no statement on the table uses. Its cost grows with what is used, not with the database.
+-- What the body of a function uses is recorded only if it is not a text, so the owner of a function answers for the rest.
 --
 -- A role is trusted if it may act as the current user anyway: that user itself, a superuser, the owner of the database,
 -- or a member of these. So is a role of which the current user is a member, if one of those has granted the membership:
@@ -19,11 +20,11 @@ with recursive me as (
   select r.class, r.oid from root r
   union
   select n.class, n.oid from reached r cross join lateral (
-    -- What it uses, as the server records it. The owner of its schema or extension may drop it, and not change it. No
-    -- code of a table runs because a foreign key refers to it.
+    -- What it uses, as the server records it. The owner of its schema, extension or language may drop it, and not change
+    -- it. No code of a table runs because a foreign key refers to it.
     select d.refclassid, d.refobjid from pg_depend d
       where d.classid = r.class and d.objid = r.oid and d.deptype not in ('e', 'x')
-        and d.refclassid <> 'pg_namespace'::regclass
+        and d.refclassid not in ('pg_namespace'::regclass, 'pg_language'::regclass)
         and (d.classid <> 'pg_constraint'::regclass or d.refclassid <> 'pg_class'::regclass)
     union all
     -- What is part of it: triggers, rules, policies, defaults, constraints and indexes of a relation, constraints of a
@@ -54,7 +55,8 @@ with recursive me as (
   select 1, s.nspowner, 'the %1$s %2$s belongs to %3$s', 'pg_namespace'::regclass::oid, s.oid
     from space s where $2::text is null
   union all
-  -- Other objects reach no functions by a change of their owner's. The owner of a row or an array is that of its parts.
+  -- Owners of other objects can't make these run other code. A row type has the owner of its table, an array that of its
+  -- elements.
   select 2, o.role, 'the %1$s %2$s belongs to %3$s', r.class, r.oid
     from reached r cross join lateral (
       select c.relowner from pg_class c
