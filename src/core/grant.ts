@@ -110,6 +110,7 @@ export class LocalGrant implements WriteGrant, LeaseUser {
     owner: GrantOwner,
     readonly lease: Lease,
     readonly turn: number,
+    readonly label: string | undefined,
     readonly grantedAt: number | undefined,
     readonly read: ReadOutcome | undefined,
   ) {
@@ -118,7 +119,7 @@ export class LocalGrant implements WriteGrant, LeaseUser {
   }
 
   static {
-    printedAs(this, 'Grant', grant => printedGrant(grant, grant.lease.request.label))
+    printedAs(this, 'Grant', grant => printedGrant(grant, grant.label))
   }
 
   get token(): bigint {

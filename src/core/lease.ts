@@ -16,6 +16,8 @@ const MIN_LEASE_LEFT = 1 / 2
 export interface LeaseUser {
   /** The lowest bits of its token. */
   readonly turn: number
+  /** The label of its request. The engine may show that of an earlier user. */
+  readonly label: string | undefined
   /** When it was granted: clock time. Undefined if nothing subscribed to grants or their ends. */
   readonly grantedAt: number | undefined
   /** Called when the lease is lost. */

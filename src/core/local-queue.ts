@@ -115,10 +115,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     return this.#waiters.first !== undefined
   }
 
-  get needsRequests(): boolean {
-    return this.#waiters.callers >= Math.max(this.#pending.length, 1)
-  }
-
   get idle(): boolean {
     return !this.#waiters.first && this.#pending.length === 0 && this.#leases === 0 && !this.#spare
   }
@@ -157,7 +153,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       // A grant of a session that has ended in the meantime ends with it.
       if (this.#session.ending) throw this.#session.ending
       const lease = this.#leaseFrom(status, asked, sentAt, request)
-      return lease && this.#give(lease, 0, sentAt, status.read, event)
+      return lease && this.#give(lease, 0, request, sentAt, status.read, event)
     }
     const status = this.#enqueue(asked, request, 0)
     if (!(status instanceof Promise)) return decided(status)
@@ -191,7 +187,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     // Fast path for a free lock on an engine in this process: no waiter and no pending request.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
       const lease = this.#begin(answer, asked, sentAt, request, sentAt)
-      return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
+      return Promise.resolve(this.#give(lease, 0, request, sentAt, answer.read, event))
     }
     const follow = (): void => this.#startRequest(asked, request.lease, request.wait, sentAt).follow(answer)
     return this.#queueUp(request, follow, event)
@@ -221,7 +217,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#serve(lease, 0, status.read)
       if (isDoubted) this.keeper.verify(lease)
       if (this.#isShared) this.#admitReaders(lease)
-      this.#dropSurplus()
+      this.#dropUnused()
     }
     this.#pump()
   }
@@ -241,9 +237,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** Rejects all waiters. */
   failAll(error: Error): void {
     for (const pending of [...this.#pending]) {
-      this.#stopRequest(pending)
       // A box that drains still has a session, so an abandoned request would block the requests behind it.
-      if (pending.state === 'queued') pending.cancelInEngine()
+      this.#drop(pending)
     }
     while (this.#waiters.first) this.#refuse(this.#waiters.first, error)
   }
@@ -348,7 +343,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.isSpare = false
     this.#leases++
     this.#session.began()
-    return this.#give(lease, lease.turn + 1, now, undefined, event)
+    return this.#give(lease, lease.turn + 1, request, now, undefined, event)
   }
 
   dropSpare(lease: Lease): void {
@@ -513,19 +508,20 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #serve(lease: Lease, turn: number, read?: ReadOutcome): void {
     const waiter = this.#waiters.first!
     this.#waiters.remove(waiter)
-    waiter.resolve(this.#give(lease, turn, waiter.since, read, waiter.event))
+    waiter.resolve(this.#give(lease, turn, waiter.request, waiter.since, read, waiter.event))
   }
 
   #give(
     lease: Lease,
     turn: number,
+    { label }: AcquireRequest,
     since: number,
     read: ReadOutcome | undefined,
     event?: LockEvent,
   ): LocalGrant {
     lease.turn = turn
     const grantedAt = this.events.granted(lease, turn, since, event)
-    const grant = new LocalGrant(this, lease, turn, grantedAt, read)
+    const grant = new LocalGrant(this, lease, turn, label, grantedAt, read)
     if (this.#isShared && turn > 0) lease.users.push(grant)
     else lease.users[0] = grant
     return grant
@@ -615,7 +611,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.number = number
     lease.duration = request.lease
     lease.renew = request.renew
-    lease.request = { ...lease.request, label: request.label }
     lease.deadline = pending.sentAt + request.lease
     lease.isUncontended = isUncontended
     const now = this.clock.now()
@@ -679,21 +674,35 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   knownHolder(): Holder | undefined {
     if (this.#pending[0]) return this.#pending[0].holder()
     const { member } = this.#session
-    const label = this.#latest?.request.label ?? member.label
+    const label = this.#latest?.users.at(-1)?.label ?? member.label
     return this.#leases > 0 ? { ...member, label, age: undefined } : undefined
   }
 
   /** Removes a waiter. If fewer are left than requests, cancels the newest request. */
   #leave(waiter: LockWaiter, error: Error): void {
     this.#refuse(waiter, error)
-    this.#dropSurplus()
+    this.#dropUnused()
   }
 
-  #dropSurplus(): void {
-    const pending = this.#pending.at(-1)
-    if (!pending || this.needsRequests) return
-    // An answer that is on its way serves the next caller. If none has come by then, its grant is released.
-    if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
+  /** Stops the newest request if it is one too many, unless its answer is on its way. */
+  #dropUnused(): void {
+    const newest = this.#surplus()
+    // That answer serves the next caller. If none has come by then, its grant is released.
+    if (newest?.state === 'queued' || (newest && this.#session.engine.withdraw?.(newest.request)))
+      this.#drop(newest)
+  }
+
+  // Only the newest: an older one has a place that an earlier caller waits for.
+  dropSurplus(): void {
+    for (let newest = this.#surplus(); newest; newest = this.#surplus()) this.#drop(newest)
+  }
+
+  /** The newest request if there are more requests than callers. */
+  #surplus(): PendingRequest | undefined {
+    return this.#pending.length > this.#waiters.callers ? this.#pending.at(-1) : undefined
+  }
+
+  #drop(pending: PendingRequest): void {
     this.#stopRequest(pending)
     if (pending.state === 'queued') pending.cancelInEngine()
   }

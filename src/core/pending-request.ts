@@ -56,12 +56,12 @@ export interface RequestOwner {
   readonly errors: LockErrors
   /** Whether a local caller still waits. */
   readonly waiting: boolean
-  /** Whether a local caller waits for each of its requests. */
-  readonly needsRequests: boolean
   /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number
   /** The values that the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
+  /** If it has more requests than callers, stops the newest ones. */
+  dropSurplus(): void
   granted(pending: PendingRequest, status: HeldStatus): void
   /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
@@ -246,11 +246,9 @@ export class PendingRequest implements CoveredRequest {
     this.state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
     this.retryUntil = this.sentAt + placeTtl(this)
-    if (!this.#owner.needsRequests) {
-      // Its caller gave up before the answer arrived.
-      this.cancelInEngine()
-      return this.#owner.gone(this)
-    }
+    // Callers may have given up before the answer arrived.
+    this.#owner.dropSurplus()
+    if (this.#isStopped) return
     // mutant: unsigned-waiter
     this.#session.signs?.add(this)
     if (this.#isWoken) return this.#checkInWoken()

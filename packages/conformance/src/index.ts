@@ -25,6 +25,7 @@ import { growth } from './growth.js'
 import { halfDead } from './half-dead.js'
 import { jitter } from './jitter.js'
 import { keptIds } from './kept-ids.js'
+import { keptPlaces } from './kept-places.js'
 import { lateRequests } from './late-requests.js'
 import { limits, noLimits } from './limits.js'
 import { lostHints } from './lost-hints.js'
@@ -59,6 +60,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     fencing(fixture)
     deadline(fixture)
     order(fixture)
+    keptPlaces(fixture)
     waking(fixture)
     lostHints(fixture)
     forgedHints(fixture)

@@ -41,7 +41,7 @@ function start(engine = new ScriptedEngine()) {
 
 /** Gives the lease a user that is notified of its loss. */
 function onLost(lease: Lease, lost: () => void): void {
-  lease.users = [{ turn: 0, grantedAt: undefined, lost }]
+  lease.users = [{ turn: 0, label: undefined, grantedAt: undefined, lost }]
 }
 
 describe('a lease in a session that ends by silence', () => {

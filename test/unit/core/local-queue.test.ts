@@ -1087,6 +1087,46 @@ describe('turns', () => {
   })
 })
 
+describe('labels', () => {
+  const labelOf = ({ value }: Outcome<Grant>) =>
+    (JSON.parse(JSON.stringify(value)) as { label?: string }).label
+
+  test('a grant has the label of its caller, whichever request and turn it came by', async () => {
+    const { clock, engine, acquire } = await start()
+    const left = acquire({ label: 'left', wait: 50 })
+    const callers = ['first', 'turn', undefined, 'extended'].map(label => acquire({ label }))
+    const { operation, answer } = engine.take('enqueue')
+    expect(operation.request.label).toBe('left')
+    clock.advance(50)
+    await settle()
+    expect(left.error).toBeInstanceOf(TimedOutError)
+    answer(held(operation.request.id, 7))
+    await settle()
+    for (const caller of callers.slice(0, 3)) await caller.value!.release().then(settle)
+    expect(callers.map(({ settled }) => settled)).toEqual([true, true, true, true])
+    const last = acquire({ label: 'last' })
+    clock.advance(5)
+    const released = callers[3]!.value!.release()
+    engine.take('extendOrYield').answer(held(operation.request.id, 8))
+    await released
+    expect([...callers, last].map(labelOf)).toEqual(['first', 'turn', undefined, 'extended', 'last'])
+  })
+
+  test('the error of a wait names the caller of the same box that holds', async () => {
+    const { clock, acquire, holder } = await start()
+    const grant = await holder(7, { label: 'first' })
+    const second = acquire({ label: 'second' })
+    await grant.release()
+    await settle()
+    second.value!.assertHeld()
+    const third = acquire({ wait: 50, label: 'third' })
+    clock.advance(50)
+    await settle()
+    expect(third.error).toMatchObject({ holder: { label: 'second' } })
+    expect((third.error as Error).message).toContain('holder: "second" on ')
+  })
+})
+
 describe('a grant that is lost', () => {
   test('its queue continues at once, without waiting for its user', async () => {
     const { clock, engine, acquire, holder } = await start()
@@ -1428,6 +1468,70 @@ describe('readers and permits together', () => {
     await settle()
     expect(callers[1]!.settled).toBe(true)
     expect(callers[2]!.settled).toBe(false)
+  })
+
+  test('callers that give up before the answers cost no earlier caller its place', async () => {
+    const { clock, engine, box } = await start()
+    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
+    const callers = [acquire(5000), acquire(5000), acquire(50), acquire(50)]
+    const questions = callers.map(() => engine.take('enqueue'))
+    const [first, second, ...left] = questions.map(({ operation }) => operation.request.id)
+    clock.advance(50)
+    await settle()
+    for (const { operation, answer } of questions) answer(queued(operation.request.id))
+    await settle()
+    expect(left.map(id => engine.take('cancel', id).operation.request.id)).toEqual(left)
+    expect(engine.open).toBe(0)
+    for (const id of [first!, second!]) {
+      engine.listener.wake(id)
+      engine.take('checkIn', id).answer(held(id, 9))
+      await settle()
+    }
+    expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false, false])
+  })
+
+  test('a caller that gives up during a check-in costs no earlier caller its place', async () => {
+    for (const outcome of [queued, held]) {
+      const { clock, engine, box } = await start()
+      const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
+      const callers = [acquire(5000), acquire(HEARTBEAT_INTERVAL + 50)]
+      const questions = callers.map(() => engine.take('enqueue'))
+      for (const { operation, answer } of questions) answer(queued(operation.request.id))
+      await settle()
+      const [first, second] = questions.map(({ operation }) => operation.request.id)
+      for (const id of [first!, second!]) engine.listener.wake(id)
+      const checkIns = [first!, second!].map(id => engine.take('checkIn', id))
+      clock.advance(HEARTBEAT_INTERVAL + 50)
+      await settle()
+      expect(callers[1]!.error).toBeInstanceOf(TimedOutError)
+      checkIns[0]!.answer(queued(first!))
+      // The grant of the other request is on its way, or it waits.
+      checkIns[1]!.answer(outcome(second!, 9))
+      await settle()
+      expect(engine.take('cancel').operation.request.id).toBe(second)
+      expect(engine.open).toBe(0)
+      engine.listener.wake(first!)
+      engine.take('checkIn', first).answer(held(first!, 10))
+      await settle()
+      expect(callers[0]!.value!.token).toBe(10n * 1024n)
+    }
+  })
+
+  test('a grant that comes before the place of an earlier request serves the caller that is left', async () => {
+    const { clock, engine, box } = await start()
+    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
+    const callers = [acquire(5000), acquire(50)]
+    const questions = callers.map(() => engine.take('enqueue'))
+    const [first, second] = questions.map(({ operation }) => operation.request.id)
+    clock.advance(50)
+    await settle()
+    questions[1]!.answer(held(second!, 9))
+    await settle()
+    expect(callers[0]!.value!.token).toBe(9n * 1024n)
+    questions[0]!.answer(queued(first!))
+    await settle()
+    expect(engine.take('cancel').operation.request.id).toBe(first)
+    expect(engine.open).toBe(0)
   })
 
   test('each request of a semaphore has the label and the lease of its caller', async () => {
