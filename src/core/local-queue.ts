@@ -228,10 +228,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#pump(pending.retryUntil)
   }
 
-  /** Rejects all waiters, unless another request of theirs is in the engine's queue. */
+  /** Rejects all waiters, unless another request of theirs is pending. Its grant or its failure ends their wait. */
   requestFailed(pending: PendingRequest, error: Error): void {
     this.#stopRequest(pending)
-    if (!this.#isQueued()) this.failAll(error)
+    if (this.#pending.length === 0) this.failAll(error)
   }
 
   /** Rejects all waiters. */

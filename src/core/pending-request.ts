@@ -266,7 +266,9 @@ export class PendingRequest implements CoveredRequest {
   /** Time until its next heartbeat, in milliseconds. */
   #untilHeartbeat(): number {
     const within = heartbeatWithin(this)
-    return within < HEARTBEAT_INTERVAL ? within : this.#session.untilHeartbeat()
+    if (within === HEARTBEAT_INTERVAL) return this.#session.untilHeartbeat()
+    // The engine may have counted its time since it was sent. Callers that came later may wait longer.
+    return within - (this.#session.clock.now() - this.sentAt)
   }
 
   #checkInAfter(delay: number): void {

@@ -183,6 +183,22 @@ describe('requests to the engine', () => {
     await box.close()
   })
 
+  test('far from the engine, a caller keeps the place of one that waits for a shorter time', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 200 })
+    const next = acquire()
+    const { operation, answer } = engine.take('enqueue')
+    expect(operation.wait).toBe(200)
+    clock.advance(600)
+    await settle()
+    answer(queued(operation.request.id))
+    await settle()
+    // The engine keeps the place for 1200 ms from the arrival of the enqueue or, counted from its sending, a little more.
+    clock.advance(267)
+    expect(engine.take('checkIn').operation.wait).toBe(Infinity)
+    expect(next.settled).toBe(false)
+  })
+
   test('a time in the past does not make a waiter check in at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
@@ -1563,6 +1579,28 @@ describe('readers and permits together', () => {
     for (const id of ids.slice(0, 2)) engine.take('checkIn', id).answer(held(id, 9))
     await settle()
     expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false])
+  })
+
+  test('a request of a semaphore that fails first leaves the callers to the others', async () => {
+    for (const succeeds of [true, false]) {
+      const { engine, box } = await start()
+      const acquire = () => new Outcome(box.semaphore('key', { max: 9 }).acquire())
+      const callers = [acquire(), acquire()]
+      const [first, second] = [engine.take('enqueue'), engine.take('enqueue')]
+      first.fail(new IndeterminateError('lost'))
+      await settle()
+      expect(engine.take('cancel').operation.request.id).toBe(first.operation.request.id)
+      expect(callers.map(({ settled }) => settled)).toEqual([false, false])
+      if (succeeds) second.answer(held(second.operation.request.id, 9))
+      else second.fail(new IndeterminateError('lost, too'))
+      await settle()
+      expect(callers.map(({ settled }) => settled)).toEqual([true, !succeeds])
+      if (!succeeds) continue
+      const third = engine.take('enqueue')
+      third.answer(held(third.operation.request.id, 10))
+      await settle()
+      expect(callers.map(({ value }) => value!.token)).toEqual([9n * 1024n, 10n * 1024n])
+    }
   })
 
   test('a request of a semaphore that is lost leaves the others in the queue', async () => {
