@@ -140,7 +140,8 @@ class Comparison {
         // A sign names some of the requests of its session, and now and then one that is gone.
         const own = this.#raw().filter(other => other.session === session && (astray || other.id !== id))
         const requests = own.map(other => ({ ...other, label: undefined }))
-        return { type, session, requests: astray ? [...requests, { ...named, session }] : requests }
+        const isGone = !request || request.session === session
+        return { type, session, requests: astray && isGone ? [...requests, { ...named, session }] : requests }
       }
       case 'cancel':
         return { type, request: named }
