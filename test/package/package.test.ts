@@ -134,7 +134,6 @@ describe('the tarball', () => {
         'package.json',
         'README.md',
         'LICENSE',
-        'CHANGELOG.md',
         'dist/src/index.js',
         'dist/src/index.d.ts',
         'dist/src/index.cjs',
@@ -143,8 +142,7 @@ describe('the tarball', () => {
         'dist/src/mutex-service/index.js',
       ]),
     )
-    const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps|chunks)\/.+\.(c?js|d\.c?ts))$/
+    const expected = /^(package\.json|README\.md|LICENSE|dist\/(src|apps|chunks)\/.+\.(c?js|d\.c?ts))$/
     expect(tarball.files.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 

@@ -9,6 +9,7 @@ const invoice = pgTable('invoice', { id: integer().primaryKey(), paid: boolean()
 export const connect: Connect = url => {
   const db = drizzle(url)
   db.$client.on('connect', client => client.on('error', () => undefined))
+  db.$client.on('error', () => undefined)
   const runner = (tx: Pick<typeof db, 'execute'>): SqlTransaction => ({
     query: (text, values) => tx.execute(sql(text.split(/\$\d+/) as never, ...values)),
   })

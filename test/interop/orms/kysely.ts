@@ -9,6 +9,7 @@ interface Tables {
 
 export const connect: Connect = url => {
   const pool = new pg.Pool({ connectionString: url })
+  pool.on('error', () => undefined)
   pool.on('connect', client => client.on('error', () => undefined))
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const runner = (tx: Kysely<Tables>): SqlTransaction => ({

@@ -6,6 +6,7 @@ import { PrismaClient, type Prisma } from './build/client.ts'
 
 export const connect: Connect = url => {
   const pool = new pg.Pool({ connectionString: url })
+  pool.on('error', () => undefined)
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
   const runner = (tx: Prisma.TransactionClient): SqlTransaction => ({
     query: (text, values) => tx.$queryRawUnsafe(text, ...values),
