@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test, type TestContext } from 'vitest'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { builtProgram } from '../support/built-program.js'
@@ -21,29 +21,33 @@ interface Note {
   readonly at: number
 }
 
-const engines: Record<string, (folder: string) => Promise<string>> = {
+// Of the context, because the test that runs is another one after a pause: these tests are concurrent.
+type OnTestFinished = TestContext['onTestFinished']
+
+const engines: Record<string, (folder: string, onTestFinished: OnTestFinished) => Promise<string>> = {
   files: async folder => `file:${folder}/locks`,
-  Redis: async () => {
+  Redis: async (_, onTestFinished) => {
     const redis = await startRedis()
     onTestFinished(() => redis.kill())
     return redis.url
   },
-  PostgreSQL: async () => {
+  PostgreSQL: async (_, onTestFinished) => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.kill())
     return postgres.url
   },
 }
 
-test.concurrent.each(Object.entries(engines))(
+test.concurrent.for(Object.entries(engines))(
   'on %s, processes of which some are killed during a run do each slot once, and never two runs at the same time',
-  async (_, start) => {
+  { timeout: 120_000 },
+  async ([, start], { onTestFinished }) => {
     const folder = reapedFolder('schedule')
     const journal = join(folder, 'journal')
     writeFileSync(journal, '')
     const allowed = join(folder, 'allowed')
     writeFileSync(allowed, '0')
-    const url = await start(folder)
+    const url = await start(folder, onTestFinished)
     const processes: Running[] = []
     onTestFinished(() => processes.forEach(process => process.kill('SIGKILL')))
     const add = (): void => {
@@ -106,5 +110,4 @@ test.concurrent.each(Object.entries(engines))(
     expect(all.filter(({ event }) => event === 'begin')).toHaveLength(slots.length + killed.size)
     for (const { event, slot, at } of all) if (event === 'begin') expect(at).toBeGreaterThanOrEqual(slot)
   },
-  120_000,
 )
