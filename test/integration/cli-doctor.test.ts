@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, statfsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
@@ -41,7 +41,7 @@ function read({ status, stdout, stderr }: End): Found {
 }
 
 /** A relay before a server that reports an older version of it, of the same length. */
-async function older(port: number, from: string, to: string, at = 0): Promise<number> {
+async function older(port: number, from: string, to: string, at = 0) {
   const relay = createServer(client => {
     const server = connect(port, '127.0.0.1')
     client.pipe(server)
@@ -50,8 +50,7 @@ async function older(port: number, from: string, to: string, at = 0): Promise<nu
     client.on('error', () => server.destroy())
   })
   await new Promise<void>(resolve => relay.listen(at, '127.0.0.1', resolve))
-  onTestFinished(() => void relay.close())
-  return (relay.address() as { port: number }).port
+  return { port: (relay.address() as { port: number }).port, [Symbol.dispose]: () => void relay.close() }
 }
 
 /** The doctor on a machine whose clock is an hour ahead. */
@@ -147,8 +146,8 @@ describe.concurrent('doctor of Redis', () => {
 
   test('finds an old version', async () => {
     await using server = await startRedis({ config: SAFE })
-    const port = await older(server.port, 'redis_version:7', 'redis_version:6')
-    expect((await found(`redis://127.0.0.1:${port}`)).ids).toEqual(['version'])
+    using relay = await older(server.port, 'redis_version:7', 'redis_version:6')
+    expect((await found(`redis://127.0.0.1:${relay.port}`)).ids).toEqual(['version'])
   })
 
   test('looks at each server of a quorum, and finds the one that is down', async () => {
@@ -274,7 +273,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
   const server = await startZooKeeper({ config: ['maxSessionTimeout=4000'] })
   await using _end = server
   const alone = `zookeeper://${server.address}`
-  const port = await older(server.port, 'version: 3.9', 'version: 3.5')
+  using relay = await older(server.port, 'version: 3.9', 'version: 3.5')
   {
     await using client = await ZooKeeper.connect(server.address)
     await client.create('/closed', '', { acl: [{ permissions: 1, scheme: 'world', id: 'anyone' }] })
@@ -282,7 +281,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
   const [plain, fitting, old, down, closed] = await Promise.all([
     found(alone),
     found(`${alone}/app?sessionTimeout=4s`),
-    found(`zookeeper://127.0.0.1:${port}/app?sessionTimeout=4s`),
+    found(`zookeeper://127.0.0.1:${relay.port}/app?sessionTimeout=4s`),
     found(`zookeeper://${server.address},127.0.0.1:1/app?sessionTimeout=4s`),
     found(`${alone}/closed?sessionTimeout=4s`),
   ])
@@ -345,7 +344,7 @@ describe('doctor of Hazelcast', () => {
   test('finds a lone member, an old member, and a missing member', async () => {
     const port = await freePort()
     await using server = await startHazelcast({ publicPort: port })
-    await older(server.port, '\x05\x07\x00', '\x04\x02\x00', port)
+    using _relay = await older(server.port, '\x05\x07\x00', '\x04\x02\x00', port)
     const url = `hazelcast://127.0.0.1:${port}`
     expect((await found(`${url}/${TEST_CLUSTER}`)).ids).toEqual(['version', 'single-member'])
     await using place = new CommandPlace(`${url}/another`)
