@@ -103,17 +103,28 @@ export function deadWaiters(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    test('a request whose answer was lost blocks others for seconds only, while its box lives', async boxes => {
+    /** A key that a reader holds, for a box that sends signs of life for another request. */
+    async function besideSigns(boxes: Boxes) {
       const [holder, other] = await boxes.pair()
       const held = await holder.readWriteLock('key').read.acquire({ lease: '30s' })
       await holder.mutex('other').acquire({ lease: '30s' })
       const [box, engine] = await boxes.withFaults()
-      // For this request the box sends signs of life.
       box
         .mutex('other')
         .acquire({ lease: '30s' })
         .catch(() => undefined)
       await queued(holder, 'other', 1)
+      /** Another reader enters beside the first one within this time. */
+      const assertAdmits = async (wait: `${number}s`) => {
+        const reading = await other.readWriteLock('key').read.acquire({ wait })
+        held.assertHeld()
+        await reading.release()
+      }
+      return { holder, box, engine, assertAdmits }
+    }
+
+    test('a request whose answer was lost blocks others for seconds only, while its box lives', async boxes => {
+      const { holder, box, engine, assertAdmits } = await besideSigns(boxes)
       engine.intercept = async (operation, execute) => {
         const outcome = await execute()
         return operation.type === 'enqueue' ? new Promise(() => undefined) : outcome
@@ -121,24 +132,14 @@ export function deadWaiters(fixture: EngineFixture): void {
       const writing = box.readWriteLock('key').write.acquire({ lease: '30s' })
       writing.catch(() => undefined)
       await queued(holder, 'key', 1)
-      const reading = await other.readWriteLock('key').read.acquire({ wait: '15s' })
-      held.assertHeld()
-      await reading.release()
+      await assertAdmits('15s')
     })
 
     test('a request that was given up during an outage does not come back with its box', async boxes => {
-      const [holder, other] = await boxes.pair()
-      const held = await holder.readWriteLock('key').read.acquire({ lease: '30s' })
-      await holder.mutex('other').acquire({ lease: '30s' })
-      const [box, engine] = await boxes.withFaults()
-      box
-        .mutex('other')
-        .acquire({ lease: '30s' })
-        .catch(() => undefined)
+      const { holder, box, engine, assertAdmits } = await besideSigns(boxes)
       const controller = new AbortController()
       const { signal } = controller
       const writing = box.readWriteLock('key').write.acquire({ lease: GIVEN_UP, signal })
-      await queued(holder, 'other', 1)
       await queued(holder, 'key', 1)
       const signs = engine.count('alive')
       if (engine.coversBySigns) await until('a sign has named it', () => engine.count('alive') > signs)
@@ -150,9 +151,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       const before = engine.count('alive')
       goOn()
       if (engine.coversBySigns) await until('the box has sent a sign', () => engine.count('alive') > before)
-      const reading = await other.readWriteLock('key').read.acquire({ wait: '8s' })
-      held.assertHeld()
-      await reading.release()
+      await assertAdmits('8s')
     })
 
     test('a caller behind a holder of its own box keeps waiting through a short outage', async boxes => {

@@ -21,8 +21,8 @@ interface Late {
 
 /**
  * Requests of operations that were lost on their way to the server. The network may still deliver an operation after its
- * requests have ended, and then nobody holds what the server grants. So each request is cancelled again, six times in a
- * minute: a late request stays for about as long as it was late.
+ * requests have ended, and then no caller holds what the server grants. So each request is cancelled again, six times
+ * in a minute: a late request stays for about as long as it was late.
  */
 export class LateRequests {
   readonly #parts: LateRequestsParts

@@ -17,7 +17,7 @@ export interface UntrustedNode {
 
 /**
  * Finds a node shared by all boxes that another client may change although the ACL of the URL does not permit it:
- * somebody else created the node, or a box with another ACL. Also reports a node whose ACL this client may not read.
+ * another client created the node, or a box with another ACL. Also reports a node whose ACL this client may not read.
  * Undefined if there is none, or the ACL permits changes to everybody. Skips missing nodes.
  */
 export async function untrustedNode(
