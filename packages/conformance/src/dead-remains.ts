@@ -1,3 +1,4 @@
+import type { Box } from 'signalbox'
 import { assert } from './assert.js'
 import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
@@ -5,7 +6,10 @@ import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { pause, until } from './time.js'
 import type { VictimWork } from './victim.process.js'
 
-/** The lease of what is held, and the retention of IDs, in milliseconds. */
+/**
+ * The lease of all grants, and the retention of IDs, in milliseconds. An engine may keep what the dead had until the
+ * leases of the living are over, too: a server of a quorum that the living ask once does.
+ */
 const LEASE = 2000
 /**
  * Number of records that may stay: the term of the leader, a value, an ID and the state of a limiter, and what the
@@ -84,13 +88,14 @@ async function leavesNothing(boxes: Boxes, most: number, die: () => Promise<void
   if (!place.size) return
   const size = async (): Promise<number> => (await place.size?.()) ?? 0
   const pair = await boxes.pair()
+  const run = (box: Box, key: string): Promise<void> => box.mutex(key).run(() => pause(1), { lease: LEASE })
   let used = 0
   const use = async (): Promise<void> => {
     // What an engine keeps for a while, it removes when others use new keys.
     const keys = Array.from({ length: CALLERS }, () => (place.keeps === undefined ? 'key' : `key ${used++}`))
-    await Promise.all(pair.flatMap(box => keys.map(key => box.mutex(key).run(() => pause(1)))))
+    await Promise.all(pair.flatMap(box => keys.map(key => run(box, key))))
   }
-  await Promise.all(pair.map(box => box.mutex('key').run(() => pause(1))))
+  await Promise.all(pair.map(box => run(box, 'key')))
   const before = await size()
   await use()
   /** Number of records that stay of each new key, until its time is over, too. */
