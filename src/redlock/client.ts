@@ -10,6 +10,9 @@ interface Commands {
   readonly defineCommand?: unknown
 }
 
+/** What the texts of a grant of Signalbox begin with on all servers of a quorum. */
+const OWN = /^signalbox\/1 \S+ /
+
 /** The texts of a grant of Signalbox begin alike on all servers of a quorum; only its number may differ. */
 const SAME = `
 local function same(text)
@@ -37,13 +40,25 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[2]) end
 return #KEYS
 `
 
-/** Returns the value of a key on the first server that has one. @throws what the clients throw */
-export async function valueOf(clients: Iterable<RedlockClient>, key: string): Promise<string | undefined> {
-  const found = await Promise.allSettled([...clients].map(client => (client as unknown as Commands).get(key)))
-  for (const result of found)
-    if (result.status === 'fulfilled' && typeof result.value === 'string') return result.value
-  for (const result of found) if (result.status === 'rejected') throw result.reason
-  return undefined
+/**
+ * Returns the value of a key on more than half of the servers. Other servers may have one of another client that got
+ * too few votes, or may not reply.
+ * @returns undefined if there is none
+ * @throws what a client throws, if there is none for that reason
+ */
+export async function valueOf(clients: ReadonlySet<RedlockClient>, key: string): Promise<string | undefined> {
+  let failure: unknown
+  const text = await agreed(
+    clients,
+    async commands => {
+      const found = await commands.get(key).catch((error: unknown) => void (failure = error))
+      // A client may be set to return buffers.
+      return Buffer.isBuffer(found) ? found.toString() : found
+    },
+    found => (typeof found === 'string' ? (OWN.exec(found)?.[0] ?? found) : undefined),
+  )
+  if (text === undefined && failure !== undefined) throw failure as Error
+  return text as string | undefined
 }
 
 /** Deletes keys that have this value. @returns whether most servers had all of them */
@@ -71,16 +86,40 @@ async function succeeds(
   keys: readonly string[],
   args: readonly string[],
 ): Promise<boolean> {
-  const results = await Promise.allSettled(
-    [...clients].map(client => {
-      const commands = client as unknown as Commands
-      return commands.defineCommand === undefined
+  const count = await agreed(
+    clients,
+    commands =>
+      commands.defineCommand === undefined
         ? commands.eval(script, { keys, arguments: args })
-        : commands.eval(script, keys.length, ...keys, ...args)
-    }),
+        : commands.eval(script, keys.length, ...keys, ...args),
+    found => Number(found) === keys.length || undefined,
   )
-  const votes = results.filter(
-    result => result.status === 'fulfilled' && Number(result.value) === keys.length,
-  )
-  return votes.length > clients.size / 2
+  return count !== undefined
+}
+
+/**
+ * Returns a reply as soon as more than half of the servers have given the same vote, or undefined as soon as that is
+ * impossible. A server that is frozen may never reply.
+ * @param voteOf the vote of a reply; undefined for one that counts for nothing, as an error does.
+ */
+function agreed(
+  clients: ReadonlySet<RedlockClient>,
+  ask: (commands: Commands) => Promise<unknown>,
+  voteOf: (reply: unknown) => string | true | undefined,
+): Promise<unknown> {
+  const most = Math.floor(clients.size / 2) + 1
+  const votes = new Map<unknown, number>()
+  let missing = clients.size
+  return new Promise(resolve => {
+    const count = (reply?: unknown): void => {
+      const vote = voteOf(reply)
+      if (vote !== undefined) votes.set(vote, (votes.get(vote) ?? 0) + 1)
+      if (votes.get(vote) === most) resolve(reply)
+      if (Math.max(0, ...votes.values()) + --missing < most) resolve(undefined)
+    }
+    for (const client of clients)
+      void ask(client as unknown as Commands).then(count, () => {
+        count()
+      })
+  })
 }

@@ -10,9 +10,6 @@ import { sharedBox, type SharedBox } from './shared-box.js'
 /** Aborts when the lock is lost, and has the error. */
 export type RedlockAbortSignal = AbortSignal & { error?: Error }
 
-/** When grants end that are not extended. */
-const ends = new WeakMap<Grant, Timer>()
-
 const MIN_LEASE = 20
 const MAX_LEASE = 86_400_000
 
@@ -48,7 +45,15 @@ export class Redlock extends EventEmitter {
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
     const grant = await this.#acquire(resources, duration, settings)
-    return this.#lockFor(resources, grant, await this.#valueOf(grant), duration)
+    const value = await this.#valueOf(grant)
+    const lock = this.#lockFor(resources, grant, value, duration)
+    const held = { grant, lock, end: this.#endAfter(duration, grant, value) }
+    this.#shared.held.set(value, held)
+    grant.signal.addEventListener('abort', () => {
+      held.lock.expiration = 0
+      this.#shared.held.delete(value)
+    })
+    return lock
   }
 
   /**
@@ -58,16 +63,16 @@ export class Redlock extends EventEmitter {
   async release(lock: Lock, _settings?: Partial<Settings>): Promise<ExecutionResult> {
     const { resources, value } = lock
     lock.expiration = 0
-    const grant = this.#shared.grants.get(value)
-    if (!grant) {
+    const held = this.#shared.held.get(value)
+    if (!held) {
       await this.#byValue(resources, releaseValue(this.clients, resources, value))
       return { attempts: [] }
     }
-    ends.get(grant)?.cancel()
-    this.#shared.grants.delete(value)
+    held.end.cancel()
+    this.#shared.held.delete(value)
     try {
-      grant.assertHeld()
-      await grant.release()
+      held.grant.assertHeld()
+      await held.grant.release()
     } catch (error) {
       throw this.#failed(error)
     }
@@ -84,19 +89,24 @@ export class Redlock extends EventEmitter {
     const start = Date.now()
     if (existing.expiration < start) throw new ExecutionError('Cannot extend an already-expired lock.', [])
     const { resources, value } = existing
-    const grant = this.#shared.grants.get(value)
-    if (!grant) {
+    const held = this.#shared.held.get(value)
+    if (!held) {
       await this.#byValue(resources, extendValue(this.clients, resources, value, duration))
       existing.expiration = 0
       return new Lock(this, resources, value, [], expirationOf(start, duration, this.settings))
     }
+    const { grant } = held
     try {
       grant.assertHeld()
     } catch (error) {
       throw this.#failed(error)
     }
-    existing.expiration = 0
-    return this.#lockFor(resources, grant, value, duration)
+    held.end.cancel()
+    existing.expiration = held.lock.expiration = 0
+    held.end = this.#endAfter(duration, grant, value)
+    const lock = this.#lockFor(resources, grant, value, duration)
+    held.lock = lock
+    return lock
   }
 
   /**
@@ -158,12 +168,13 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** @throws ExecutionError when the value can't be read: then the lock is released */
+  /** @throws ExecutionError when the value can't be read while the lock is held: then the lock is released */
   async #valueOf(grant: Grant): Promise<string> {
     try {
-      const value = await valueOf(this.clients, grant.keys[0]!)
+      const value = await Promise.race([valueOf(this.clients, grant.keys[0]!), lossOf(grant)])
       grant.assertHeld()
-      return value!
+      if (value === undefined) throw changed(grant.keys)
+      return value
     } catch (error) {
       void grant.release().catch(() => undefined)
       throw this.#failed(error)
@@ -173,9 +184,7 @@ export class Redlock extends EventEmitter {
   /** @throws ExecutionError when most servers had another value */
   async #byValue(resources: readonly string[], succeeds: Promise<boolean>): Promise<void> {
     if (await succeeds) return
-    throw this.#failed(
-      new ResourceLockedError(`the lock of ${resources.join(', ')} has ended or changed hands`),
-    )
+    throw this.#failed(changed(resources))
   }
 
   #signalOf(grant: Grant): RedlockAbortSignal {
@@ -189,20 +198,15 @@ export class Redlock extends EventEmitter {
   }
 
   #lockFor(resources: string[], grant: Grant, value: string, duration: number): Lock {
-    const { grants } = this.#shared
-    const lock = new Lock(this, resources, value, [], Date.now() + duration, grant)
-    grants.set(value, grant)
-    grant.signal.addEventListener('abort', () => {
-      lock.expiration = 0
-      grants.delete(value)
-    })
-    ends.get(grant)?.cancel()
+    return new Lock(this, resources, value, [], Date.now() + duration, grant)
+  }
+
+  #endAfter(duration: number, grant: Grant, value: string): Timer {
     const end = (): void => {
-      grants.delete(value)
+      this.#shared.held.delete(value)
       void grant.release().catch(() => undefined)
     }
-    ends.set(grant, systemClock.after(duration, end, false))
-    return lock
+    return systemClock.after(duration, end, false)
   }
 
   #failed(error: unknown): Error {
@@ -220,7 +224,8 @@ export class Lock {
   readonly #grant: Grant | undefined
 
   /**
-   * @param value what Redis has under each key of the lock. On servers of a quorum, its third part may differ.
+   * @param value what Redis has under each key of the lock. On servers of a quorum, its third and fourth
+   * parts may differ.
    * @param attempts empty for a lock of `acquire`, which queues.
    * @param expiration milliseconds of the wall clock; 0 once it was released, extended or lost.
    * @param grant only for a lock of `acquire`.
@@ -254,6 +259,21 @@ export class Lock {
   extend(duration: number): Promise<Lock> {
     return this.redlock.extend(this, duration)
   }
+}
+
+function changed(resources: readonly string[]): Error {
+  return new ResourceLockedError(`the lock of ${resources.join(', ')} has ended or changed hands`)
+}
+
+/** Resolves when the grant is lost. */
+function lossOf(grant: Grant): Promise<undefined> {
+  const { signal } = grant
+  return new Promise(resolve => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', () => {
+      resolve(undefined)
+    })
+  })
 }
 
 function checkDuration(duration: number): void {

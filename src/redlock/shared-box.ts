@@ -1,10 +1,20 @@
 import { open, type Box, type Grant } from '../index.js'
+import type { Timer } from '../clock.js'
 import type { RedlockClient } from './client.js'
+
+/** A grant that is held for locks of redlock. */
+export interface Held {
+  readonly grant: Grant
+  /** The lock that was extended last. */
+  lock: { expiration: number }
+  /** Releases it, unless it is extended. */
+  end: Timer
+}
 
 /** The box of all instances with the same clients, because programs may create an instance for each request. */
 export class SharedBox {
-  /** The grants that are held, by their value in Redis. */
-  readonly grants = new Map<string, Grant>()
+  /** By their value in Redis. */
+  readonly held = new Map<string, Held>()
   readonly #clients: ReadonlySet<RedlockClient>
   #box: Promise<Box> | undefined
 
