@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { queued, timed, until } from '../../packages/conformance/src/time.js'
-import { WATCH_READ_INTERVAL } from '../../src/engine/index.js'
+import {
+  assertServed,
+  locks,
+  longestStall,
+  pause,
+  queued,
+  timed,
+  until,
+} from '../../packages/conformance/src/time.js'
+import { CLAIM_WINDOW, WATCH_READ_INTERVAL } from '../../src/engine/index.js'
 import { open, type Box } from '../../src/index.js'
 import { smallDisk } from '../support/file/small-disk.js'
 import { complaintOf } from '../support/redis/outcome.js'
@@ -63,6 +71,36 @@ test('a distant server works like a near one', async () => {
   await far.limiter('api', { limit: 5, per: '1s' }).acquire()
   await held.release()
   await near.mutex('key').run(() => undefined)
+  network.delay = 0
+})
+
+test('a waiter 600 ms away claims its turn while its box has other work and a renewal under way', async () => {
+  await using server = await startPostgres()
+  await using network = await Proxy.start(server.address.port)
+  await using near = await open(server.url)
+  await using behind = await open(server.url)
+  await using far = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))
+  // It has made its connections: a new one would take several round trips.
+  network.delay = 50
+  await Promise.all(Array.from({ length: 5 }, () => locks(far)))
+  network.delay = 300
+  const renewed = await far.mutex('renewed').acquire({ lease: 3000 })
+  for (let round = 0; round < 3; round++) {
+    const held = await near.mutex('key').acquire(LONG)
+    const served: string[] = []
+    const first = far.mutex('key').run(() => void served.push('far'))
+    await queued(near, 'key', 1)
+    const second = behind.mutex('key').run(() => void served.push('behind'))
+    await queued(near, 'key', 2)
+    const stall = longestStall()
+    await held.release()
+    // The hint takes 300 ms, and the claim must arrive within a second. The work takes the lane shortly before.
+    await pause(200)
+    const work = far.mutex('cold').run(() => undefined)
+    await Promise.all([first, second, work])
+    assertServed(served, ['far', 'behind'], 600 + 2 * stall() < CLAIM_WINDOW)
+  }
+  renewed.assertHeld()
   network.delay = 0
 })
 

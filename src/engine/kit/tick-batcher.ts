@@ -15,6 +15,7 @@ export class TickBatcher<Job> {
   readonly #defer: Defer
   readonly #jobs: Job[] = []
   #isRunning = false
+  #isUnderway = false
   readonly #onIdle: (() => void)[] = []
 
   /**
@@ -29,6 +30,11 @@ export class TickBatcher<Job> {
   /** Number of waiting jobs. */
   get size(): number {
     return this.#jobs.length
+  }
+
+  /** Whether a run is under way, which a job that is added now waits for. */
+  get isUnderway(): boolean {
+    return this.#isUnderway
   }
 
   add(job: Job): void {
@@ -66,6 +72,7 @@ export class TickBatcher<Job> {
 
   #schedule(): void {
     this.#defer(() => {
+      this.#isUnderway = true
       const running = this.#run()
       if (running instanceof Promise) void running.then(() => this.#ran())
       else this.#ran()
@@ -73,6 +80,7 @@ export class TickBatcher<Job> {
   }
 
   #ran(): void {
+    this.#isUnderway = false
     if (this.#jobs.length > 0) return this.#schedule()
     this.#isRunning = false
     for (const resolve of this.#onIdle.splice(0)) resolve()

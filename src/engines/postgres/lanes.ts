@@ -18,6 +18,10 @@ const MAX_ROW_WAIT = 2000
 /** How long one attempt waits for the row, and the pause before the next attempt, in milliseconds. */
 const RETRY_ROW_TIMEOUT = 50
 const RETRY_PAUSE = 50
+/** From this duration of a statement on, claims do not wait for its end, in milliseconds. */
+const FAR = 100
+/** Maximum number of statements with such claims at a time. */
+const CLAIM_LANES = 2
 
 /** Notifies sessions, unless the server has. The promise resolves when the notices no longer depend on this process. */
 type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promise<void> | undefined
@@ -48,7 +52,8 @@ interface LockedRow {
 
 /**
  * Sends operations to the server. Those of one tick are one call, and the next call is sent after the reply. Renewals
- * have calls of their own. Operations on a row that another transaction has locked wait separately.
+ * have calls of their own, and so have the claims of a distant box, which would otherwise lose turns while the box waits
+ * for another reply. Operations on a row that another transaction has locked wait separately.
  */
 export class Lanes {
   readonly #calls: Calls
@@ -56,6 +61,9 @@ export class Lanes {
   readonly #listener: LanesListener
   readonly #main: TickBatcher<Job>
   readonly #renewals: TickBatcher<Job>
+  readonly #claims: readonly TickBatcher<Job>[]
+  /** How long the last statement of the main lane took, in milliseconds. */
+  #took = 0
   /** By the name of the row; the next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
   readonly #blockedQuery: LaneQuery
@@ -67,24 +75,34 @@ export class Lanes {
     this.#listener = listener
     const lane = (): TickBatcher<Job> => {
       const its = new LaneQuery(query, clock)
-      const batcher: TickBatcher<Job> = new TickBatcher(() => this.#execute(batcher.take(MAX_BATCH), its))
+      const batcher: TickBatcher<Job> = new TickBatcher(async () => {
+        const begun = clock.now()
+        await this.#execute(batcher.take(MAX_BATCH), its)
+        if (batcher === this.#main) this.#took = clock.now() - begun
+      })
       return batcher
     }
     this.#main = lane()
     this.#renewals = lane()
+    this.#claims = Array.from({ length: CLAIM_LANES }, lane)
     this.#blockedQuery = new LaneQuery(query, clock)
   }
 
-  /** Rejects with a SqlError. */
-  run(operation: ServerOperation): Promise<Json> {
+  /** Rejects with a SqlError. @param isClaim whether it is about a request that is probably reserved */
+  run(operation: ServerOperation, isClaim = false): Promise<Json> {
     return new Promise((resolve, reject) => {
       const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_ROW_WAIT
       const args = argumentsOf(operation)
       const until = this.#clock.now() + wait
       const job = { operation, args, until, repetition: new Repetition(this.#clock), resolve, reject }
       if (operation.type === 'renew') this.#renewals.add(job)
+      else if (isClaim && this.#took >= FAR) this.#laneOfClaim().add(job)
       else this.#main.add(job)
     })
+  }
+
+  #laneOfClaim(): TickBatcher<Job> {
+    return [this.#main, ...this.#claims].find(lane => !lane.isUnderway) ?? this.#claims[0]!
   }
 
   /** Removes an enqueue that was not sent. */
@@ -98,7 +116,7 @@ export class Lanes {
   /** Resolves when all operations have a reply. Those that wait for a row are rejected. */
   async idle(): Promise<void> {
     this.#refuseBlocked()
-    await Promise.all([this.#main.idle(), this.#renewals.idle()])
+    await Promise.all([this.#main, this.#renewals, ...this.#claims].map(lane => lane.idle()))
     // Those whose row turned out to be locked in the meantime.
     this.#refuseBlocked()
   }

@@ -4,6 +4,8 @@ import type { ServerOperation } from './call-arguments.js'
 interface Own {
   readonly request: LockRequest
   isWaiting: boolean
+  /** Whether a hint said so since its last check-in. */
+  isReserved?: boolean
 }
 
 /** The requests of this session that may be on the server. */
@@ -21,6 +23,17 @@ export class OwnRequests {
 
   has(id: string): boolean {
     return this.#own.has(id)
+  }
+
+  /** Call with a hint for a request. */
+  reserved(id: string): void {
+    const own = this.#own.get(id)
+    if (own) own.isReserved = true
+  }
+
+  /** Whether a check-in will probably claim the keys. */
+  claims({ id }: LockRequest): boolean {
+    return this.#own.get(id)?.isReserved === true
   }
 
   /** Call before an operation is sent. */
@@ -62,6 +75,8 @@ export class OwnRequests {
   }
 
   #follow(request: LockRequest, { state }: RequestStatus): void {
+    // It may have been cancelled, by an operation that overtook a check-in.
+    if (!this.#own.has(request.id)) return
     if (state === 'held' || state === 'queued')
       this.#own.set(request.id, { request, isWaiting: state === 'queued' })
     else this.#own.delete(request.id)

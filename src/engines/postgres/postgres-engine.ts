@@ -104,7 +104,7 @@ export class PostgresEngine implements Engine {
       this.#notify(notices, false),
     )
     const receiver = {
-      onHint: ({ type, about }: Hint) => this.#listener?.[type](about),
+      onHint: (hint: Hint) => this.#pass(hint),
       onMissed: () => this.#missed(),
       wantsHints: () => this.#hasUseForHints(),
     }
@@ -195,7 +195,8 @@ export class PostgresEngine implements Engine {
     this.#requests.sending(operation)
     if (operation.type === 'cancel' || operation.type === 'release') this.#late.givenUp(operation.request)
     if (operation.type !== 'read' && operation.type !== 'commit') this.#hints.start()
-    const outcome = outcomeOf(operation, await this.#lanes.run(operation))
+    const isClaim = operation.type === 'checkIn' && this.#requests.claims(operation.request)
+    const outcome = outcomeOf(operation, await this.#lanes.run(operation, isClaim))
     this.#requests.settled(operation, outcome)
     if (operation.type !== 'extendOrYield') return outcome
     const status = outcome as RequestStatus
@@ -248,7 +249,7 @@ export class PostgresEngine implements Engine {
       const [type, session] = each
       const hint = hintOf(each)
       if (session === this.#info!.session) {
-        if (hint) this.#listener?.[hint.type](hint.about)
+        if (hint) this.#pass(hint)
         else this.#listener?.missed()
         continue
       }
@@ -257,6 +258,11 @@ export class PostgresEngine implements Engine {
       if (key !== undefined) this.#listener?.reserved(key)
     }
     return underway.length === 0 ? undefined : Promise.all(underway).then(() => undefined)
+  }
+
+  #pass({ type, about }: Hint): void {
+    if (type === 'wake') this.#requests.reserved(about)
+    this.#listener?.[type](about)
   }
 
   #hasUseForHints(): boolean {
@@ -277,7 +283,8 @@ export class PostgresEngine implements Engine {
       const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
       const ids = waiting.map(({ id }) => id)
       const text = await this.#sql.query(this.#statements.reservedOrGone, [arrayText(names), arrayText(ids)])
-      for (const id of JSON.parse(text as string) as readonly string[]) this.#listener?.wake(id)
+      for (const id of JSON.parse(text as string) as readonly string[])
+        this.#pass({ type: 'wake', about: id })
     } catch {
       // The next check follows.
     } finally {

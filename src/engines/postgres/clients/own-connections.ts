@@ -11,6 +11,8 @@ const CONNECTIONS = 5
  * several round trips, in which a waiter can lose its turn.
  */
 const KEPT_CONNECTIONS = 3
+/** How long a further connection is kept when idle, in milliseconds. */
+const KEPT_FOR = 60_000
 /** After this many milliseconds, an idle connection sends a keep-alive. */
 const KEEP_ALIVE = 10_000
 
@@ -40,6 +42,7 @@ export function ownPool(
     ...options,
     min: KEPT_CONNECTIONS,
     max: CONNECTIONS,
+    idleTimeoutMillis: KEPT_FOR,
     connectionTimeoutMillis: limit,
     allowExitOnIdle: true,
   })

@@ -68,3 +68,55 @@ test('an operation that was lost before its row was locked stays unclear when th
   await lanes.idle()
   await expect(running).rejects.toBe(lost)
 })
+
+/** Lanes over statements that wait for their replies. @param took how long the first one took, in milliseconds */
+async function lanesAfter(took: number) {
+  const request = {
+    id: 'r',
+    session: 's',
+    claims: [{ key: 'k', mode: 'exclusive' }],
+    label: undefined,
+  } as const
+  const checkIn = { type: 'checkIn', request, lease: 10_000, wait: 10_000 } as const
+  const clock = new VirtualClock()
+  const underway: (() => void)[] = []
+  const answer = JSON.stringify([Array.from({ length: 9 }, () => ['gone']), [], null])
+  const query: Query = () => new Promise(resolve => underway.push(() => resolve(answer)))
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, listener)
+  const run = async (...areClaims: readonly boolean[]): Promise<number> => {
+    for (const isClaim of areClaims) void lanes.run(checkIn, isClaim)
+    await settled()
+    return underway.length
+  }
+  await run(false)
+  clock.advance(took)
+  underway.shift()!()
+  await settled()
+  return { lanes, run, underway }
+}
+
+test('claims of a distant box do not wait for the reply to another operation, and travel together', async () => {
+  const { run } = await lanesAfter(100)
+  expect(await run(false)).toBe(1)
+  expect(await run(true, true)).toBe(2)
+  expect(await run(false)).toBe(2)
+  expect(await run(true)).toBe(3)
+  expect(await run(true)).toBe(3)
+})
+
+test('claims of a near box wait for the reply to another operation', async () => {
+  const { run } = await lanesAfter(99)
+  expect(await run(false)).toBe(1)
+  expect(await run(true)).toBe(1)
+})
+
+test('lanes are idle when the claims of a distant box have their replies', async () => {
+  const { lanes, run, underway } = await lanesAfter(100)
+  await run(false)
+  await run(true)
+  underway.shift()!()
+  const idle = lanes.idle().then(() => 'idle')
+  expect(await Promise.race([idle, settled()])).toBeUndefined()
+  underway.shift()!()
+  expect(await idle).toBe('idle')
+})
