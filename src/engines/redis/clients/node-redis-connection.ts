@@ -14,9 +14,9 @@ export interface NodeRedisClient {
   unref(): void
   sendCommand(args: readonly string[], options?: object): Promise<unknown>
   subscribe(channel: string, listener: OnMessage): Promise<unknown>
-  unsubscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string, listener: OnMessage): Promise<unknown>
   sSubscribe(channel: string, listener: OnMessage): Promise<unknown>
-  sUnsubscribe(channel: string): Promise<unknown>
+  sUnsubscribe(channel: string, listener: OnMessage): Promise<unknown>
   on(event: string, listener: (...args: unknown[]) => void): unknown
 }
 
@@ -120,7 +120,9 @@ class NodeRedisConnection implements Connection {
   }
 
   async unsubscribe(channel: string, sharded: boolean): Promise<void> {
-    await plain(this.#client[sharded ? 'sUnsubscribe' : 'unsubscribe'](channel))
+    // Without the listener, the client would take a channel for subscribed until the reply, and a subscription that
+    // comes before it would end with it.
+    await plain(this.#client[sharded ? 'sUnsubscribe' : 'unsubscribe'](channel, this.#message))
   }
 
   keepAlive(wanted: boolean): void {
