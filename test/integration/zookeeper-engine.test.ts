@@ -18,7 +18,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { runProgram } from '../support/run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
-import { locks, pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
+import { block, locks, pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
 const command = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
@@ -708,4 +708,22 @@ describe.concurrent('the ZooKeeper engine', () => {
     })
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
+})
+
+// Not beside the others: it stops this process.
+test('a waiter keeps its place although its process was frozen for longer than signs of life last', async () => {
+  const place = nextPlace()
+  await using zk = await ZooKeeper.connect(server.address)
+  await using one = await box(place, server.port, '10s')
+  await using other = await box(place, server.port, '10s')
+  const held = await one.mutex('key').acquire()
+  const waiting = other.mutex('key').acquire({ lease: '2s' })
+  await queued(one, 'key', 1)
+  const nodes = () => tree(zk, `${place}/locks/key`)
+  const before = await nodes()
+  block(2500)
+  await pause(200)
+  expect(await nodes()).toEqual(before)
+  await held.release()
+  await (await waiting).release()
 })

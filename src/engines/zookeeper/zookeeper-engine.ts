@@ -1,5 +1,13 @@
 import type { Clock } from '../../clock.js'
-import type { Awaitable, Engine, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
+import type {
+  Alive,
+  Awaitable,
+  Engine,
+  Listener,
+  Operation,
+  OutcomeOf,
+  SessionInfo,
+} from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
 import { ClosedError } from '../../errors.js'
 import { Admin } from './admin.js'
@@ -62,9 +70,11 @@ export class ZooKeeperEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  submit(operation: Operation): Promise<unknown> {
+  submit(operation: Operation): Awaitable<unknown> {
     const parts = this.#parts
     if (!parts) return Promise.reject(this.#closed())
+    // It sends nothing, and after a freeze it must come before the requests expire.
+    if (operation.type === 'alive') return parts.requests.alive(operation)
     // If the session has ended, no request can find out whether a write in it was applied. All operations wait alike,
     // so that none overtakes a write.
     return this.#ready(async () => this.#execute(parts, operation)).catch((error: unknown) => {
@@ -106,14 +116,12 @@ export class ZooKeeperEngine implements Engine {
     return { session, requests, stores, admin: new Admin(session, paths) }
   }
 
-  #execute({ requests, stores, admin }: Parts, operation: Operation): Awaitable<unknown> {
+  #execute({ requests, stores, admin }: Parts, operation: Exclude<Operation, Alive>): Awaitable<unknown> {
     switch (operation.type) {
       case 'enqueue':
         return requests.enqueue(operation)
       case 'checkIn':
         return requests.checkIn(operation)
-      case 'alive':
-        return requests.alive(operation)
       case 'cancel':
         return requests.cancel(operation)
       case 'renew':
