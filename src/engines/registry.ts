@@ -82,7 +82,10 @@ const engines: readonly Registered[] = [
 export function registeredFor(source: string | Existing): Registered {
   const found = typeof source === 'string' ? byScheme(source) : byOption(source)
   if (found) {
-    if (typeof source === 'string' && found.diagnose && !source.startsWith('file:')) checkEncoding(source)
+    if (typeof source === 'string') {
+      checkSpaces(source)
+      if (found.diagnose && !source.startsWith('file:')) checkEncoding(source)
+    }
     return found
   }
   const usual = engines.map(({ schemes }) => `${schemes[0]!}:`)
@@ -102,6 +105,19 @@ const SCHEME = /^\s*[^@:=,;\s]*:/
 /** As much of what was taken for a URL as can't have a password in it. */
 function beginningOf(text: string): string {
   return WORD.test(text) ? text : `${SCHEME.exec(text)?.[0] ?? ''}…`
+}
+
+/**
+ * Refuses a URL with white space at an end, as from the file of a variable. It would name another folder, prefix or
+ * path, whose locks exclude nobody.
+ * @throws InvalidArgumentError
+ */
+function checkSpaces(url: string): void {
+  if (!/^[^:]*:\s|\s$/.test(url)) return
+  const scheme = url.slice(0, url.indexOf(':'))
+  throw new InvalidArgumentError(
+    `a URL with ${scheme}: must have no white space at its end or after the scheme: trim it, or write a space as %20`,
+  )
 }
 
 /**

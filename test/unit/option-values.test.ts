@@ -310,3 +310,17 @@ async function check(option: string, call: Row[1], taken: readonly unknown[]): P
     expect(operations, inWords(value)).toEqual([])
   }
 }
+
+test.each([
+  'memory:place',
+  'file:./place',
+  'redis://127.0.0.1:1?prefix=app:',
+  'redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3?prefix=app:',
+  'postgres://127.0.0.1:1/place',
+  'zookeeper://127.0.0.1:1/place',
+  'hazelcast://127.0.0.1:1/place?map=locks',
+])('%s with white space at its end names no other place', async url => {
+  const urls = [' ', '\n', '\r\n'].map(end => url + end)
+  for (const spoiled of [...urls, url.replace(':', ': ')])
+    await expect(open(spoiled)).rejects.toThrow('must have no white space')
+})

@@ -22,8 +22,12 @@ export function parseQuorumUrl(url: string): QuorumPlace {
       'a quorum URL must look like redis-quorum://user:password@host1:6379,host2:6379,host3:6379/0, or rediss-quorum:',
     )
   }
+  const all = hosts.split(',')
+  // Without a host, it would be a server of this machine.
+  if (all.includes(''))
+    throw new InvalidArgumentError(`${scheme}-quorum://${hosts}${path} must have a host between commas`)
   return {
     name: `${scheme}-quorum://${hosts}${path}`,
-    servers: hosts.split(',').map(host => `${scheme}://${credentials}${host}${path}${query}`),
+    servers: all.map(host => `${scheme}://${credentials}${host}${path}${query}`),
   }
 }

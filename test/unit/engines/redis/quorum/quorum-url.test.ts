@@ -21,6 +21,8 @@ describe('URLs of a quorum', () => {
     ['redis-quorum://a,b,c?layout=redisson', 'layout'],
     ['redis-quorum://a,b,c?retries=3', 'retries'],
     ['redis-quorum:a,b,c', 'must look like'],
+    ['redis-quorum://a,b,c,', 'between commas'],
+    ['redis-quorum://a,b,,c', 'between commas'],
   ])('%s is refused', async (url, reason) => {
     const error: unknown = await openRedisQuorum(url).catch((refusal: unknown) => refusal)
     expect(error).toBeInstanceOf(InvalidArgumentError)
