@@ -1,4 +1,5 @@
-import { open, type Box, type Grant } from '../index.js'
+import type { EventEmitter } from 'node:events'
+import { open, type Box, type CloseOptions, type Grant } from '../index.js'
 import type { Timer } from '../clock.js'
 import type { RedlockClient } from './client.js'
 
@@ -30,10 +31,10 @@ export class SharedBox {
     return (this.#box ??= this.#open())
   }
 
-  async close(): Promise<void> {
+  async close(options?: CloseOptions): Promise<void> {
     const box = this.#box
     this.#box = undefined
-    await (await box)?.close()
+    await (await box)?.close(options)
   }
 
   async #open(): Promise<Box> {
@@ -41,16 +42,27 @@ export class SharedBox {
     try {
       const given = others.length === 0 ? { redis: first! } : { redisQuorum: [...this.#clients] }
       // A routine of redlock may leave behind what waits for the lock that the routine has.
-      return await open(given, { detectDeadlocks: false })
+      const box = await open(given, { detectDeadlocks: false })
+      this.#closeWithClients()
+      return box
     } catch (error) {
       // The next call tries again.
       this.#box = undefined
       throw error
     }
   }
+
+  /** Closes the box, which has connections of its own, once the program has closed all clients. */
+  #closeWithClients(): void {
+    let left = this.#clients.size
+    const ended = (): void => {
+      if (--left === 0) this.close({ drain: true }).catch(() => undefined)
+    }
+    for (const client of this.#clients) (client as unknown as EventEmitter).once('end', ended)
+  }
 }
 
-/** By the first client. A client that the program drops takes its boxes with it. */
+/** By the first client. */
 const boxes = new WeakMap<RedlockClient, SharedBox[]>()
 
 /** Returns the box of these clients. */

@@ -186,6 +186,25 @@ test.each([1, 3])('instances with the same %i clients share their connections', 
   expect(await connections()).toBe(before)
 })
 
+test.concurrent('a program that closes its clients leaves no connections', async () => {
+  const server = await startRedis()
+  const connections = async (): Promise<number> =>
+    String(await server.command('CLIENT', 'LIST')).split('id=').length - 1
+  const before = await connections()
+  const holder = new Redis(server.url)
+  for (const client of [new Redis(server.url), await createClient({ url: server.url }).connect()]) {
+    const held = await new Redlock([holder]).acquire(['key'], LONG)
+    const waiting = new Redlock([client]).acquire(['key'], LONG)
+    await sleep(50)
+    await held.release()
+    await (await waiting).release()
+    await client.quit()
+  }
+  await holder.quit()
+  await vi.waitFor(async () => expect(await connections()).toBe(before), { timeout: 5000 })
+  await server.kill()
+})
+
 test.concurrent('a client may return buffers', async () => {
   const client = createClient({ url: servers[0]!.url, commandOptions: { typeMapping: { 36: Buffer } } })
   await client.connect()
