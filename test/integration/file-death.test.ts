@@ -19,6 +19,10 @@ async function handOver(
   return (await waiting).at - killed
 }
 
+function socketsIn(folder: string): string[] {
+  return readdirSync(folder).filter(name => name.endsWith('.box'))
+}
+
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!
 }
@@ -38,6 +42,27 @@ test('what a killed process held is free at once', async () => {
   }
   expect(median(times)).toBeLessThan(100)
   expect(Math.max(...times)).toBeLessThan(500)
+})
+
+test('what several boxes of a killed process held is free at once', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const holder = await here.process()
+  await holder.mutex('one', ['a'], LONG)
+  await holder.call('open', here.url)
+  await holder.mutex('two', ['b'], LONG)
+  await holder.call('open', here.url)
+  await holder.mutex('three', ['c'], LONG)
+  // The process has one, and so has this one.
+  expect(socketsIn(here.folder)).toHaveLength(2)
+  const waiting = watcher.mutex('a').acquire(LONG)
+  await queued(watcher, 'a', 1)
+  await holder.kill()
+  await waiting
+  // Nobody waits for the others, so the death of one box has to free them.
+  expect(await watcher.mutex('b').tryAcquire(LONG)).toBeDefined()
+  expect(await watcher.mutex('c').tryAcquire(LONG)).toBeDefined()
+  await until('its socket is removed', () => socketsIn(here.folder).length === 1)
 })
 
 test('a box that is open shows and meets nothing of a process that was killed before', async () => {

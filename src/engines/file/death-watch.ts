@@ -10,6 +10,8 @@ export interface Sessions {
   readonly own: string
   /** The socket by which a session is reached; undefined for a session that is not there any more. */
   address(session: string): Promise<string | undefined>
+  /** The sessions that are reached by a socket. */
+  at(address: string): Promise<readonly string[]>
   /** Frees all that a dead session had. */
   remove(session: string): Promise<void>
   /** Lets an own request look again which sessions are before it. */
@@ -38,11 +40,12 @@ export class DeathWatch {
 
   /** Frees what the dead of these sessions had. One connection at a time is made. Never rejects. */
   async visit(sessions: ReadonlyMap<string, string>): Promise<void> {
+    const visited = new Set([this.#mailbox.address])
     for (const [session, address] of sessions) {
       if (this.#stopped) return
-      if (session !== this.#sessions.own && (await this.#mailbox.isDead(address))) {
-        await this.#remove(session, address)
-      }
+      if (visited.has(address)) continue
+      visited.add(address)
+      if (await this.#mailbox.isDead(address)) await this.#remove(session, address)
     }
   }
 
@@ -87,7 +90,7 @@ export class DeathWatch {
     const start = (address: string | undefined): void => {
       if (this.#stopped || this.#watched.get(session) !== pending) return
       if (address === undefined) void this.#remove(session, undefined)
-      else
+      else if (address !== this.#mailbox.address)
         this.#watched.set(
           session,
           this.#mailbox.watch(address, () => void this.#remove(session, address)),
@@ -107,16 +110,21 @@ export class DeathWatch {
     this.#mostWatched = Math.max(MAX_WATCHED, 2 * this.#watched.size)
   }
 
-  /** Frees all that a dead session had. The requests that waited behind it look again. */
+  /** Frees all that a dead session had, and the others of its thread. The requests that waited behind them look again. */
   async #remove(session: string, address: string | undefined): Promise<void> {
+    const dead = new Set([session])
     this.#watched.delete(session)
     if (this.#stopped) return
     try {
-      await this.#sessions.remove(session)
+      if (address !== undefined) for (const other of await this.#sessions.at(address)) dead.add(other)
+      await Promise.all([...dead].map(each => this.#sessions.remove(each)))
       if (address !== undefined) this.#mailbox.remove(address)
     } catch {
-      // What the session had is free at the end of its leases.
+      // What the sessions had is free at the end of its leases.
     }
-    for (const [id, behind] of [...this.#behind]) if (behind.includes(session)) this.#sessions.wake(id)
+    for (const each of dead) this.#watched.delete(each)
+    for (const [id, behind] of [...this.#behind]) {
+      if (behind.some(each => dead.has(each))) this.#sessions.wake(id)
+    }
   }
 }

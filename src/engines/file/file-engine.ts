@@ -7,7 +7,6 @@ import { DeathWatch } from './death-watch.js'
 import { SqliteError } from './driver.js'
 import { explained, SYNC } from './failures.js'
 import { fileGuarantees } from './guarantees.js'
-import { Mailbox } from './mailbox.js'
 import { OpenFolder } from './open-folder.js'
 import { refuseMoved } from './prepare.js'
 import type { AddressedMember } from './session-rows.js'
@@ -24,10 +23,10 @@ const LOOK = 1000
 /** After how many of these looks a box looks whether the process of the next session is dead. */
 const LOOKS_PER_VISIT = 5
 
-/** The files and sockets that are open while the session lasts. */
+/** What is open while the session lasts. */
 interface Opened {
+  readonly session: string
   readonly folder: OpenFolder
-  readonly mailbox: Mailbox
   readonly deaths: DeathWatch
   readonly listener: Listener
 }
@@ -91,11 +90,13 @@ export class FileEngine extends StateEngine {
   }
 
   protected override notify(to: SessionInfo, hint: Hint): Awaitable<void> {
+    if (!this.#opened) return
+    const { receivers, mailbox } = this.#opened.folder
     // The state gives every session with its address.
-    const { address } = to as AddressedMember
-    const receive = this.#opened?.folder.receivers.get(address)
+    const { session, address } = to as AddressedMember
+    const receive = receivers.get(session)
     if (receive) return queueMicrotask(() => receive(hint))
-    return this.#opened?.mailbox.send(address, `${hint.type} ${hint.about}`)
+    return mailbox.send(address, `${hint.type} ${hint.about}`)
   }
 
   protected override settle(operation: Operation, outcome: unknown): Awaitable<void> {
@@ -109,39 +110,34 @@ export class FileEngine extends StateEngine {
   }
 
   async #join(info: SessionInfo, listener: Listener): Promise<void> {
-    const path = this.#options.folder
-    const folder = await OpenFolder.enter(path, this.clock)
-    let mailbox: Mailbox | undefined
+    const folder = await OpenFolder.enter(this.#options.folder, this.clock)
+    const { database, state, mailbox, receivers } = folder
+    const { session } = info
     let mayBeKnown = false
     try {
-      mailbox = await Mailbox.open(path, message => this.#read(message), this.clock)
-      const { database, state } = folder
-      const deaths = this.#watchDeaths(info.session, listener, folder, mailbox)
-      this.#opened = { folder, mailbox, deaths, listener }
+      const deaths = this.#watchDeaths(session, listener, folder)
+      this.#opened = { session, folder, deaths, listener }
       const member: AddressedMember = { ...info, address: mailbox.address }
       mayBeKnown = true
       await super.join(member, listener)
-      folder.receivers.set(mailbox.address, hint => this.receive(hint))
+      receivers.set(session, hint => this.receive(hint))
       const sessions = await database.run(() => state.sessions())
       await deaths.visit(sessions)
       void mailbox.removeOrphans([...sessions.values()])
-      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(info.session), false)
+      this.#look = this.clock.after(LOOK, () => this.#lookAtFiles(session), false)
     } catch (error) {
       this.#opened = undefined
-      await end(mailbox, mayBeKnown, folder)
+      receivers.delete(session)
+      await folder.leave(mayBeKnown)
       throw error
     }
   }
 
-  #watchDeaths(
-    own: string,
-    listener: Listener,
-    { database, state }: OpenFolder,
-    mailbox: Mailbox,
-  ): DeathWatch {
+  #watchDeaths(own: string, listener: Listener, { database, state, mailbox }: OpenFolder): DeathWatch {
     const sessions = {
       own,
       address: (session: string) => database.run(() => state.member(session)?.address),
+      at: (address: string) => database.run(() => state.sessionsAt(address)),
       remove: async (session: string) => {
         await this.submit({ type: 'revoke', session })
         await database.run(() => state.leave(session))
@@ -170,21 +166,14 @@ export class FileEngine extends StateEngine {
     if (replaced) listener.ended(replaced)
   }
 
-  /** Passes to the box the hint that another one has sent. */
-  #read(message: string): void {
-    const space = message.indexOf(' ')
-    const type = message.slice(0, space)
-    if (type === 'wake' || type === 'lost' || type === 'changed')
-      this.receive({ type, about: message.slice(space + 1) })
-  }
-
   async #leave(): Promise<void> {
     await super.leave()
     if (!this.#opened) return
-    const { folder, mailbox, deaths } = this.#opened
+    const { session, folder, deaths } = this.#opened
     this.#look?.cancel()
     deaths.stop()
-    await end(mailbox, !this.#hasLeft, folder)
+    folder.receivers.delete(session)
+    await folder.leave(!this.#hasLeft)
   }
 }
 
@@ -224,19 +213,5 @@ function readAlone<T>({ database, state }: OpenFolder, work: (state: EngineState
   } catch (error) {
     if (error instanceof SqliteError && error.code === 'BUSY') return undefined
     throw error
-  }
-}
-
-/**
- * Closes all that a session has open, whatever of it fails.
- * @param isKnown whether others know the session, as one that could not leave on a full disk. They find it dead, and
- * free what it had.
- */
-async function end(mailbox: Mailbox | undefined, isKnown: boolean, folder: OpenFolder): Promise<void> {
-  if (mailbox) folder.receivers.delete(mailbox.address)
-  try {
-    await (isKnown ? mailbox?.abandon() : mailbox?.close())
-  } finally {
-    await folder.leave()
   }
 }

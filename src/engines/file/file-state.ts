@@ -60,6 +60,7 @@ export class FileState implements EngineState {
   /** Forgets all that is kept in memory: after a transaction that was rolled back. */
   forget(): void {
     this.#outdated()
+    this.#narrow.forget()
     this.#wide.forget()
     this.#values.forget()
     this.#limits.forget()
@@ -117,6 +118,11 @@ export class FileState implements EngineState {
   /** The next session in their order, with its address; after the last one comes the first. Undefined if it is alone. */
   sessionAfter(session: string): [session: string, address: string] | undefined {
     return this.#sessions.after(session)
+  }
+
+  /** The sessions of the thread that listens on this socket. */
+  sessionsAt(address: string): string[] {
+    return this.#sessions.at(address)
   }
 
   member(session: string): AddressedMember | undefined {
@@ -194,7 +200,7 @@ export class FileState implements EngineState {
 
   #outdated(): void {
     this.#counter.forget()
-    this.#narrow.forget()
+    this.#narrow.outdated()
     this.#wide.outdated()
     this.#signs.outdated()
   }

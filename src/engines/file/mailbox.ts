@@ -21,7 +21,7 @@ const SOCKET = /^[0-9a-f]{24}\.(box|new)$/
 const OLD = 60_000
 
 /**
- * How the boxes of one folder, in processes and worker threads, reach each other: each listens on a unix socket there.
+ * How the threads that use one folder, in one process or several, reach each other: each listens on a unix socket there.
  * Messages are hints and may be lost. No mailbox keeps its process alive.
  */
 export class Mailbox {

@@ -1,6 +1,6 @@
 import type { Request } from '../../engine/lock-table.js'
 import type { Connection } from './driver.js'
-import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
+import { queueOf, queueText, type NarrowEntry, type NarrowRequest, type TicketedEntry } from './queue-text.js'
 
 /** Maximum number of queues kept in memory between transactions. */
 const MAX_KEPT = 4096
@@ -12,7 +12,9 @@ const MAX_KEPT = 4096
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
   /** By key; empty for a key that is known to have no such request. */
-  readonly #queues = new Map<string, TicketedEntry[]>()
+  #queues = new Map<string, NarrowEntry[]>()
+  /** What the queues were before another process has written. */
+  #outdated: ReadonlyMap<string, NarrowEntry[]> = new Map()
   readonly #changed = new Set<string>()
   /** Whether no key has such requests; undefined when that is not known. */
   #allFree: boolean | undefined
@@ -21,11 +23,18 @@ export class NarrowRequests {
     this.#sql = statements(connection)
   }
 
-  /** Another process may have written, or what this one wrote was rolled back. */
-  forget(): void {
-    this.#queues.clear()
-    this.#changed.clear()
+  /** Another process may have written: rows that are asked for must be read again. */
+  outdated(): void {
+    this.#outdated = this.#queues
+    this.#queues = new Map()
     this.#allFree = undefined
+  }
+
+  /** Forgets all: after a transaction that was rolled back. */
+  forget(): void {
+    this.outdated()
+    this.#outdated = new Map()
+    this.#changed.clear()
   }
 
   /** Writes what has changed. */
@@ -51,7 +60,7 @@ export class NarrowRequests {
   append(request: Request, ticket: number): void {
     const claim = request.claims[0]!
     const queue = this.#queue(claim.key)
-    queue.push({ request: Object.assign(request, { ticket }), claim })
+    queue.push({ request: Object.assign(request, { ticket, text: undefined }), claim })
     if (queue.length > 1 && queue.at(-2)!.request.ticket > ticket) queue.unshift(queue.pop()!)
     this.#allFree = false
     this.#changed.add(claim.key)
@@ -68,6 +77,7 @@ export class NarrowRequests {
   }
 
   changed(request: Request): void {
+    ;(request as NarrowRequest).text = undefined
     this.#changed.add(request.claims[0]!.key)
   }
 
@@ -83,13 +93,13 @@ export class NarrowRequests {
     return keys.flatMap(([key]) => this.#queue(key as string).map(({ request }) => request))
   }
 
-  #queue(key: string): TicketedEntry[] {
+  #queue(key: string): NarrowEntry[] {
     let queue = this.#queues.get(key)
     if (!queue) {
       // Where no request is for one key alone, a hundred keys need not be looked up one by one.
       this.#allFree ??= this.#sql.any.get() === undefined
       const row = this.#allFree ? undefined : this.#sql.get.get(key)
-      queue = row ? queueOf(key, row[0] as string) : []
+      queue = row ? queueOf(key, row[0] as string, this.#outdated.get(key)) : []
       this.#queues.set(key, queue)
     }
     return queue

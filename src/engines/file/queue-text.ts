@@ -12,6 +12,17 @@ export interface TicketedEntry extends Entry {
   readonly request: TicketedRequest
 }
 
+/** A request for one key. */
+export interface NarrowRequest extends TicketedRequest {
+  /** Its entry as it is stored; undefined once it has changed. */
+  text: string | undefined
+}
+
+/** The entry of such a request. */
+export interface NarrowEntry extends TicketedEntry {
+  readonly request: NarrowRequest
+}
+
 /** A claim without its key: `1` exclusive, `0` shared, or permits of a maximum. */
 type ClaimText = 0 | 1 | readonly [permits: number, max: number]
 
@@ -45,30 +56,56 @@ export function phaseOf(stored: StoredPhase): Pick<Request, 'phase' | 'isCovered
   return stored === 'covered' ? { phase: 'waiting', isCovered: true } : { phase: stored, isCovered: false }
 }
 
-/** The requests that claim one key alone as JSON. */
-export function queueText(queue: readonly TicketedEntry[]): string {
-  return JSON.stringify(
-    queue.map(({ request, claim }): EntryText => {
-      const { ticket, id, session, expires, lease, number, label, since } = request
-      const phase = PHASES.indexOf(storedPhase(request))
-      return [ticket, claimText(claim), id, session, phase, expires, lease, number, label ?? null, since]
-    }),
-  )
+/** Separates the entries. A JSON text has no line break of its own. */
+const SEPARATOR = ',\n'
+
+/** The requests that claim one key alone as JSON. Of most of them the text is known. */
+export function queueText(queue: readonly NarrowEntry[]): string {
+  return `[${queue.map(entry => (entry.request.text ??= entryText(entry))).join(SEPARATOR)}]`
 }
 
-/** Reads the requests that claim this key alone. */
-export function queueOf(key: string, text: string): TicketedEntry[] {
-  return readable('queues', 'key', key, () =>
-    (JSON.parse(text) as EntryText[]).map(entry => {
-      const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
-      const claim = claimOf(key, claimed)
-      const state = { ...phaseOf(PHASES[phase]!), expires, lease, number }
-      return {
-        request: { ticket, id, session, claims: [claim], ...state, label: label ?? undefined, since },
-        claim,
-      }
-    }),
-  )
+/**
+ * Reads the requests that claim this key alone.
+ * @param known entries of an earlier text: those that have not changed are taken over, as most of a long queue waits
+ */
+export function queueOf(key: string, text: string, known: readonly NarrowEntry[] = []): NarrowEntry[] {
+  const byText = new Map(known.map(entry => [entry.request.text, entry]))
+  return readable('queues', 'key', key, () => {
+    if (!text.startsWith('[') || !text.endsWith(']')) throw new SyntaxError('a queue must be a JSON array')
+    return text
+      .slice(1, -1)
+      .split(SEPARATOR)
+      .flatMap(each => byText.get(each) ?? entriesOf(key, each))
+  })
+}
+
+function entryText({ request, claim }: TicketedEntry): string {
+  const { ticket, id, session, expires, lease, number, label, since } = request
+  const phase = PHASES.indexOf(storedPhase(request))
+  const stored: EntryText = [
+    ticket,
+    claimText(claim),
+    id,
+    session,
+    phase,
+    expires,
+    lease,
+    number,
+    label ?? null,
+    since,
+  ]
+  return JSON.stringify(stored)
+}
+
+/** Reads an entry, or all of a queue that was written without line breaks. */
+function entriesOf(key: string, text: string): NarrowEntry[] {
+  return (JSON.parse(`[${text}]`) as EntryText[]).map((entry, _, { length }) => {
+    const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
+    const claim = claimOf(key, claimed)
+    const state = { ...phaseOf(PHASES[phase]!), expires, lease, number }
+    const stored = { label: label ?? undefined, since, text: length === 1 ? text : undefined }
+    return { request: { ticket, id, session, claims: [claim], ...state, ...stored }, claim }
+  })
 }
 
 /** The claims of a request for several keys as JSON. */

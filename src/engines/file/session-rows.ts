@@ -32,6 +32,11 @@ export class SessionRows {
     return { session, host, pid, label: label ?? undefined, address }
   }
 
+  /** The sessions that are reached by a socket. */
+  at(address: string): string[] {
+    return this.#sql.at.all(address).map(row => row[0] as string)
+  }
+
   join({ session, host, pid, label, address }: AddressedMember): void {
     this.#sql.join.run(session, host, pid, label ?? null, address)
   }
@@ -66,6 +71,7 @@ function statements(connection: Connection) {
     before: connection.prepare(
       'select session, address from sessions where session < ? order by session limit 1',
     ),
+    at: connection.prepare('select session from sessions where address = ?'),
     get: connection.prepare('select host, pid, label, address from sessions where session = ?'),
     join: connection.prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: connection.prepare('delete from sessions where session = ?'),

@@ -56,6 +56,7 @@ const verbs = {
     process.setgid!(user)
     process.setuid!(user)
   },
+  /** Opens a box for the further commands. An earlier one stays open. */
   async open(url: string): Promise<string> {
     box = await open(url)
     return box.session
