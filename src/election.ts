@@ -227,9 +227,24 @@ class MutexElection implements Election {
     const { session, host, pid, label: ofBox } = this.#session.member
     const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
     for (;;) {
-      const entry = await this.#terms.get(this.#name)
+      const version = await this.#termVersion()
       grant.assertHeld()
-      if ((await this.#terms.compareAndSet(this.#name, entry?.version ?? 0, term)) !== undefined) return
+      // A damaged term is overwritten. In an outage, this write fails, too.
+      const written =
+        version === undefined
+          ? await this.#terms.put(this.#name, term)
+          : await this.#terms.compareAndSet(this.#name, version, term)
+      if (written !== undefined) return
+    }
+  }
+
+  /** The version of the stored term; undefined if it can't be read. */
+  async #termVersion(): Promise<number | undefined> {
+    try {
+      return (await this.#terms.get(this.#name))?.version ?? 0
+    } catch (error) {
+      if (error instanceof UnavailableError) return undefined
+      throw error
     }
   }
 

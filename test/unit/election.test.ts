@@ -67,6 +67,17 @@ test.each(['at once', 'with drain'])(
   },
 )
 
+test('a leader overwrites a term that another program has damaged', async () => {
+  const clock = new VirtualClock(0)
+  const engine = new FaultInjectingEngine(openMemory('memory:'))
+  const box = await Box.join(engine, clock)
+  engine.fail(['read'], new UnavailableError("can't read the value"))
+  const grant = await box.election('e').campaign()
+  engine.restore()
+  expect(await box.election('e').leader()).toMatchObject({ session: box.session, token: grant.token })
+  await box.close()
+})
+
 test('a report that fails does not end the lead, and the error itself, thrown on, does', async () => {
   const clock = new VirtualClock(0)
   const box = await Box.join(openMemory('memory:'), clock)
