@@ -90,6 +90,20 @@ export function order(fixture: EngineFixture): void {
       assertServed(served, names, await handOver(held, waiting))
     })
 
+    test('callers of one box with requests of their own are served in call order, over sets of keys', async boxes => {
+      const [holder, box] = await boxes.pair()
+      const held = await holder.mutex('a', 'b', 'c').acquire()
+      const served: string[] = []
+      const names = ['a', 'a', 'a b', 'b', 'b c', 'c']
+      const waiting = names.map(name =>
+        box.mutex(...name.split(' ')).run(() => void served.push(name), { ownRequest: true }),
+      )
+      await queued(holder, 'a', 3)
+      await queued(holder, 'b', 3)
+      await queued(holder, 'c', 2)
+      assertServed(served, names, await handOver(held, waiting))
+    })
+
     test('callers of one tick are served in call order on keys that nobody has used, beside other keys', async boxes => {
       const box = await boxes.open()
       const turns = Array.from({ length: 20 }, async (_, round) => {

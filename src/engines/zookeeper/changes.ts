@@ -91,7 +91,7 @@ export class Changes {
   }
 
   #send(): void {
-    const groups = this.#groups.take().sort((a, b) => riskOf(a) - riskOf(b) || a.order - b.order)
+    const groups = this.#groups.take().sort((a, b) => a.order - b.order)
     const queues = new Map<ZooKeeper, Queues>()
     for (const [batch, parents] of withReads(batchesOf(groups))) {
       const { client } = batch[0]!
@@ -158,31 +158,42 @@ export class Changes {
   }
 }
 
-/** Splits groups into batches that are sent together, in order. */
-function batchesOf(groups: readonly Group[]): Group[][] {
-  const batches: Group[][] = []
-  let size = 0
-  const keys = new Set<string>()
-  for (const group of groups) {
-    const own = sizeOf(group)
-    const last = batches.at(-1)?.at(-1)
-    const isOther = last?.client !== group.client || (last.isRisky && !group.isRisky)
-    if (isOther || size + own > MAX_SIZE || group.parents.some(parent => keys.has(parent))) {
-      batches.push([])
-      size = 0
-      keys.clear()
-    }
-    batches.at(-1)!.push(group)
-    size += own
-    for (const parent of group.parents) keys.add(parent)
-  }
-  return batches
+/** Groups that are sent together. */
+interface Batch {
+  readonly client: ZooKeeper
+  readonly groups: Group[]
+  size: number
+  /** Undefined if it only deletes: deletions go with whatever else is sent. */
+  isRisky: boolean | undefined
 }
 
-/** Deletions come first, with whatever else is sent; then risky changes, then safe ones. */
-function riskOf({ parents, isRisky }: Group): number {
-  if (parents.length === 0) return 0
-  return isRisky ? 1 : 2
+/**
+ * Splits groups into batches that are sent in this order. A group comes after all that have changed one of its keys
+ * before it, and otherwise as early as it can, so that there are few batches.
+ */
+function batchesOf(groups: readonly Group[]): Group[][] {
+  const batches: Batch[] = []
+  /** For each client, by key: the batch after the last one that changes it. */
+  const free = new Map<ZooKeeper, Map<string, number>>()
+  for (const group of groups) {
+    const { client, parents } = group
+    const after = free.get(client) ?? new Map<string, number>()
+    free.set(client, after)
+    const isRisky = parents.length > 0 ? group.isRisky : undefined
+    const size = sizeOf(group)
+    const fits = (batch: Batch): boolean =>
+      batch.client === client &&
+      batch.size + size <= MAX_SIZE &&
+      (isRisky ?? batch.isRisky) === (batch.isRisky ?? isRisky)
+    let at = Math.max(0, ...parents.map(parent => after.get(parent) ?? 0))
+    while (at < batches.length && !fits(batches[at]!)) at++
+    const batch = (batches[at] ??= { client, groups: [], size: 0, isRisky })
+    batch.groups.push(group)
+    batch.size += size
+    batch.isRisky ??= isRisky
+    for (const parent of parents) after.set(parent, at + 1)
+  }
+  return batches.map(batch => batch.groups)
 }
 
 function sizeOf({ changes }: Group): number {

@@ -19,6 +19,14 @@ class CountingClient {
     return { path }
   }
 
+  transaction(): object {
+    const prefixes: string[] = []
+    return {
+      create: (prefix: string) => void prefixes.push(prefix),
+      commit: () => Promise.all(prefixes.map(prefix => this.create(prefix))),
+    }
+  }
+
   async childrenOf(parents: readonly string[]): Promise<(readonly string[] | undefined)[]> {
     this.sent.push(`read ${parents.join(' ')}`)
     const lists = parents.map(parent => this.#nodes.get(parent)?.slice())
@@ -66,6 +74,24 @@ test('a request that comes later reads the queue again', async () => {
   const [queue] = await (await apply(1)).queues
   expect(queue).toHaveLength(2)
   expect(client.reads).toHaveLength(2)
+})
+
+test('what comes together keeps its order on each key, whether or not a parent may be missing', async () => {
+  const client = new CountingClient()
+  const changes = new Changes([])
+  const keys = [['a'], ['a', 'new'], ['b'], ['a', 'b'], ['newer', 'b']]
+  const created = keys.map(async (names, order) => {
+    const isRisky = names.some(name => name.startsWith('new'))
+    const parents = names.map(name => `/locks/${name}`)
+    const creations = names.map(name => create(name, order))
+    return (await changes.apply(client as unknown as ZooKeeper, creations, parents, order, isRisky)).created
+  })
+  const numbers = (await Promise.all(created))
+    .flat()
+    .map(({ path }) => path.replace(/_c_.*-lock-0+(?=.)/, ''))
+  expect(numbers).toEqual(
+    ['a/0', 'a/1', 'new/0', 'b/0', 'a/2', 'b/1', 'newer/0', 'b/2'].map(name => `/locks/${name}`),
+  )
 })
 
 test('checks of one queue in one tick share a read; a check after it reads again', async () => {
