@@ -28,7 +28,8 @@ declare
   raw signalbox.request[] := '{}'::signalbox.request[];
   raw_row int[] := '{}'::int[];
   raw_from int[] := '{}'::int[];
-  -- The requests.
+  -- The requests. `raw_req` is null for an entry whose request is in the row of another key.
+  raw_req int[];
   q signalbox.request[];
   q_id text[];
   q_phase int[];
@@ -154,7 +155,8 @@ begin
     q := '{}'; q_id := '{}'; q_phase := '{}'; q_expires := '{}'; q_lease := '{}'; q_number := '{}';
     q_gone := '{}'; q_dirty := '{}'; q_first := '{}'; w_from := '{}'; w_to := '{}'; e_next := '{}';
     e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_max := '{}';
-    need := '{}'; missing := '{}'; notices := ''; answer := null; todo := '{}'; stage := 0; appended := null;
+    raw_req := '{}'; need := '{}'; missing := '{}'; notices := ''; answer := null; todo := '{}'; stage := 0;
+    appended := null;
 
     for i in 1 .. cardinality(raw) loop
       one := raw[i];
@@ -163,8 +165,10 @@ begin
         q := q || one; q_id := q_id || one.id; q_phase := q_phase || one.phase;
         q_expires := q_expires || one.expires; q_lease := q_lease || one.lease; q_number := q_number || one.number;
         q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
-      elsif one.first <> all (w_name) then
-        need := need || one.first;
+        raw_req := raw_req || cardinality(q);
+      else
+        if one.first <> all (w_name) then need := need || one.first; end if;
+        raw_req := raw_req || null::int;
       end if;
     end loop;
     continue again when need <> '{}';
@@ -172,7 +176,7 @@ begin
       w_from := w_from || cardinality(e_req) + 1;
       for i in raw_from[w] .. coalesce(raw_from[w + 1] - 1, cardinality(raw)) loop
         one := raw[i];
-        r := array_position(q_id, one.id);
+        r := coalesce(raw_req[i], array_position(q_id, one.id));
         if r is null then
           raise exception 'the queue of % names a request that % does not have', w_name[w], one.first
             using errcode = 'data_corrupted';
