@@ -16,7 +16,15 @@ export function openedBoxes(modules: ModulesContainer): readonly Box[] {
   return providers.flatMap(({ isFactory, instance }) => (isFactory && isBox(instance) ? [instance] : []))
 }
 
-function isBox(instance: unknown): instance is Box {
-  const { mutex, oncePer, close } = (instance ?? {}) as Partial<Box>
-  return [mutex, oncePer, close].every(method => typeof method === 'function')
+/** Whether it is a box, or one of a test, and not a mock. */
+export function isBox(instance: unknown): instance is Box {
+  try {
+    const { engine, session, mutex, close } = (instance ?? {}) as Partial<Box>
+    // Some mocks have a function by every name.
+    const isNamed = [engine, session].every(name => typeof name === 'string')
+    return isNamed && [mutex, close].every(method => typeof method === 'function')
+  } catch {
+    // Some proxies throw for a name that they do not know.
+    return false
+  }
 }

@@ -9,7 +9,7 @@ import { ModulesContainer } from '@nestjs/core'
 import { open, type Box, type CloseOptions, type OpenOptions } from 'signalbox'
 import { SignalboxHealthIndicator } from './health-indicator.js'
 import { BOX } from './inject-box.js'
-import { atShutdown, openedBoxes } from './lifecycle.js'
+import { atShutdown, isBox, openedBoxes } from './lifecycle.js'
 import { SignalboxThrottlerStorage } from './throttler-storage.js'
 
 /** Options of {@link SignalboxModule}: what `open` of Signalbox takes, and how the box is closed. */
@@ -84,8 +84,8 @@ export class SignalboxModule
     await Promise.all([...this.#boxes].map(box => box.close({ drain })))
   }
 
-  /** The box of this module may have been replaced by a test. */
+  /** A test may have replaced the box of this module, also by a mock. */
   get #boxes(): ReadonlySet<Box> {
-    return new Set([this.#box, ...openedBoxes(this.#modules)])
+    return new Set([this.#box, ...openedBoxes(this.#modules)].filter(isBox))
   }
 }
