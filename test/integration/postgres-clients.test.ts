@@ -5,7 +5,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../../packages/conformance/src/time.js'
+import { queued, timed, until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { givenClients } from '../support/postgres/given-clients.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
@@ -70,6 +70,65 @@ test('if a server ends a connection in the packet of its greeting, the call fail
     (error: unknown) => error,
   )
   expect((error as { code: string }).code).toMatch(/^(UNAVAILABLE|INDETERMINATE)$/)
+})
+
+describe.each([
+  ['pg', open],
+  ['postgres', openOverPostgres],
+])('boxes of one process over %s', (name, openUrl) => {
+  const address = (): string => `${server.url}?application_name=shared-${name}`
+
+  async function connections(): Promise<number> {
+    const rows = await server.query(`select from pg_stat_activity where application_name = 'shared-${name}'`)
+    return rows.length
+  }
+
+  test('share at most five connections, and the last one closes them', async () => {
+    const boxes = await Promise.all(Array.from({ length: 30 }, () => openUrl(address())))
+    let most = 0
+    const count = async (): Promise<void> => void (most = Math.max(most, await connections()))
+    for (const [index, box] of boxes.entries()) {
+      await box.mutex(`own ${index}`).run(count)
+      await box.limiter('api', { limit: 1000, per: '1s' }).acquire()
+    }
+    // Each is told that it is its turn.
+    const [last, ...others] = boxes as [Box, ...Box[]]
+    const held = await last.mutex('key').acquire()
+    const served: number[] = []
+    const waiting: Promise<unknown>[] = []
+    for (const [index, box] of others.entries()) {
+      waiting.push(
+        box.mutex('key').run(async () => {
+          served.push(index)
+          await count()
+        }),
+      )
+      await queued(last, 'key', index + 1)
+    }
+    await count()
+    await held.release()
+    await Promise.all(waiting)
+    expect(served).toEqual([...others.keys()])
+    expect(most).toBeLessThanOrEqual(5)
+    await Promise.all(others.map(box => box.close()))
+    expect(await last.mutex('key').run(() => 'done')).toBe('done')
+    await last.close()
+    await until('all connections have ended', async () => (await connections()) === 0)
+  })
+
+  test('have as many as they would have by themselves if the server is far', async () => {
+    await using network = await Proxy.start(server.address.port)
+    const url = address().replace(`:${server.address.port}`, `:${network.port}`)
+    const boxes = await Promise.all(Array.from({ length: 20 }, async () => kept(await openUrl(url))))
+    const round = (): Promise<unknown> =>
+      Promise.all(boxes.map((box, index) => box.mutex(`far ${index}`).run(() => undefined)))
+    await round()
+    network.delay = 100
+    await round()
+    // Two round trips of 200 ms; four at a time would take five times as long.
+    expect(await timed(round)).toBeLessThan(1000)
+    network.delay = 0
+  })
 })
 
 test('an error names a lender that lends no connection', async () => {

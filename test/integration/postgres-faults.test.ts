@@ -45,10 +45,13 @@ async function listeners(server: PostgresServer): Promise<number[]> {
 test('boxes whose connections for messages were ended receive messages again', async () => {
   await using server = await startPostgres()
   await using one = await open(server.url)
-  await using other = await open(server.url)
+  await using other = await open(`${server.url}?application_name=other`)
+  await using sharing = await open(`${server.url}?application_name=other`)
   const held = await one.mutex('key').acquire(LONG)
   const asked = other.mutex('key').acquire(LONG)
   await queued(one, 'key', 1)
+  const last = sharing.mutex('key').acquire(LONG)
+  await queued(one, 'key', 2)
   const ended = await listeners(server)
   expect(ended).toHaveLength(2)
   for (const pid of ended) await server.query(`select pg_terminate_backend(${pid})`)
@@ -57,6 +60,7 @@ test('boxes whose connections for messages were ended receive messages again', a
     return now.length === 2 && !now.some(pid => ended.includes(pid))
   })
   expect(await timed(() => held.release().then(() => asked))).toBeLessThan(AT_ONCE)
+  expect(await timed(async () => (await asked).release().then(() => last))).toBeLessThan(AT_ONCE)
 })
 
 test('a distant server works like a near one', async () => {
@@ -112,16 +116,19 @@ test('a server that accepts no more connections causes a typed error, and connec
   const held = await box.mutex('key').acquire(LONG)
   const pool = server.pool({ max: 20 })
   const taken = await Promise.allSettled(Array.from({ length: 20 }, () => pool.connect()))
-  expect(await complaintOf(open(server.url))).toMatch(
+  const other = `${server.url}?application_name=other`
+  expect(await complaintOf(open(other))).toMatch(
     /^UNAVAILABLE: could not open a box on postgres:.*: the server has too many connections$/,
   )
-  await box.store('s').put('key', 1)
+  const sharing = await Promise.all(Array.from({ length: 10 }, () => open(server.url)))
+  await Promise.all(sharing.map((each, index) => each.store('s').put(`key ${index}`, 1)))
+  await Promise.all(sharing.map(each => each.close()))
   await held.release()
   for (const each of taken) if (each.status === 'fulfilled') each.value.release()
   await pool.end()
   await until(
     'there is room',
-    async () => (await complaintOf(open(server.url).then(other => other.close()))) === undefined,
+    async () => (await complaintOf(open(other).then(opened => opened.close()))) === undefined,
   )
 })
 

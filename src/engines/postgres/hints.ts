@@ -18,10 +18,9 @@ const MAX_NEEDED = 15
 /** The server accepts payloads of less than 8000 bytes. */
 const MAX_BYTES = 7900
 const TEST = 'test'
-/** Whether the session of the connection listens on a channel. A pooler may have given it another one. */
-const LISTENS = `select exists (
-  select from pg_catalog.pg_listening_channels() c where c operator(pg_catalog.=) $1
-)::pg_catalog.text`
+/** The channels on which the session of the connection listens, as JSON. A pooler may have given it another session. */
+const CHANNELS =
+  "select coalesce(pg_catalog.json_agg(c), '[]')::pg_catalog.text from pg_catalog.pg_listening_channels() c"
 
 interface Job {
   readonly session: string
@@ -173,8 +172,8 @@ export class Hints {
       else this.#doubt(listening, true)
       this.#testLater(TEST_INTERVAL)
     }
-    listening.query(LISTENS, [channelOf(this.#session)]).then(
-      answer => over(answer === 'true'),
+    listening.query(CHANNELS, []).then(
+      answer => over((JSON.parse(answer as string) as unknown[]).includes(channelOf(this.#session))),
       () => over(false),
     )
   }
@@ -186,7 +185,7 @@ export class Hints {
     this.#passed = 0
     // Behind a pooler, a message can arrive by chance.
     this.#needed = Math.min(2 * this.#needed + 1, MAX_NEEDED)
-    if (drops && this.#listening.lost(listening)) listening.stop().catch(() => undefined)
+    if (drops && this.#listening.lost(listening)) listening.stop(true).catch(() => undefined)
   }
 
   #heard(): void {

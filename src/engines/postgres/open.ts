@@ -1,8 +1,10 @@
 import { systemClock } from '../../clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { checkOptions } from '../../options.js'
-import { installedClient } from './clients/installed-client.js'
+import { connectionsOf, installedClient } from './clients/installed-client.js'
 import { detectClient } from './clients/detect-client.js'
+import { sharedClient } from './clients/shared-client.js'
+import type { SqlClient } from './clients/sql-client.js'
 import type { ExistingPostgres } from './existing-postgres.js'
 import { PostgresEngine } from './postgres-engine.js'
 import { parsePostgresUrl, schemaName } from './postgres-url.js'
@@ -15,7 +17,9 @@ import { parsePostgresUrl, schemaName } from './postgres-url.js'
 export async function openPostgres(source: string | ExistingPostgres): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parsePostgresUrl(source)
-    return new PostgresEngine(await installedClient(place, systemClock), place.schema, systemClock)
+    const make = (): Promise<SqlClient> => installedClient(place, systemClock)
+    const sql = await sharedClient(connectionsOf(place), make, systemClock)
+    return new PostgresEngine(sql, place.schema, systemClock)
   }
   const { postgres, ...more } = source
   checkOptions(more, ['schema'])

@@ -31,7 +31,7 @@ import { CallersCommits } from './callers-commits.js'
 import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { repeated } from './clients/repetition.js'
-import { arrayText, type Query, type SqlClient } from './clients/sql-client.js'
+import { arrayText, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
@@ -115,7 +115,8 @@ export class PostgresEngine implements Engine {
   async join(info: SessionInfo, listener: Listener): Promise<void> {
     this.#info = info
     try {
-      await provideSchema(this.#sql, this.#schema)
+      const provide = (sql: SqlStatements): Promise<void> => provideSchema(sql, this.#schema)
+      await (this.#sql.together?.(provide) ?? provide(this.#sql))
     } catch (error) {
       await this.#close()
       throw explained(this.name, purposeText({ type: 'join' }), error)

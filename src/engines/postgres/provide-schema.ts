@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../errors.js'
-import { READ_ONLY, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { READ_ONLY, SqlError, type Query, type SqlStatements } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
 import { schemaText, useOf } from './schema.js'
 import { schemaState, type SchemaState } from './schema-state.js'
@@ -23,7 +23,7 @@ const DENIED = '42501'
  * @throws UnavailableError if another role could run code as this user there, the schema is newer, the server is too
  * old, or the user lacks a right on existing objects; SqlError if the server rejects a statement
  */
-export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
+export async function provideSchema(sql: SqlStatements, schema: string): Promise<void> {
   const refused = (text: string): UnavailableError => new UnavailableError(text, { engine: sql.name })
   const server = String(await sql.query('show server_version', []))
   if (Number.parseInt(server, 10) < MIN_SERVER)
@@ -61,7 +61,7 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     )
 }
 
-async function replaceFunctions(sql: SqlClient, schema: string, state: SchemaState): Promise<void> {
+async function replaceFunctions(sql: SqlStatements, schema: string, state: SchemaState): Promise<void> {
   // Without the lock, two boxes that create it at once would make each other fail. A box that has waited sees the
   // other's objects only after it has opened a table, which `if not exists` does not do.
   const text =
@@ -83,7 +83,7 @@ async function replaceFunctions(sql: SqlClient, schema: string, state: SchemaSta
  * Runs statements in one transaction in which names mean built-in objects, no matter who may create objects in the
  * database. A pooler that gives each statement another connection makes it fail.
  */
-export async function withSafePath<T>(sql: SqlClient, work: (query: Query) => Promise<T>): Promise<T> {
+export async function withSafePath<T>(sql: SqlStatements, work: (query: Query) => Promise<T>): Promise<T> {
   try {
     return await sql.transaction(async query => {
       // The compiler takes a second for queries on catalogs of many functions, which take some milliseconds without it.
@@ -101,7 +101,7 @@ export async function withSafePath<T>(sql: SqlClient, work: (query: Query) => Pr
 const MIN_IDLE_TIMEOUT = 2000
 
 /** The error for a transaction whose connection was lost, if the server ends transactions too early. */
-async function idleTimeoutOf(sql: SqlClient, cause: unknown): Promise<SqlError | undefined> {
+async function idleTimeoutOf(sql: SqlStatements, cause: unknown): Promise<SqlError | undefined> {
   if (!(cause instanceof SqlError) || (cause.code !== undefined && cause.code !== IDLE_TOO_LONG))
     return undefined
   const text = "select setting from pg_catalog.pg_settings where name = 'idle_in_transaction_session_timeout'"

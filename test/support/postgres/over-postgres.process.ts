@@ -1,17 +1,21 @@
 import postgres from 'postgres'
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/clock.js'
-import { overPostgres } from '../../../src/engines/postgres/clients/installed-client.js'
+import { connectionsOf, overPostgres } from '../../../src/engines/postgres/clients/installed-client.js'
+import { sharedClient } from '../../../src/engines/postgres/clients/shared-client.js'
+import type { SqlClient } from '../../../src/engines/postgres/clients/sql-client.js'
 import { PostgresEngine } from '../../../src/engines/postgres/postgres-engine.js'
 import { parsePostgresUrl } from '../../../src/engines/postgres/postgres-url.js'
 
 /** The engine of a URL where the package `postgres` is installed and `pg` is not. */
-export function engineOver(url: string): PostgresEngine {
+export async function engineOver(url: string): Promise<PostgresEngine> {
   const place = parsePostgresUrl(url)
-  return new PostgresEngine(overPostgres(place, postgres, systemClock), place.schema, systemClock)
+  const make = async (): Promise<SqlClient> => overPostgres(place, postgres, systemClock)
+  const sql = await sharedClient(`postgres ${connectionsOf(place)}`, make, systemClock)
+  return new PostgresEngine(sql, place.schema, systemClock)
 }
 
 /** Opens a box for checks that run in processes of their own. */
-export function open(url: string): Promise<Box> {
-  return Box.join(engineOver(url), systemClock)
+export async function open(url: string): Promise<Box> {
+  return Box.join(await engineOver(url), systemClock)
 }

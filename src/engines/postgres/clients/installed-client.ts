@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import type Pg from 'pg'
@@ -30,6 +31,20 @@ export async function installedClient(place: PostgresPlace, clock: Clock): Promi
   const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
   if (postgres !== undefined) return overPostgres(place, postgres.default, clock)
   throw missingPackage('PostgreSQL needs a client package', ['pg', 'postgres'])
+}
+
+/**
+ * Returns all on which the connections to a place depend, as one text: boxes with the same text can share them.
+ * @throws InvalidArgumentError if a file for TLS can't be read
+ */
+export function connectionsOf(place: PostgresPlace): string {
+  const { rootCertificate, certificate, key } = place.address.tls ?? {}
+  const files = Object.entries({ sslrootcert: rootCertificate, sslcert: certificate, sslkey: key })
+  const contents = files.map(([option, path]) => path !== undefined && contentOf(option, path))
+  // Both packages read further settings from these variables.
+  const environment = Object.entries(process.env).filter(([name]) => name.startsWith('PG'))
+  const text = JSON.stringify([place, contents, environment])
+  return createHash('sha256').update(text).digest('hex')
 }
 
 /** Returns a client of `pg`. */

@@ -81,7 +81,7 @@ export class PgClient implements SqlClient {
 
   async listen(
     channel: string,
-    onMessage: (message: string) => void,
+    onMessage: (message: string, channel: string) => void,
     onLost: () => void,
   ): Promise<Listening> {
     const connection = await this.#connect()
@@ -102,7 +102,7 @@ export class PgClient implements SqlClient {
       end()
     }
     const notified: NotificationListener = message => {
-      if (message.channel === channel && !isOver) onMessage(message.payload ?? '')
+      if (!isOver) onMessage(message.payload ?? '', message.channel)
     }
     connection.on('notification', notified)
     connection.on('error', broken)
@@ -117,6 +117,9 @@ export class PgClient implements SqlClient {
     }
     return {
       query: (text, values) => this.#ask(connection, { text, values }),
+      run: async text => {
+        await connection.query(text)
+      },
       stop: () => {
         end()
         return Promise.resolve()

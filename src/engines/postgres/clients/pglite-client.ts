@@ -46,11 +46,16 @@ export class PGliteClient implements SqlClient {
     return this.#answered(done)
   }
 
-  async listen(channel: string, onMessage: (message: string) => void): Promise<Listening> {
+  async listen(channel: string, onMessage: (message: string, channel: string) => void): Promise<Listening> {
     const quoted = `"${channel}"`
-    await this.#answered(this.#pglite.listen(quoted, onMessage))
+    const receive = (message: string): void => onMessage(message, channel)
+    await this.#answered(this.#pglite.listen(quoted, receive))
     // The function that `listen` returns to stop listening omits the quotes.
-    return { query: this.query, stop: () => this.#answered(this.#pglite.unlisten(quoted, onMessage)) }
+    return {
+      query: this.query,
+      run: text => this.run(text),
+      stop: () => this.#answered(this.#pglite.unlisten(quoted, receive)),
+    }
   }
 
   close(): Promise<void> {

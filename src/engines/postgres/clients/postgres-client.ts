@@ -84,7 +84,7 @@ export class PostgresClient implements SqlClient {
 
   async listen(
     channel: string,
-    onMessage: (message: string) => void,
+    onMessage: (message: string, channel: string) => void,
     onLost: () => void,
   ): Promise<Listening> {
     let isListening = false
@@ -99,7 +99,7 @@ export class PostgresClient implements SqlClient {
       max: 1,
       idle_timeout: null,
       onnotify: (to: string, message: string) => {
-        if (to === channel && !isOver) onMessage(message)
+        if (!isOver) onMessage(message, to)
       },
       onclose: () => {
         // Before that, the statement reports the loss. The package would connect again, and not listen.
@@ -115,7 +115,13 @@ export class PostgresClient implements SqlClient {
       stop().catch(() => undefined)
       throw error
     }
-    return { query: (text, values) => this.#ask(sql, text, values, false), stop }
+    return {
+      query: (text, values) => this.#ask(sql, text, values, false),
+      run: async text => {
+        await sql.unsafe(text)
+      },
+      stop,
+    }
   }
 
   async close(): Promise<void> {
@@ -142,18 +148,18 @@ export class PostgresClient implements SqlClient {
 
   async #answered<T>(sql: PostgresSql, answer: PromiseLike<T>, isSent = true): Promise<T> {
     try {
-      return await answered(answer, this.#clock, isSent, () => this.#replace(sql, 0))
+      return await answered(answer, this.#clock, isSent, () => this.#replace(sql))
     } catch (error) {
-      // Its other connections lead to the same server. Statements that are running get their replies first.
-      if (isReadOnly(error)) this.#replace(sql, STATEMENT_TIMEOUT)
+      // Its other connections lead to the same server.
+      if (isReadOnly(error)) this.#replace(sql)
       throw error
     }
   }
 
-  /** Gives up all connections. @param timeout for running statements, in milliseconds */
-  #replace(sql: PostgresSql, timeout: number): void {
+  /** Gives up all connections. Statements that are running, perhaps of other boxes, get their replies first. */
+  #replace(sql: PostgresSql): void {
     if (this.#sql !== sql) return
     this.#sql = this.#make()
-    sql.end({ timeout: timeout / 1000 }).catch(() => undefined)
+    sql.end({ timeout: STATEMENT_TIMEOUT / 1000 }).catch(() => undefined)
   }
 }

@@ -30,7 +30,11 @@ class ServerChoice implements SqlClient {
     return this.#with(client => client.transaction(work))
   }
 
-  listen(channel: string, onMessage: (message: string) => void, onLost: () => void): Promise<Listening> {
+  listen(
+    channel: string,
+    onMessage: (message: string, channel: string) => void,
+    onLost: () => void,
+  ): Promise<Listening> {
     return this.#with(client => client.listen(channel, onMessage, onLost))
   }
 

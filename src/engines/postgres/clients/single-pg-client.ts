@@ -20,11 +20,11 @@ export class SinglePgClient extends PgClient {
 
   override async listen(
     channel: string,
-    onMessage: (message: string) => void,
+    onMessage: (message: string, channel: string) => void,
     onLost: () => void,
   ): Promise<Listening> {
     const onNotification = (message: { readonly channel: string; readonly payload?: string }): void => {
-      if (message.channel === channel) onMessage(message.payload ?? '')
+      if (message.channel === channel) onMessage(message.payload ?? '', channel)
     }
     const forget = (): void => {
       this.#client.off('notification', onNotification)
@@ -44,6 +44,7 @@ export class SinglePgClient extends PgClient {
     }
     return {
       query: this.query,
+      run: text => this.run(text),
       stop: () => {
         forget()
         return this.run(`unlisten "${channel}"`)

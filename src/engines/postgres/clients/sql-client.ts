@@ -1,27 +1,40 @@
 /** Runs one statement and returns the first column of its first row. */
 export type Query = (text: string, values: readonly string[]) => Promise<unknown>
 
-/** A client of PostgreSQL, as the engine uses it. Values are passed as text. */
-export interface SqlClient {
+/** Runs statements over connections of a client of PostgreSQL. Values are passed as text. */
+export interface SqlStatements {
+  /** For messages: the address without passwords. */
+  readonly name: string
   /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}. */
   readonly query: Query
   /** Runs several statements in one transaction, which is rolled back if `work` fails. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
-  /** For messages: the address without passwords. */
-  readonly name: string
+  /** Runs statements without values in one transaction. */
+  run(text: string): Promise<void>
+}
+
+/** A client of PostgreSQL, as the engine uses it. */
+export interface SqlClient extends SqlStatements {
   /**
    * Whether the database runs in this process, on one connection. Then the box waits for transactions of the caller's.
    */
   readonly isEmbedded?: boolean
-  /** Runs statements without values in one transaction. */
-  run(text: string): Promise<void>
+  /**
+   * Does work once for all boxes that share the connections and ask for the same work meanwhile. Undefined if they are
+   * not shared.
+   */
+  together?(work: (statements: SqlStatements) => Promise<void>): Promise<void>
   /**
    * Listens on a channel until `stop`.
-   * @param onMessage receives each message.
+   * @param onMessage receives each message, and its channel: the box may listen on others over the same connection.
    * @param onLost is called when messages may have been lost; no more follow. It is not called before the promise has
    * settled.
    */
-  listen(channel: string, onMessage: (message: string) => void, onLost: () => void): Promise<Listening>
+  listen(
+    channel: string,
+    onMessage: (message: string, channel: string) => void,
+    onLost: () => void,
+  ): Promise<Listening>
   /** Ends the connections that were made for the box. */
   close(): Promise<void>
 }
@@ -30,7 +43,10 @@ export interface SqlClient {
 export interface Listening {
   /** Runs a statement over the connection that listens. It has no limit of its own. */
   readonly query: Query
-  stop(): Promise<void>
+  /** Runs statements without values over it in one transaction. */
+  run(text: string): Promise<void>
+  /** @param isBroken whether the connection is of no use to others that listen over it */
+  stop(isBroken?: boolean): Promise<void>
 }
 
 /** A statement failed. */

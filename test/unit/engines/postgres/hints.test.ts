@@ -5,11 +5,13 @@ import { Hints } from '../../../../src/engines/postgres/hints.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { pass } from '../../limits/passing.js'
 
+const LISTENS = '["signalbox other","signalbox s"]'
+
 /** Hints of a box that is listening, whose server delivers each message at once. */
 async function listening({ wants = true } = {}) {
   const clock = new VirtualClock(1_000_000)
   const counts = { listened: 0, stopped: 0, notified: 0, checked: 0, missed: 0 }
-  const network = { delivers: true, reply: (): Promise<string> => Promise.resolve('true') }
+  const network = { delivers: true, reply: (): Promise<string> => Promise.resolve(LISTENS) }
   let deliver: (message: string) => void = () => undefined
   const sql = {
     query: () => {
@@ -17,14 +19,15 @@ async function listening({ wants = true } = {}) {
       if (network.delivers) deliver('test')
       return Promise.resolve('')
     },
-    listen: (_: string, onMessage: (message: string) => void) => {
+    listen: (channel: string, onMessage: (message: string, channel: string) => void) => {
       counts.listened++
-      deliver = onMessage
+      deliver = message => onMessage(message, channel)
       return Promise.resolve({
         query: () => {
           counts.checked++
           return network.reply()
         },
+        run: () => Promise.resolve(),
         stop: () => {
           counts.stopped++
           return Promise.resolve()
@@ -44,7 +47,7 @@ async function listening({ wants = true } = {}) {
 
 /** A reply that comes after some time. */
 const after = (clock: VirtualClock, time: number) => () =>
-  new Promise<string>(resolve => clock.after(time, () => resolve('true')))
+  new Promise<string>(resolve => clock.after(time, () => resolve(LISTENS)))
 
 test('a box that receives hints sends itself no messages, and asks its connection while it has a use for them', async () => {
   const { clock, counts, hints } = await listening()
@@ -62,11 +65,11 @@ test('a box that has no use for hints sends nothing', async () => {
 
 test('a session that no longer listens is replaced, and several messages must arrive before a box relies on it', async () => {
   const { clock, counts, network, hints } = await listening()
-  network.reply = () => Promise.resolve('false')
+  network.reply = () => Promise.resolve('[]')
   await pass(clock, 1500)
   expect(hints.isReceiving).toBe(false)
   expect(counts).toMatchObject({ listened: 2, stopped: 1 })
-  network.reply = () => Promise.resolve('true')
+  network.reply = () => Promise.resolve(LISTENS)
   await pass(clock, 3000)
   expect(hints.isReceiving).toBe(true)
   expect(counts).toMatchObject({ listened: 2, notified: 4 })

@@ -136,7 +136,7 @@ test('a connection that is lost while it listens is reported once', async () => 
   const client = new PgClient('db', pool, new VirtualClock())
   await client.listen(
     'channel',
-    message => messages.push(message),
+    (message, channel) => messages.push(`${channel} ${message}`),
     () => messages.push('lost'),
   )
   pool.emit('notification', { channel: 'channel', payload: 'one' })
@@ -144,6 +144,6 @@ test('a connection that is lost while it listens is reported once', async () => 
   pool.emit('error', new Error('lost'))
   pool.emit('end')
   pool.emit('notification', { channel: 'channel', payload: 'three' })
-  expect(messages).toEqual(['one', 'lost'])
+  expect(messages).toEqual(['channel one', 'other two', 'lost'])
   expect(pool.released).toEqual([true])
 })

@@ -1,0 +1,211 @@
+import { answered } from './answered.js'
+import type { Clock } from '../../../clock.js'
+import { SharedStatements } from './shared-statements.js'
+import { SqlError, type Listening, type Query, type SqlClient, type SqlStatements } from './sql-client.js'
+
+interface Subscriber {
+  readonly onMessage: (message: string, channel: string) => void
+  readonly onLost: () => void
+  /** Whether it has its {@link Listening}. Before that, a loss is an error of its call. */
+  isListening: boolean
+}
+
+/**
+ * The connections of all boxes of a process that have the same place. They listen over one connection, because each
+ * message wakes every connection that listens in the database. The last box closes the connections.
+ */
+class SharedClient {
+  readonly #client: SqlClient
+  readonly #statements: SharedStatements
+  readonly #clock: Clock
+  readonly #onClosed: () => void
+  #boxes = 0
+  #isClosed = false
+  readonly #subscribers = new Map<string, Subscriber>()
+  #connection: Promise<SharedConnection> | undefined
+  /** What is done now for all boxes that have asked for it meanwhile. */
+  #together: Promise<void> | undefined
+
+  /** @param make makes further clients like `client` */
+  constructor(client: SqlClient, make: () => Promise<SqlClient>, clock: Clock, onClosed: () => void) {
+    this.#client = client
+    this.#statements = new SharedStatements(client, make, clock)
+    this.#clock = clock
+    this.#onClosed = onClosed
+  }
+
+  /** Returns the client for one more box; undefined if the last one has closed the connections. */
+  use(): SqlClient | undefined {
+    if (this.#isClosed) return undefined
+    this.#statements.boxes = ++this.#boxes
+    let closed: Promise<void> | undefined
+    const box = {}
+    return {
+      ...this.#over(work =>
+        closed ? Promise.reject(lost('the box was closed')) : this.#statements.run(box, work),
+      ),
+      together: work => this.#doTogether(work),
+      listen: (channel, onMessage, onLost) => this.#listen(channel, onMessage, onLost),
+      close: () => (closed ??= this.#leave()),
+    }
+  }
+
+  #over(run: <T>(work: (client: SqlClient) => Promise<T>) => Promise<T>): SqlStatements {
+    return {
+      name: this.#client.name,
+      query: (text, values) => run(client => client.query(text, values)),
+      run: text => run(client => client.run(text)),
+      transaction: work => run(client => client.transaction(work)),
+    }
+  }
+
+  #doTogether(work: (statements: SqlStatements) => Promise<void>): Promise<void> {
+    if (this.#together) return this.#together
+    // Not over those of the box that asks first: it may be closed before the others.
+    const done = work(this.#over(its => this.#statements.run(this, its)))
+    const over = (): unknown => (this.#together = undefined)
+    done.then(over, over)
+    return (this.#together = done)
+  }
+
+  async #leave(): Promise<void> {
+    this.#statements.boxes = --this.#boxes
+    if (this.#boxes > 0) return
+    this.#isClosed = true
+    this.#onClosed()
+    await this.#statements.close()
+  }
+
+  async #listen(channel: string, onMessage: Subscriber['onMessage'], onLost: () => void): Promise<Listening> {
+    const subscriber: Subscriber = { onMessage, onLost, isListening: false }
+    this.#subscribers.set(channel, subscriber)
+    try {
+      const isFirst = this.#connection === undefined
+      const connection = await (this.#connection ??= this.#connect(channel))
+      const run = (text: string): Promise<void> => this.#answered(connection, connection.run(text))
+      if (!isFirst) await run(`listen "${channel}"`)
+      if (connection.isLost) throw lost('the connection was lost')
+      subscriber.isListening = true
+      return {
+        query: connection.query,
+        run,
+        stop: isBroken => {
+          const isKnown = this.#unsubscribe(channel, subscriber)
+          if (isBroken) this.#drop(connection)
+          else if (isKnown && !connection.isLost) {
+            if (this.#subscribers.size === 0) this.#drop(connection)
+            else run(`unlisten "${channel}"`).catch(() => undefined)
+          }
+          return Promise.resolve()
+        },
+      }
+    } catch (error) {
+      this.#unsubscribe(channel, subscriber)
+      throw error
+    }
+  }
+
+  #unsubscribe(channel: string, subscriber: Subscriber): boolean {
+    return this.#subscribers.get(channel) === subscriber && this.#subscribers.delete(channel)
+  }
+
+  #connect(channel: string): Promise<SharedConnection> {
+    let connection: SharedConnection | undefined
+    const receive = (message: string, to: string): void => this.#subscribers.get(to)?.onMessage(message, to)
+    const connecting = this.#client
+      .listen(channel, receive, () => connection && this.#drop(connection))
+      .then(listening => (connection = new SharedConnection(listening)))
+    connecting.catch(() => {
+      if (this.#connection === connecting) this.#connection = undefined
+    })
+    return connecting
+  }
+
+  #answered<T>(connection: SharedConnection, answer: Promise<T>): Promise<T> {
+    return answered(answer, this.#clock, false, () => this.#drop(connection))
+  }
+
+  /** Ends a connection, and tells those that listen over it. */
+  #drop(connection: SharedConnection): void {
+    if (connection.isLost) return
+    connection.end()
+    this.#connection = undefined
+    for (const [channel, subscriber] of [...this.#subscribers]) {
+      if (!subscriber.isListening) continue
+      this.#subscribers.delete(channel)
+      subscriber.onLost()
+    }
+  }
+}
+
+/**
+ * The connection over which all boxes listen. It runs one statement at a time. So that no box waits for those of all
+ * others, what several boxes ask while it is busy is one statement.
+ */
+class SharedConnection {
+  readonly #listening: Listening
+  #last: Promise<unknown> = Promise.resolve()
+  /** The answers to what is asked next, by its text. */
+  readonly #next = new Map<string, Promise<unknown>>()
+  readonly #texts: string[] = []
+  isLost = false
+
+  constructor(listening: Listening) {
+    this.#listening = listening
+  }
+
+  readonly query: Query = (text, values) =>
+    this.#ask(JSON.stringify([text, values]), () => this.#listening.query(text, values))
+
+  run(text: string): Promise<void> {
+    this.#texts.push(text)
+    return this.#ask('', () => this.#listening.run(this.#texts.splice(0).join(';')))
+  }
+
+  end(): void {
+    this.isLost = true
+    this.#listening.stop().catch(() => undefined)
+  }
+
+  #ask<T>(key: string, send: () => Promise<T>): Promise<T> {
+    const waiting = this.#next.get(key)
+    if (waiting) return waiting as Promise<T>
+    const answer = this.#last.then(() => {
+      this.#next.delete(key)
+      return send()
+    })
+    this.#next.set(key, answer)
+    this.#last = answer.catch(() => undefined)
+    return answer
+  }
+}
+
+function lost(message: string): SqlError {
+  return new SqlError(message, undefined, false, undefined)
+}
+
+/** The shared clients of this process by their places. */
+const shared = new Map<string, Promise<SharedClient>>()
+
+/**
+ * Returns a client that shares its connections with all others of this place.
+ * @param place distinguishes all that matters for the connections @param make connects to it
+ */
+export async function sharedClient(
+  place: string,
+  make: () => Promise<SqlClient>,
+  clock: Clock,
+): Promise<SqlClient> {
+  for (;;) {
+    let making = shared.get(place)
+    if (making === undefined) {
+      const forget = (): unknown => shared.delete(place)
+      making = make().then(client => new SharedClient(client, make, clock, forget))
+      shared.set(place, making)
+      making.catch(forget)
+    }
+    // Between the two, the last box may close it.
+    const client = (await making).use()
+    if (client) return client
+  }
+}
