@@ -32,9 +32,11 @@ export class SharedBox {
   }
 
   async close(options?: CloseOptions): Promise<void> {
-    const box = this.#box
+    // The caller that opens the box gets the error, if that fails.
+    const opening = this.#box?.catch(() => undefined)
     this.#box = undefined
-    await (await box)?.close(options)
+    const box = await opening
+    await box?.close(options)
   }
 
   async #open(): Promise<Box> {

@@ -205,6 +205,15 @@ test.concurrent('a program that closes its clients leaves no connections', async
   await server.kill()
 })
 
+test('quit ends the clients although their box could not be opened', async () => {
+  const quit = vi.fn(() => Promise.resolve('OK'))
+  const redlock = new Redlock([{ quit }])
+  const failing = expect(redlock.acquire(['key'], LONG)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await redlock.quit()
+  expect(quit).toHaveBeenCalledOnce()
+  await failing
+})
+
 test.concurrent('a client may return buffers', async () => {
   const client = createClient({ url: servers[0]!.url, commandOptions: { typeMapping: { 36: Buffer } } })
   await client.connect()
