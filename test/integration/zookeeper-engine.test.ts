@@ -72,6 +72,36 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
+  test('requests that were lost with the connection keep their order, also before those that come later', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using holder = await box(place)
+    await using one = await box(place, proxy.port)
+    const held = await holder.mutex('key').acquire()
+    const served: number[] = []
+    const asked: Promise<void>[] = []
+    const ask = (): void => {
+      const name = asked.length
+      asked.push(one.mutex('key').run(() => void served.push(name), { ownRequest: true }))
+    }
+    ask()
+    await queued(holder, 'key', 1)
+    proxy.requests = 'lose'
+    ask()
+    ask()
+    await pause(20)
+    proxy.requests = 'pass'
+    proxy.cut()
+    for (let turn = 0; turn < 30; turn++) {
+      await pause(2)
+      ask()
+    }
+    await queued(holder, 'key', asked.length)
+    await held.release()
+    await Promise.all(asked)
+    expect(served).toEqual([...asked.keys()])
+  })
+
   test('a release whose reply was lost is repeated and succeeds', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)

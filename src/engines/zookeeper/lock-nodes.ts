@@ -24,6 +24,14 @@ import { queueOf } from './queue.js'
 export type EntryProblem =
   { readonly state: 'gone' } | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
+/** The turn of a request on its keys. */
+interface Turn {
+  /** Resolves when the earlier requests have passed their turns; undefined if there are none. */
+  readonly ahead: Promise<unknown> | undefined
+  /** Lets the next one be sent. */
+  readonly pass: () => void
+}
+
 export const GONE = { state: 'gone' } as const
 
 /**
@@ -53,17 +61,25 @@ export class LockNodes {
     own.guid = randomUUID()
     own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
     const parents = own.nodes.map(({ parent }) => parent)
-    const ahead = parents.map(parent => this.#turns.get(parent)).filter(turn => turn !== undefined)
-    let pass!: () => void
-    const turn = new Promise<void>(resolve => (pass = resolve))
-    for (const parent of parents) this.#turns.set(parent, turn)
+    const turn = this.#takeTurn(parents)
     try {
-      if (ahead.length > 0) await Promise.all(ahead)
-      return own.phase === 'gone' ? GONE : await this.#createInTurn(client, own, parents, instead, pass)
+      if (turn.ahead) await turn.ahead
+      return own.phase === 'gone' ? GONE : await this.#createInTurn(client, own, parents, instead, turn.pass)
     } finally {
-      pass()
-      for (const parent of parents) if (this.#turns.get(parent) === turn) this.#turns.delete(parent)
+      turn.pass()
     }
+  }
+
+  /** Makes the next requests on these keys wait. */
+  #takeTurn(parents: readonly string[]): Turn {
+    const ahead = parents.map(parent => this.#turns.get(parent)).filter(turn => turn !== undefined)
+    let end!: () => void
+    const over = new Promise<void>(resolve => (end = resolve))
+    const turn = Promise.all([...ahead, over]).then(() => {
+      for (const parent of parents) if (this.#turns.get(parent) === turn) this.#turns.delete(parent)
+    })
+    for (const parent of parents) this.#turns.set(parent, turn)
+    return { ahead: ahead.length > 0 ? Promise.all(ahead) : undefined, pass: end }
   }
 
   /**
@@ -103,8 +119,10 @@ export class LockNodes {
           continue
         }
         if (!(error instanceof ConnectionLossError)) throw error
+        // Later requests wait again: they would overtake those that are lost with this one.
+        const again = this.#takeTurn(parents)
         // If the nodes were created, they block other requests until they are found or the session ends.
-        const found = await retryUnsent(() => this.#find(client, own, parents))
+        const found = await retryUnsent(() => this.#find(client, own, parents)).finally(again.pass)
         if (!found) {
           checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
