@@ -2,7 +2,7 @@ import { CLAIM_WINDOW } from 'signalbox/engine'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { keepsValues, type EngineFixture } from './fixture.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { halfShare, HotKey } from './hot-key.js'
 import { assertServed, locks, longestStall, pause, queued, until } from './time.js'
 
@@ -81,8 +81,8 @@ export function distance(fixture: EngineFixture): void {
           const kinds: ((task: () => Promise<void>) => Promise<void>)[] = [
             task => far.readWriteLock('readers').read.run(task),
             task => far.semaphore('semaphore', { max: TOGETHER }).run(task),
-            task => far.limiter('limiter', options).run(task),
           ]
+          if (hasLimits(fixture)) kinds.push(task => far.limiter('limiter', options).run(task))
           for (const run of kinds) {
             // Connections are made.
             await run(() => Promise.resolve())
