@@ -19,6 +19,8 @@ const STAYING = 8
 /** Number of callers of each living box at a time, and the pause before the next ones, in milliseconds. */
 const CALLERS = 10
 const PAUSE = 100
+/** Maximum time in which what many dead processes had is removed, in milliseconds. */
+const MOST = 90_000
 /** Number of processes that live for a moment, and how many of them at a time. */
 const LIVES = 20
 const TOGETHER = 4
@@ -37,16 +39,19 @@ export function deadRemains(fixture: EngineFixture): void {
   })
 }
 
-/** The same for many keys, and for many processes. */
+/**
+ * The same for many keys, and for many processes. An engine that keeps a record for a minute may look at it just before
+ * that minute is over, and again a minute later.
+ */
 export function manyDeadRemains(fixture: EngineFixture): void {
   describe('what dead processes leave', () => {
     const test = testOn(fixture).runIf(fixture.guarantees.scope !== 'thread')
 
     test('is removed while others use other keys, also with hundreds of keys', boxes =>
-      leavesNothing(boxes, 60_000, () => kill(boxes, work(fixture, 300, 30))))
+      leavesNothing(boxes, MOST, () => kill(boxes, work(fixture, 300, 30))))
 
     test('does not pile up when processes live for a moment and close their box or are killed', boxes =>
-      leavesNothing(boxes, 60_000, async () => {
+      leavesNothing(boxes, MOST, async () => {
         let lives = 0
         const live = async (): Promise<void> => {
           while (lives < LIVES) await kill(boxes, work(fixture, 1, 0), lives++ % 2 ? 'SIGKILL' : 'SIGTERM')
