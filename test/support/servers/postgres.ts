@@ -119,7 +119,12 @@ export class PostgresServer extends ServerProcess {
    */
   async stopWriter(): Promise<void> {
     const writers = `select pid from pg_stat_activity where backend_type = 'walwriter'`
-    const [writer] = await this.query<{ pid: number }>(writers)
+    let writer: { pid: number } | undefined
+    // The server takes statements before its writer has begun.
+    await until(async () => {
+      ;[writer] = await this.query<{ pid: number }>(writers)
+      return writer !== undefined
+    })
     process.kill(writer!.pid, 'SIGSTOP')
   }
 
