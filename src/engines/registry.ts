@@ -108,8 +108,8 @@ function beginningOf(text: string): string {
 }
 
 /**
- * Refuses a URL with white space at an end, as from the file of a variable. It would name another folder, prefix or
- * path, whose locks exclude nobody.
+ * Rejects a URL with white space at an end, as from the file of a variable. It would name another folder, prefix or
+ * path, and its locks would exclude no process that uses the right one.
  * @throws InvalidArgumentError
  */
 function checkSpaces(url: string): void {

@@ -91,7 +91,7 @@ describe.each([
       await box.mutex(`own ${index}`).run(count)
       await box.limiter('api', { limit: 1000, per: '1s' }).acquire()
     }
-    // Each is told that it is its turn.
+    // Each box is notified of its turn.
     const [last, ...others] = boxes as [Box, ...Box[]]
     const held = await last.mutex('key').acquire()
     const served: number[] = []

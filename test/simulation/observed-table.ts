@@ -272,7 +272,7 @@ export class ObservedTable {
     for (const { id } of requests) {
       const isWaiting = this.#requests.get(id)?.phase === 'waiting'
       if (due.includes(id) === isWaiting)
-        this.#broken('P5', `${id} waits: ${isWaiting}, and is told otherwise`)
+        this.#broken('P5', `${id} waits: ${isWaiting}, but its sign of life says otherwise`)
     }
   }
 

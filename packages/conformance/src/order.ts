@@ -104,7 +104,7 @@ export function order(fixture: EngineFixture): void {
       assertServed(served, names, await handOver(held, waiting))
     })
 
-    test('callers of one tick are served in call order on keys that nobody has used, beside other keys', async boxes => {
+    test('callers of one tick are served in call order on unused keys, beside other keys', async boxes => {
       const box = await boxes.open()
       const turns = Array.from({ length: 20 }, async (_, round) => {
         const key = `new ${round}`
