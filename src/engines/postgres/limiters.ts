@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import type { PermitReservation } from '../../engine/contract.js'
+import { afterSilence } from '../../engine/kit/after-silence.js'
 import { withInfinity } from '../../engine/kit/memory-state.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { groupedBy } from '../../grouped.js'
@@ -13,7 +14,7 @@ import {
 } from '../../engine/limits/reserve-permits.js'
 import { LaneQuery } from './clients/lane-query.js'
 import { Repetition, repeated } from './clients/repetition.js'
-import { arrayText, SqlError, type Query } from './clients/sql-client.js'
+import { arrayText, SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
 import { ServerClock, type ServerTime } from './server-clock.js'
@@ -118,11 +119,6 @@ export class Limiters {
       if (limiter === undefined || !isMeant(limiter)) return []
       return reportOf(limiter, stateOf(content), now, now) ?? []
     })
-  }
-
-  /** Resolves when all requests have a reply. */
-  idle(): Promise<void> {
-    return this.#batcher.idle()
   }
 
   async #next(): Promise<void> {
@@ -275,6 +271,23 @@ export class Limiters {
     if (this.#seen.size >= MAX_CACHED) this.#seen.clear()
     this.#seen.set(limiter, seen)
   }
+}
+
+/** The limiters by the statements of all boxes that share connections. */
+const limitersOf = new WeakMap<SqlStatements, Limiters>()
+
+/**
+ * Returns the limiters of a box. Boxes that share connections share them, too: otherwise each would mostly decide by a
+ * state that another has changed.
+ */
+export function sharedLimiters(sql: SqlClient, statements: Statements, clock: Clock): Limiters {
+  const known = sql.ofAll && limitersOf.get(sql.ofAll)
+  if (known) return known
+  const ready = afterSilence(clock)
+  const source = sql.ofAll ?? sql
+  const limiters = new Limiters((text, values) => ready(() => source.query(text, values)), statements, clock)
+  if (sql.ofAll) limitersOf.set(sql.ofAll, limiters)
+  return limiters
 }
 
 /** The decision of a limiter that the server may store. */

@@ -36,7 +36,7 @@ import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
 import { Lanes } from './lanes.js'
-import { Limiters } from './limiters.js'
+import { sharedLimiters, type Limiters } from './limiters.js'
 import { keyOf, rowName } from './names.js'
 import { outcomeOf, reportsOf, type Json, type Notice } from './outcomes.js'
 import { OwnRequests } from './own-requests.js'
@@ -69,6 +69,8 @@ export class PostgresEngine implements Engine {
   readonly #limiters: Limiters
   readonly #callersCommits: CallersCommits
   readonly #requests = new OwnRequests()
+  /** The calls to the limiters that have no reply yet. */
+  readonly #reserving = new Set<Promise<unknown>>()
   readonly #late: LateRequests
   readonly #watched = new Set<string>()
   readonly #timers = new Set<Timer>()
@@ -99,7 +101,7 @@ export class PostgresEngine implements Engine {
       isOwn: id => this.#requests.has(id),
       cancel: request => this.#run({ type: 'cancel', request }),
     })
-    this.#limiters = new Limiters(query, this.#statements, clock)
+    this.#limiters = sharedLimiters(sql, this.#statements, clock)
     this.#callersCommits = new CallersCommits(sql.query, this.#statements, clock, notices =>
       this.#notify(notices, false),
     )
@@ -164,7 +166,13 @@ export class PostgresEngine implements Engine {
   }
 
   reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    return this.#explained({ type: 'reservePermits' }, () => this.#limiters.reservePermits(request))
+    return this.#explained({ type: 'reservePermits' }, () => {
+      const reserving = this.#limiters.reservePermits(request)
+      const done = (): unknown => this.#reserving.delete(reserving)
+      this.#reserving.add(reserving)
+      reserving.then(done, done)
+      return reserving
+    })
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
@@ -325,7 +333,7 @@ export class PostgresEngine implements Engine {
     this.#late.end()
     if (hasJoined) {
       const { session } = this.#info!
-      await Promise.all([this.#lanes.idle(), this.#limiters.idle()])
+      await Promise.all([this.#lanes.idle(), Promise.allSettled(this.#reserving)])
       const cancelled = this.#requests.all.map(request => this.#lanes.run({ type: 'cancel', request }))
       const unwatched = [...this.#watched].map(key => this.#lanes.run({ type: 'unwatch', session, key }))
       await Promise.allSettled([...cancelled, ...unwatched])

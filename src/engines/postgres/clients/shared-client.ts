@@ -17,6 +17,8 @@ interface Subscriber {
 class SharedClient {
   readonly #client: SqlClient
   readonly #statements: SharedStatements
+  /** Not those of the box that asks first: it may be closed before the others. */
+  readonly #ofAll: SqlStatements
   readonly #clock: Clock
   readonly #onClosed: () => void
   #boxes = 0
@@ -30,6 +32,7 @@ class SharedClient {
   constructor(client: SqlClient, make: () => Promise<SqlClient>, clock: Clock, onClosed: () => void) {
     this.#client = client
     this.#statements = new SharedStatements(client, make, clock)
+    this.#ofAll = this.#over(work => this.#statements.run(this, work))
     this.#clock = clock
     this.#onClosed = onClosed
   }
@@ -44,6 +47,7 @@ class SharedClient {
       ...this.#over(work =>
         closed ? Promise.reject(lost('the box was closed')) : this.#statements.run(box, work),
       ),
+      ofAll: this.#ofAll,
       together: work => this.#doTogether(work),
       listen: (channel, onMessage, onLost) => this.#listen(channel, onMessage, onLost),
       close: () => (closed ??= this.#leave()),
@@ -61,8 +65,7 @@ class SharedClient {
 
   #doTogether(work: (statements: SqlStatements) => Promise<void>): Promise<void> {
     if (this.#together) return this.#together
-    // Not over those of the box that asks first: it may be closed before the others.
-    const done = work(this.#over(its => this.#statements.run(this, its)))
+    const done = work(this.#ofAll)
     const over = (): unknown => (this.#together = undefined)
     done.then(over, over)
     return (this.#together = done)

@@ -25,6 +25,11 @@ export interface SqlClient extends SqlStatements {
    */
   together?(work: (statements: SqlStatements) => Promise<void>): Promise<void>
   /**
+   * Runs statements for all boxes that share the connections, also after this one is closed. All of them have the same
+   * object. Undefined if the connections are not shared.
+   */
+  readonly ofAll?: SqlStatements
+  /**
    * Listens on a channel until `stop`.
    * @param onMessage receives each message, and its channel: the box may listen on others over the same connection.
    * @param onLost is called when messages may have been lost; no more follow. It is not called before the promise has

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import type { PermitReservation } from '../../../../src/engine/contract.js'
 import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
-import { SqlError } from '../../../../src/engines/postgres/clients/sql-client.js'
-import { Limiters } from '../../../../src/engines/postgres/limiters.js'
+import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
+import { Limiters, sharedLimiters } from '../../../../src/engines/postgres/limiters.js'
 import type { Statements } from '../../../../src/engines/postgres/statements.js'
 import { pass } from '../../limits/passing.js'
 import { LimiterRows } from './limiter-rows.js'
@@ -236,4 +236,31 @@ test('the outcome of a call is unclear if a statement fails after another one ha
     isUnclear: true,
   })
   stop()
+})
+
+test('boxes that share connections decide in one statement, and one of them may be closed meanwhile', async () => {
+  const { answers, clock, rows } = scene()
+  let sent = 0
+  const ofAll = {
+    query: (_: string, values: readonly string[]) => {
+      sent++
+      return Promise.resolve(rows.decide(values))
+    },
+  }
+  const closed = { query: () => Promise.reject(new Error('the box was closed')) }
+  const [one, other] = [{}, {}].map(() => {
+    const sql = { ...closed, ofAll } as unknown as SqlClient
+    return sharedLimiters(sql, {} as Statements, clock)
+  })
+  await answers(one!.reservePermits(perHour(3, 'one', { units: [] })))
+  sent = 0
+  const both = [one!.reservePermits(perHour(3, 'one')), other!.reservePermits(perHour(3, 'other'))]
+  expect((await answers(Promise.all(both))).map(given)).toEqual([1, 1])
+  expect(sent).toBe(1)
+})
+
+test('boxes with connections of their own decide by themselves', () => {
+  const { clock } = scene()
+  const limiters = [{}, {}].map(sql => sharedLimiters(sql as SqlClient, {} as Statements, clock))
+  expect(limiters[0]).not.toBe(limiters[1])
 })
