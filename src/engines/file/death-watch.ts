@@ -1,35 +1,48 @@
 import type { LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
 import type { Mailbox } from './mailbox.js'
 
-/** Up to this number of sessions stay watched although no request of this box waits behind them. */
+/** Up to this number of threads stay watched although no request of this one waits behind them. */
 const MAX_WATCHED = 8
+/** Maximum number of sessions whose addresses are kept in memory although nothing waits behind them. */
+const MAX_KNOWN = 1024
 
-/** What a {@link DeathWatch} needs of the engine. */
+/** What a {@link DeathWatch} needs of the folder and of its boxes. */
 export interface Sessions {
-  /** The session of this box. */
-  readonly own: string
+  /** Whether it is the session of a box of this thread. */
+  isLocal(session: string): boolean
   /** The socket by which a session is reached; undefined for a session that is not there any more. */
   address(session: string): Promise<string | undefined>
   /** The sessions that are reached by a socket. */
   at(address: string): Promise<readonly string[]>
   /** Frees all that a dead session had. */
   remove(session: string): Promise<void>
-  /** Lets an own request look again which sessions are before it. */
-  wake(id: string): void
+  /** Lets a request of a box of this thread look again which sessions are before it. */
+  wake(session: string, id: string): void
+}
+
+/** A request of this thread that waits. */
+interface Waiting {
+  readonly session: string
+  /** The sessions before it that are watched for it. */
+  readonly ahead: readonly string[]
 }
 
 /**
- * Watches the sessions that own requests wait for, and frees what a session held as soon as its process is dead. A
- * request far behind in a queue watches those at its ends only, or each of N waiters would keep N connections. If all of
- * these have left, the visit of the next session, which each box makes, finds a dead one.
+ * Watches the threads whose sessions requests of this thread wait for, and frees what these sessions held as soon as
+ * the process is dead. A request far behind in a queue watches those at its ends only, or each of N waiters would keep N
+ * connections. If all of these have left, the visit of the next thread, which each thread makes, finds a dead one.
  */
 export class DeathWatch {
   readonly #mailbox: Mailbox
   readonly #sessions: Sessions
-  /** By session: what ends the watch over it. */
+  /** By the address of a thread: what ends the watch over it. */
   readonly #watched = new Map<string, () => void>()
-  /** By own request that waits: the sessions before it that are watched for it. */
-  readonly #behind = new Map<string, readonly string[]>()
+  /** The addresses of sessions, which never change; undefined while it is looked up. */
+  readonly #addresses = new Map<string, string | undefined>()
+  /** The requests of this thread that wait, by ID. */
+  readonly #behind = new Map<string, Waiting>()
+  /** By the address of a dead thread: settles when all that it had is free. */
+  readonly #removals = new Map<string, Promise<void>>()
   #mostWatched = MAX_WATCHED
   #stopped = false
 
@@ -38,18 +51,16 @@ export class DeathWatch {
     this.#sessions = sessions
   }
 
-  /** Frees what the dead of these sessions had. One connection at a time is made. Never rejects. */
-  async visit(sessions: ReadonlyMap<string, string>): Promise<void> {
-    const visited = new Set([this.#mailbox.address])
-    for (const [session, address] of sessions) {
+  /** Frees what the dead of these threads had. One connection at a time is made. Never rejects. */
+  async visit(addresses: readonly string[]): Promise<void> {
+    for (const address of addresses) {
       if (this.#stopped) return
-      if (visited.has(address)) continue
-      visited.add(address)
-      if (await this.#mailbox.isDead(address)) await this.#remove(session, address)
+      if (address === this.#mailbox.address) continue
+      if (await this.#mailbox.isDead(address)) await this.#removeThread(address)
     }
   }
 
-  /** Takes note of the outcome of an own request. */
+  /** Takes note of the outcome of an operation of a box of this thread. */
   note(operation: Operation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':
@@ -64,67 +75,104 @@ export class DeathWatch {
     }
   }
 
+  /** A box of this thread has left: none of its requests waits any more. */
+  left(session: string): void {
+    for (const [id, waiting] of [...this.#behind]) if (waiting.session === session) this.#forget(id)
+  }
+
   stop(): void {
     this.#stopped = true
     for (const stop of this.#watched.values()) stop()
   }
 
-  #noteStatus({ id }: LockRequest, status: RequestStatus): void {
+  #noteStatus({ id, session }: LockRequest, status: RequestStatus): void {
     if (status.state !== 'queued') return this.#forget(id)
-    this.#behind.set(id, status.sessionsAhead)
-    for (const session of status.sessionsAhead) {
-      if (session !== this.#sessions.own && !this.#watched.has(session)) this.#watch(session)
+    this.#behind.set(id, { session, ahead: status.sessionsAhead })
+    for (const other of status.sessionsAhead) {
+      if (this.#sessions.isLocal(other)) continue
+      const address = this.#addresses.get(other)
+      if (address !== undefined) this.#watch(address)
+      else if (!this.#addresses.has(other)) this.#lookUp(other)
     }
   }
 
   #forget(id: string): void {
     this.#behind.delete(id)
-    if (this.#behind.size === 0 && this.#watched.size > MAX_WATCHED) this.#lookAway()
+    if (this.#behind.size > 0) return
+    if (this.#watched.size > MAX_WATCHED || this.#addresses.size > MAX_KNOWN) this.#lookAway()
   }
 
-  #watch(session: string): void {
+  #lookUp(session: string): void {
+    this.#addresses.set(session, undefined)
+    const found = (address: string | undefined): void => {
+      if (this.#stopped) return
+      if (address === undefined) void this.#remove([session])
+      else {
+        this.#addresses.set(session, address)
+        this.#watch(address)
+      }
+    }
+    this.#sessions.address(session).then(found, () => this.#addresses.delete(session))
+  }
+
+  #watch(address: string): void {
+    if (this.#stopped || this.#watched.has(address) || address === this.#mailbox.address) return
     // Boxes that met once will meet again, so watches are kept, up to a limit.
     if (this.#watched.size >= this.#mostWatched) this.#lookAway()
-    const pending = (): void => undefined
-    this.#watched.set(session, pending)
-    const start = (address: string | undefined): void => {
-      if (this.#stopped || this.#watched.get(session) !== pending) return
-      if (address === undefined) void this.#remove(session, undefined)
-      else if (address !== this.#mailbox.address)
-        this.#watched.set(
-          session,
-          this.#mailbox.watch(address, () => void this.#remove(session, address)),
-        )
-    }
-    this.#sessions.address(session).then(start, () => this.#watched.delete(session))
+    this.#watched.set(
+      address,
+      this.#mailbox.watch(address, () => void this.#removeThread(address)),
+    )
   }
 
-  /** Stops watching the sessions that no own request waits for. */
+  /** Stops watching the threads that no request waits for. */
   #lookAway(): void {
-    const needed = new Set([...this.#behind.values()].flat())
-    for (const [session, stop] of this.#watched) {
-      if (needed.has(session)) continue
+    const needed = new Set([...this.#behind.values()].flatMap(({ ahead }) => ahead))
+    const watched = new Set<string | undefined>()
+    for (const [session, address] of this.#addresses) {
+      if (needed.has(session)) watched.add(address)
+      else if (this.#addresses.size > MAX_KNOWN) this.#addresses.delete(session)
+    }
+    for (const [address, stop] of this.#watched) {
+      if (watched.has(address)) continue
       stop()
-      this.#watched.delete(session)
+      this.#watched.delete(address)
     }
     this.#mostWatched = Math.max(MAX_WATCHED, 2 * this.#watched.size)
   }
 
-  /** Frees all that a dead session had, and the others of its thread. The requests that waited behind them look again. */
-  async #remove(session: string, address: string | undefined): Promise<void> {
-    const dead = new Set([session])
-    this.#watched.delete(session)
-    if (this.#stopped) return
+  /** Frees all that the sessions of a dead thread had. */
+  #removeThread(address: string): Promise<void> {
+    let removal = this.#removals.get(address)
+    if (!removal) {
+      removal = this.#removeAllAt(address).finally(() => this.#removals.delete(address))
+      this.#removals.set(address, removal)
+    }
+    return removal
+  }
+
+  async #removeAllAt(address: string): Promise<void> {
+    const known = [...this.#addresses].filter(([, at]) => at === address).map(([session]) => session)
     try {
-      if (address !== undefined) for (const other of await this.#sessions.at(address)) dead.add(other)
-      await Promise.all([...dead].map(each => this.#sessions.remove(each)))
-      if (address !== undefined) this.#mailbox.remove(address)
+      const sessions = await this.#sessions.at(address)
+      if (await this.#remove([...new Set([...known, ...sessions])])) this.#mailbox.remove(address)
     } catch {
       // What the sessions had is free at the end of its leases.
     }
-    for (const each of dead) this.#watched.delete(each)
-    for (const [id, behind] of [...this.#behind]) {
-      if (behind.some(each => dead.has(each))) this.#sessions.wake(id)
-    }
+    this.#watched.delete(address)
+  }
+
+  /**
+   * Frees all that dead sessions had, and returns whether that is done. The requests that waited behind them look again.
+   * Never rejects.
+   */
+  async #remove(dead: readonly string[]): Promise<boolean> {
+    if (this.#stopped) return false
+    const removed = await Promise.allSettled(dead.map(session => this.#sessions.remove(session)))
+    for (const session of dead) this.#addresses.delete(session)
+    for (const [id, { session, ahead }] of [...this.#behind])
+      if (ahead.some(each => dead.includes(each))) this.#sessions.wake(session, id)
+    // What could not be freed is free at the end of its leases.
+    return removed.every(({ status }) => status === 'fulfilled')
   }
 }

@@ -110,14 +110,14 @@ export class FileState implements EngineState {
     return [...new Set([...this.#narrow.keys(prefix), ...wide])].sort()
   }
 
-  /** The addresses of all boxes that are open, by session. */
-  sessions(): Map<string, string> {
-    return this.#sessions.all()
+  /** The sockets by which the boxes that are open are reached. */
+  addresses(): string[] {
+    return this.#sessions.addresses()
   }
 
-  /** The next session in their order, with its address; after the last one comes the first. Undefined if it is alone. */
-  sessionAfter(session: string): [session: string, address: string] | undefined {
-    return this.#sessions.after(session)
+  /** The next address in their order; after the last one comes the first. Undefined if there is no other. */
+  addressAfter(address: string): string | undefined {
+    return this.#sessions.addressAfter(address)
   }
 
   /** The sessions of the thread that listens on this socket. */

@@ -1,8 +1,10 @@
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
+import { ClosedError, type UnavailableError } from '../../errors.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import type { Machine } from '../../linux-machine.js'
 import type { Database } from './database.js'
-import { loadSqlite, type Sqlite } from './driver.js'
+import { DeathWatch } from './death-watch.js'
+import { loadSqlite, SqliteError, type Sqlite } from './driver.js'
 import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
 import { thisMachine } from './machine.js'
@@ -11,8 +13,20 @@ import type { OpenLock } from './open-lock.js'
 import { replacedOf } from './original-files.js'
 import { openDatabase } from './prepare.js'
 
-/** Takes a hint for a box, which ignores one that is not about it. */
-export type Receive = (hint: Hint) => void
+/** How often the files are looked at although nothing is asked, in milliseconds. */
+const LOOK = 1000
+/** After how many of these looks a thread looks whether the process of the next one is dead. */
+const LOOKS_PER_VISIT = 5
+
+/** A box of this thread. */
+export interface LocalBox {
+  /** Takes a hint, which it ignores if it is not about it. */
+  receive(hint: Hint): void
+  /** Frees all that a session had. Rejects as `Engine.submit`, with ClosedError if this box closes. */
+  revoke(session: string): Promise<unknown>
+  /** The files were replaced: no grant of the box is certain any more. */
+  ended(reason: UnavailableError): void
+}
 
 /** The folders that boxes of this thread use, by path. */
 const folders = new Map<string, Promise<OpenFolder>>()
@@ -22,7 +36,7 @@ interface OpenedParts {
   readonly database: Database
   readonly openLock: OpenLock
   readonly mailbox: Mailbox
-  readonly receivers: Map<string, Receive>
+  readonly boxes: Map<string, LocalBox>
 }
 
 interface FolderParts extends OpenedParts {
@@ -41,27 +55,34 @@ export class OpenFolder {
   readonly database: Database
   readonly state: FileState
   readonly mailbox: Mailbox
-  /** Take the hints for the boxes of this thread, by session. */
-  readonly receivers: Map<string, Receive>
+  readonly deaths: DeathWatch
+  /** The boxes of this thread that have joined, by session. */
+  readonly boxes: Map<string, LocalBox>
   readonly #sqlite: Sqlite
   readonly #openLock: OpenLock
   readonly #forget: () => void
-  #boxes = 0
+  readonly #clock: Clock
+  #entered = 0
+  #look: Timer | undefined
+  #looks = 0
   #isClosed = false
   /** Whether others know a session of this thread that could not leave. */
   #hasRemains = false
 
-  private constructor(parts: FolderParts) {
-    const { machine, sqlite, database, openLock, mailbox, receivers, forget } = parts
+  private constructor(parts: FolderParts, clock: Clock) {
+    const { machine, sqlite, database, openLock, mailbox, boxes, forget } = parts
     this.machine = machine
     this.database = database
     this.state = new FileState(database.connection)
     this.mailbox = mailbox
-    this.receivers = receivers
+    this.boxes = boxes
+    this.deaths = this.#watchDeaths()
+    this.#clock = clock
     this.#sqlite = sqlite
     this.#openLock = openLock
     this.#forget = forget
     database.rolledBack = () => this.state.forget()
+    this.#lookLater()
   }
 
   /**
@@ -79,13 +100,15 @@ export class OpenFolder {
       const opened = await opening
       if (opened.#enter()) return opened
       forgetFolder(path, opening)
+      // The files were replaced before the first box entered.
+      if (opened.#entered === 0) await opened.#close()
     }
   }
 
   static #open(path: string, machine: Machine, sqlite: Sqlite, clock: Clock): Promise<OpenFolder> {
     const forget = (): void => forgetFolder(path, opening)
     const opening = openParts(path, machine, sqlite, clock).then(
-      parts => new OpenFolder({ ...parts, machine, sqlite, forget }),
+      parts => new OpenFolder({ ...parts, machine, sqlite, forget }, clock),
     )
     opening.catch(forget)
     folders.set(path, opening)
@@ -99,9 +122,103 @@ export class OpenFolder {
    */
   async leave(remains: boolean): Promise<void> {
     this.#hasRemains ||= remains
-    if (--this.#boxes > 0) return
+    if (--this.#entered === 0) await this.#close()
+  }
+
+  /** Ends all boxes if the files are known to be replaced. */
+  endIfReplaced(): void {
+    const { replaced } = this.database.files
+    if (replaced) for (const box of [...this.boxes.values()]) box.ended(replaced)
+  }
+
+  /**
+   * Reads values outside of a transaction: one statement sees one moment by itself, and needs no turn among the writers.
+   * Undefined when a writer was killed and the log must be repaired first, which takes a turn.
+   */
+  readAlone<T>(work: (state: FileState) => T): T | undefined {
+    try {
+      this.database.check()
+      return work(this.state)
+    } catch (error) {
+      if (error instanceof SqliteError && error.code === 'BUSY') return undefined
+      throw error
+    }
+  }
+
+  #watchDeaths(): DeathWatch {
+    const { database, state, mailbox, boxes } = this
+    return new DeathWatch(mailbox, {
+      isLocal: session => boxes.has(session),
+      address: session => database.run(() => state.member(session)?.address),
+      at: address => database.run(() => state.sessionsAt(address)),
+      remove: session => this.#remove(session),
+      wake: (session, id) => boxes.get(session)?.receive({ type: 'wake', about: id }),
+    })
+  }
+
+  /** Frees all that a dead session had, through any box that stays open for so long. */
+  async #remove(session: string): Promise<void> {
+    for (const box of this.boxes.values()) {
+      try {
+        await box.revoke(session)
+      } catch (error) {
+        if (error instanceof ClosedError) continue
+        throw error
+      }
+      await this.database.run(() => this.state.leave(session))
+      return
+    }
+    throw new ClosedError('the boxes of this thread were closed')
+  }
+
+  #lookLater(): void {
+    this.#look = this.#clock.after(LOOK, () => this.#lookAtFiles(), false)
+  }
+
+  /** Others may use new files under the same path as soon as the old ones are gone, so the grants end, too. */
+  #lookAtFiles(): void {
+    try {
+      this.database.check()
+    } catch {
+      this.endIfReplaced()
+    }
+    // The system may answer later, for example when the folder can be entered again.
+    if (this.database.files.replaced) return
+    this.#lookLater()
+    if (++this.#looks % LOOKS_PER_VISIT === 0) void this.#visitNext()
+  }
+
+  /**
+   * Frees what dead sessions had, although no other box waits for their keys: those of the threads from this one up to
+   * the next one that lives. So each dead thread has one that looks after it, and each looks at one living. Never
+   * rejects.
+   */
+  async #visitNext(): Promise<void> {
+    let visited: string | undefined
+    for (;;) {
+      const next = this.#addressAfterOwn()
+      // It lives if it is still there.
+      if (next === undefined || next === visited) return
+      await this.deaths.visit([next])
+      visited = next
+    }
+  }
+
+  /** Undefined if this thread is alone, or if that can't be read now. */
+  #addressAfterOwn(): string | undefined {
+    try {
+      return this.readAlone(state => state.addressAfter(this.mailbox.address))
+    } catch {
+      return undefined
+    }
+  }
+
+  async #close(): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
     this.#forget()
+    this.#look?.cancel()
+    this.deaths.stop()
     await (this.#hasRemains ? this.mailbox.abandon() : this.mailbox.close())
     await closeFiles(this.#sqlite, this.database, this.#openLock)
   }
@@ -110,7 +227,7 @@ export class OpenFolder {
   #enter(): boolean {
     const isUsable =
       !this.#isClosed && !this.database.hasFailed && replacedOf(this.database.files.all) === undefined
-    if (isUsable) this.#boxes++
+    if (isUsable) this.#entered++
     return isUsable
   }
 }
@@ -122,9 +239,9 @@ function forgetFolder(path: string, opening: Promise<OpenFolder>): void {
 async function openParts(path: string, machine: Machine, sqlite: Sqlite, clock: Clock): Promise<OpenedParts> {
   const { database, openLock } = await openDatabase(sqlite, path, machine, clock)
   try {
-    const receivers = new Map<string, Receive>()
-    const mailbox = await Mailbox.open(path, message => receive(message, receivers), clock)
-    return { database, openLock, mailbox, receivers }
+    const boxes = new Map<string, LocalBox>()
+    const mailbox = await Mailbox.open(path, message => receive(message, boxes), clock)
+    return { database, openLock, mailbox, boxes }
   } catch (error) {
     await closeFiles(sqlite, database, openLock)
     throw error
@@ -140,9 +257,9 @@ async function closeFiles(sqlite: Sqlite, database: Database, openLock: OpenLock
 }
 
 /** Passes a hint that another thread has sent to the boxes of this one. */
-function receive(message: string, receivers: ReadonlyMap<string, Receive>): void {
+function receive(message: string, boxes: ReadonlyMap<string, LocalBox>): void {
   const space = message.indexOf(' ')
   const type = message.slice(0, space)
   if (type !== 'wake' && type !== 'lost' && type !== 'changed') return
-  for (const each of receivers.values()) each({ type, about: message.slice(space + 1) })
+  for (const box of boxes.values()) box.receive({ type, about: message.slice(space + 1) })
 }

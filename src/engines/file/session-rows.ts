@@ -14,15 +14,15 @@ export class SessionRows {
     this.#sql = statements(connection)
   }
 
-  /** Their addresses by session. */
-  all(): Map<string, string> {
-    return new Map(this.#sql.all.all().map(row => [row[0] as string, row[1] as string]))
+  /** The sockets by which they are reached. */
+  addresses(): string[] {
+    return this.#sql.addresses.all().map(row => row[0] as string)
   }
 
-  /** The next session in their order, with its address; after the last one comes the first. Undefined if it is alone. */
-  after(session: string): [session: string, address: string] | undefined {
-    const row = this.#sql.after.get(session) ?? this.#sql.before.get(session)
-    return row && [row[0] as string, row[1] as string]
+  /** The next address in their order; after the last one comes the first. Undefined if there is no other. */
+  addressAfter(address: string): string | undefined {
+    const found = this.#sql.after.get(address)?.[0] ?? this.#sql.first.get(address)?.[0]
+    return (found as string | null | undefined) ?? undefined
   }
 
   get(session: string): AddressedMember | undefined {
@@ -64,13 +64,9 @@ export class SessionRows {
 
 function statements(connection: Connection) {
   return {
-    all: connection.prepare('select session, address from sessions'),
-    after: connection.prepare(
-      'select session, address from sessions where session > ? order by session limit 1',
-    ),
-    before: connection.prepare(
-      'select session, address from sessions where session < ? order by session limit 1',
-    ),
+    addresses: connection.prepare('select distinct address from sessions'),
+    after: connection.prepare('select min(address) from sessions where address > ?'),
+    first: connection.prepare('select min(address) from sessions where address < ?'),
     at: connection.prepare('select session from sessions where address = ?'),
     get: connection.prepare('select host, pid, label, address from sessions where session = ?'),
     join: connection.prepare('insert into sessions values (?, ?, ?, ?, ?)'),
