@@ -3,6 +3,7 @@ import { open } from '../../src/open.js'
 import { LostError } from '../../src/errors.js'
 import type { Grant, TransactionOutcome } from '../../src/index.js'
 import { pause, queued, timed, until } from '../../packages/conformance/src/time.js'
+import { Names } from '../../src/engines/redis/names.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { boxWays } from '../support/redis/box-ways.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
@@ -187,6 +188,9 @@ test('on a Cluster a renewal counts only when a replica of the master that did i
   const held = await box.mutex('key').acquire({ lease: LEASE })
   const asked = other.mutex('key').acquire()
   await queued(other, 'key', 1)
+  // While any of its keys is missing, it executes no command.
+  const { signs } = new Names('', true).group('key')
+  await until('a sign of life has come', async () => (await from.command('EXISTS', signs)) === 1)
   const to = cluster.masters.find(master => master !== from)!
   const slot = await cluster.slotOf('key')
   await cluster.beginMoving(slot, from, to)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { queued, pause } from '../../packages/conformance/src/time.js'
+import { queued, pause, until } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 
 const PROCESSES = 4
@@ -8,7 +8,7 @@ const TASKS = 4
 const LEASE = 1500
 
 describe.concurrent('waiting for a lock that is held', () => {
-  test('costs the server only renewals and one poll a process and lease', async () => {
+  test('costs the server only renewals and one sign of life a process and lease', async () => {
     await using here = await RedisPlace.start()
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: LEASE })
@@ -27,18 +27,65 @@ describe.concurrent('waiting for a lock that is held', () => {
     const calls = await here.server.calls()
     const leases = (systemClock.now() - begun) / LEASE
     const { evalsha = 0, ...rest } = calls
-    // Before the lease that they know of is over, all of them must have looked.
     expect(evalsha).toBeGreaterThanOrEqual(PROCESSES)
     expect(evalsha).toBeLessThanOrEqual(3 * (leases + 1) + PROCESSES * (leases + 1))
     // Only the script, what it does itself, and the heartbeats of connections that listen.
     const beside = ['ping', 'info', 'config|resetstat']
     const script =
-      'time get mget set exists pexpire pttl hget hset hdel zadd zlexcount zrangebylex hrandfield'.split(' ')
+      'time get mget set exists pexpire pttl hget hset hdel zadd zscore zremrangebyscore zlexcount zrangebylex hrandfield'.split(
+        ' ',
+      )
     expect(Object.keys(rest).filter(name => ![...beside, ...script].includes(name))).toEqual([])
     expect(calls['ping'] ?? 0).toBeLessThanOrEqual(PROCESSES)
 
     await held.release()
     expect((await Promise.race(asked)).token).toBeGreaterThan(held.token)
+  })
+
+  test('costs the same with a thousand requests, and keeps their places beyond their leases', async () => {
+    await using here = await RedisPlace.start()
+    const [box, other] = [await here.box(), await here.box()]
+    const held = await box.mutex('key').acquire({ lease: '60s' })
+    const order: number[] = []
+    const asked = Array.from({ length: 1000 }, async (_, index) => {
+      const grant = await other.mutex('key').acquire({ lease: 4000, ownRequest: true })
+      order.push(index)
+      await grant.release()
+    })
+    await queued(box, 'key', 1000)
+    // Each has looked once, because its channel is subscribed.
+    await pause(2000)
+    await here.server.command('CONFIG', 'RESETSTAT')
+    await pause(5000)
+    const { evalsha = 0, hset = 0, zadd = 0 } = await here.server.calls()
+    // Ten operations, in one call, a sign.
+    expect(evalsha).toBeLessThanOrEqual(5)
+    expect(zadd).toBeLessThanOrEqual(50)
+    expect(hset).toBe(0)
+    await held.release()
+    await Promise.all(asked)
+    expect(order).toEqual([...order.keys()])
+    expect(await here.server.command('KEYS', '*')).toEqual(['signalbox:1:{}:numbers'])
+  })
+
+  test('is right beside versions without signs of life: to them, a covered waiter does not expire', async () => {
+    await using here = await RedisPlace.start()
+    const [box, other] = [await here.box(), await here.box()]
+    const held = await box.mutex('key').acquire()
+    const asked = other.mutex('key').run(() => undefined)
+    await queued(box, 'key', 1)
+    const expiries = async (): Promise<string[]> => {
+      const script = `local found = {}
+      for _, text in ipairs(redis.call('HVALS', 'signalbox:1:{}:requests')) do
+        local request = cmsgpack.unpack(text)
+        if request.phase == 'waiting' then found[#found + 1] = string.format('%.0f', request.expires) end
+      end
+      return found`
+      return (await here.server.command('EVAL', script, '0')) as string[]
+    }
+    await until('a sign has named it', async () => (await expiries())[0] === String(Number.MAX_SAFE_INTEGER))
+    await held.release()
+    await asked
   })
 
   test('is one place in the queue for a thousand callers of one process', async () => {

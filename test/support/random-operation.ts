@@ -23,7 +23,7 @@ export function randomOperation(
   const wait = [0, 50, 5000, Infinity, Infinity][random.below(5)]!
   const read =
     random.below(3) > 0 ? undefined : { keys: random.some(VALUES, 2), ids: [{ key: VALUES[0]!, id: 'one' }] }
-  switch (random.below(14)) {
+  switch (random.below(world.coversBySigns ? 17 : 14)) {
     case 0:
     case 1:
     case 2:
@@ -65,6 +65,12 @@ export function randomOperation(
       return random.below(3) === 0
         ? { type: 'downgrade', request, number }
         : { type: 'sweepExpired', keys: random.some(LOCKS, 2) }
+    case 14:
+    case 15:
+    case 16: {
+      const named = own.slice(-6).filter(() => random.below(4) > 0)
+      return { type: 'alive', session, requests: named.map(each => world.request(each)) }
+    }
     default: {
       const keys = random.some(VALUES, 2)
       const guard = random.below(2) === 0 ? undefined : { request, number }

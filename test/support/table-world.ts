@@ -28,6 +28,8 @@ export interface TablePort {
   decide(session: Session, operation: Operation, now: number): Promise<Answered>
   /** Whether it has enqueues that steal. */
   readonly canSteal?: boolean
+  /** Whether it takes signs of life. */
+  readonly coversBySigns?: boolean
   /** Called when nothing more is decided. */
   end?(): void
 }
@@ -75,6 +77,10 @@ export class World {
 
   get canSteal(): boolean {
     return this.#port.canSteal ?? false
+  }
+
+  get coversBySigns(): boolean {
+    return this.#port.coversBySigns ?? false
   }
 
   /** The request with this id, or one that never was. */

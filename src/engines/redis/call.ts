@@ -1,6 +1,5 @@
 import {
   entryTtl,
-  heartbeatWithin,
   type Commit,
   type LockRequest,
   type Operation,
@@ -45,10 +44,10 @@ export class CallArguments {
   readonly #companions: string[] = []
   readonly #words: (string | number | boolean)[] = []
 
-  constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller) {
+  constructor(names: Names, { numbers, queues, requests, signs }: Group, caller: Caller) {
     this.#names = names
     this.#caller = caller
-    this.#keys = [numbers, queues, requests]
+    this.#keys = [numbers, queues, requests, signs]
   }
 
   /** The call as a command. @param script its text, or its hash for `EVALSHA`. */
@@ -78,11 +77,11 @@ export class CallArguments {
           words.push(whole(operation.lease), this.#details(operation.request))
           return
         }
-        words.push(whole(operation.lease), ...waitWords(operation), this.#details(operation.request))
+        words.push(whole(operation.lease), lifeOf(operation), this.#details(operation.request))
         return this.#readOf(operation)
       case 'checkIn':
         this.#request(operation.request)
-        words.push(whole(operation.lease), ...waitWords(operation))
+        words.push(whole(operation.lease), lifeOf(operation))
         return this.#readOf(operation)
       case 'cancel':
         return this.#request(operation.request)
@@ -99,20 +98,20 @@ export class CallArguments {
         const { next } = operation
         this.#request(operation.request)
         words.push(String(operation.number), next.id)
-        words.push(whole(operation.lease), ...waitWords(operation), this.#details(next))
+        words.push(whole(operation.lease), lifeOf(operation), this.#details(next))
         return
       }
       case 'downgrade':
         this.#request(operation.request)
         words.push(String(operation.number), this.#details(operation.request))
         return
-      case 'sweepExpired':
-        words.push(operation.keys.length)
-        for (const key of operation.keys) {
-          this.#held(key)
-          words.push(key)
-        }
+      case 'alive':
+        this.#heldKeys(keysOf(operation))
+        words.push(operation.requests.length)
+        for (const { id } of operation.requests) words.push(id)
         return
+      case 'sweepExpired':
+        return this.#heldKeys(operation.keys)
       case 'raise':
         words.push(String(operation.least))
         return
@@ -182,6 +181,14 @@ export class CallArguments {
     }
   }
 
+  #heldKeys(keys: readonly string[]): void {
+    this.#words.push(keys.length)
+    for (const key of keys) {
+      this.#held(key)
+      this.#words.push(key)
+    }
+  }
+
   /** Names a held key, and what else the script may read with it. */
   #held(key: string): void {
     this.#keys.push(this.#names.held(key))
@@ -196,6 +203,8 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
       return [...operation.keys, ...operation.ids.map(({ key }) => key)]
     case 'sweepExpired':
       return operation.keys
+    case 'alive':
+      return [...new Set(operation.requests.flatMap(({ claims }) => claims.map(({ key }) => key)))]
     case 'commit': {
       const { expect, guard, record, writes } = operation
       return [...expect, ...writes, ...record, ...(guard?.request.claims ?? [])].map(({ key }) => key)
@@ -205,9 +214,9 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
   }
 }
 
-/** How long the entry of a waiter blocks others, and within what time it must check in. */
-function waitWords(operation: WaitTerms): [life: string, heartbeat: string] {
-  return [operation.wait > 0 ? whole(entryTtl(operation)) : '0', whole(heartbeatWithin(operation))]
+/** How long the entry of a waiter blocks others without a sign of its session; 0 for a request that does not wait. */
+function lifeOf(operation: WaitTerms): string {
+  return operation.wait > 0 ? whole(entryTtl(operation)) : '0'
 }
 
 /** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */

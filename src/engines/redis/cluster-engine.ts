@@ -27,6 +27,7 @@ export class ClusterEngine implements Engine {
   readonly guarantees: Guarantees
   readonly reportsContention = false
   readonly canSteal = true
+  readonly coversBySigns = true
   readonly #engine: RedisEngine
 
   constructor(engine: RedisEngine) {

@@ -6,6 +6,8 @@ export interface Group {
   readonly numbers: string
   readonly queues: string
   readonly requests: string
+  /** When the last sign of life of each session came. */
+  readonly signs: string
   /** What the names of the channels begin with by which sessions are woken. */
   readonly channels: string
 }
@@ -145,6 +147,7 @@ function groupAt(start: string): Group {
     numbers: `${start}numbers`,
     queues: `${start}queues`,
     requests: `${start}requests`,
+    signs: `${start}signs`,
     channels: `${start}session:`,
   }
 }

@@ -5,6 +5,7 @@ import type {
   ReadOutcome,
   RequestReport,
   RequestStatus,
+  SignOutcome,
   Versioned,
 } from '../../engine/contract.js'
 import { timeOfVersion } from '../../engine/kit/time-of-version.js'
@@ -49,6 +50,8 @@ export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
         isUncontended: answer[2] === 1,
       }
     }
+    case 'alive':
+      return signOutcome(list(answer))
     case 'renew':
     case 'release':
     case 'downgrade':
@@ -108,7 +111,7 @@ function statusOf(id: string, answer: Reply): RequestStatus {
         state,
         id,
         place: Number(first),
-        checkInAfter: Number(second),
+        checkInAfter: delay(second),
         sessionsAhead: [],
       } as const
       if (holder === undefined) return queued
@@ -122,6 +125,15 @@ function statusOf(id: string, answer: Reply): RequestStatus {
     default:
       throw new TypeError(`the script answered ${JSON.stringify(answer)}`)
   }
+}
+
+function signOutcome([, next, due]: readonly Reply[]): SignOutcome {
+  return { next: delay(next), due: list(due!).map(text) }
+}
+
+/** Milliseconds; the script answers with a negative number instead of Infinity. */
+function delay(reply: Reply | undefined): number {
+  return Number(reply) < 0 ? Infinity : Number(reply)
 }
 
 function commitOutcome(commit: Commit, answer: readonly Reply[]): CommitOutcome {

@@ -33,6 +33,8 @@ const LOOK_UNHEARD = CLAIM_WINDOW / 2
 /** What is known of a request of this session. */
 interface Own {
   readonly request: LockRequest
+  /** Milliseconds. */
+  lease: number
   /** Whether it stands in a queue, as far as is known. */
   isWaiting: boolean
   /** From when on it can't be there any more: clock time. */
@@ -99,6 +101,9 @@ export class OwnRequests {
       case 'checkIn':
       case 'renew':
         return this.#prolong(operation.request, operation.lease)
+      case 'alive':
+        for (const request of operation.requests) this.#prolong(request)
+        return
       case 'cancel':
       case 'release':
         return this.#late.givenUp(operation.request)
@@ -202,16 +207,18 @@ export class OwnRequests {
   }
 
   #remember(request: LockRequest, lease: number): void {
-    this.#own.set(request.id, { request, isWaiting: false, until: this.#end(lease) })
+    this.#own.set(request.id, { request, lease, isWaiting: false, until: this.#end(lease) })
     if (this.#own.size < this.#sweepAt) return
     const now = this.#parts.clock.now()
     for (const [id, { until }] of this.#own) if (until < now) this.#forget(id)
     this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#own.size)
   }
 
-  #prolong({ id }: LockRequest, lease: number): void {
+  #prolong({ id }: LockRequest, lease?: number): void {
     const own = this.#own.get(id)
-    if (own) own.until = this.#end(lease)
+    if (!own) return
+    if (lease !== undefined) own.lease = lease
+    own.until = this.#end(own.lease)
   }
 
   #end(lease: number): number {

@@ -4,7 +4,9 @@ import type { Guarantees } from '../../guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type {
+  Alive,
   Engine,
+  SignOutcome,
   SweepExpired,
   Inspect,
   Listener,
@@ -14,7 +16,6 @@ import type {
   PermitReservation,
   SessionInfo,
 } from '../../engine/contract.js'
-import { allDue } from '../../engine/kit/all-due.js'
 import type { Ballot } from './ballot.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
@@ -33,6 +34,9 @@ import { ScriptCalls } from './script-calls.js'
 import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
+/** Maximum number of requests that one operation of a sign of life names. */
+const MAX_NAMED = 100
+
 /** How the Redis engine is used. */
 export interface RedisEngineOptions {
   /** Comes before the name of everything that is kept in Redis. */
@@ -49,6 +53,7 @@ export class RedisEngine implements Engine {
   readonly guarantees: Guarantees
   readonly reportsContention = false
   readonly canSteal = true
+  readonly coversBySigns = true
   readonly #link: RedisLink
   readonly #names: Names
   readonly #errors: CallErrors
@@ -112,7 +117,7 @@ export class RedisEngine implements Engine {
     if (!this.#listener) return Promise.reject(this.#closed())
     switch (operation.type) {
       case 'alive':
-        return Promise.resolve(allDue(operation))
+        return this.#alive(operation)
       case 'sweepExpired':
         return this.#sweepExpired(operation)
       case 'watch':
@@ -218,6 +223,27 @@ export class RedisEngine implements Engine {
   #send(operation: Operation, ballot?: Ballot): Promise<unknown> {
     this.#requests.sending(operation)
     return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, ballot)
+  }
+
+  /** A sign for many requests is several operations, so that calls of others come in between. */
+  async #alive({ session, requests }: Alive): Promise<SignOutcome> {
+    const byGroup = groupedBy(requests, ({ claims }) => this.#names.group(claims[0]!.key))
+    const sent: Promise<unknown>[] = []
+    for (const [group, together] of byGroup)
+      for (let from = 0; from < together.length; from += MAX_NAMED) {
+        const operation = {
+          type: 'alive',
+          session,
+          requests: together.slice(from, from + MAX_NAMED),
+        } as const
+        this.#requests.sending(operation)
+        sent.push(this.#calls.send(group, operation))
+      }
+    const outcomes = (await Promise.all(sent)) as SignOutcome[]
+    return {
+      due: outcomes.flatMap(({ due }) => due),
+      next: Math.min(...outcomes.map(({ next }) => next)),
+    }
   }
 
   async #sweepExpired({ keys }: SweepExpired): Promise<undefined> {

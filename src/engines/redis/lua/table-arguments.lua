@@ -31,8 +31,12 @@ local function readIds()
   return ids
 end
 
--- How long an entry in the queue lives, and within what time it must check in; a life of 0 does not wait.
-local function readPatience() return { life = amount(), heartbeat = amount() } end
+-- Keys with their held keys, as claims.
+local function readHeld()
+  local claims = {}
+  for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
+  return claims
+end
 
 local function readDetails()
   local text = word()

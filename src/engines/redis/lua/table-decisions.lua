@@ -76,7 +76,8 @@ local function serveOne(key)
         if free then
           local passed = firstSilent(request.claims, request)
           if passed then return passed end
-          request.phase, request.expires = 'reserved', now + CLAIM_WINDOW
+          request.phase = 'reserved'
+          setExpiry(request, now + CLAIM_WINDOW)
           save(request)
           notify('wake', request.id)
           if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
@@ -159,35 +160,42 @@ local function look(claim)
   return nil
 end
 
-local function standing(request, patience)
+local function sweep(claims)
+  for _, claim in ipairs(claims) do
+    look(claim)
+    serve(claim.key)
+  end
+end
+
+local function standing(request)
   if request.phase == 'held' then return request.number end
-  local nearest, foreign, first, holder = math.huge, false, true, nil
+  local again, holder = math.huge, nil
   for _, claim in ipairs(request.claims) do
-    local ahead, queued = 0, false
+    local nearest, foreign, first = math.huge, false, true
     for other in queue(claim.key) do
       if other.id == request.id then break end
-      if other.phase == 'held' and not begins(other.id, FOREIGN) then holder = holder or other end
-      if not silent(other) then
-        if ahead > 0 and other.phase == 'waiting' then queued = true end
-        ahead = ahead + 1
-        if queued then first = false break end
+      if other.phase == 'waiting' then
+        if not silent(other) then first = false break end
+      else
         nearest = math.min(nearest, other.expires - now)
-        if begins(other.id, FOREIGN) then foreign = true end
+        if begins(other.id, FOREIGN) then foreign = true
+        elseif other.phase == 'held' then holder = holder or other end
       end
     end
+    -- A foreign holder notifies no session when it is done. The first waiter behind it looks often.
+    if foreign and first then
+      nearest = math.min(nearest, FOREIGN_LOOK)
+      hints[#hints + 1] = 'foreign ' .. request.id
+    end
+    if first then again = math.min(again, nearest) end
   end
   local one = request.claims[1]
   local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
-  local again = 0
-  if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + before * CHECK_IN_STAGGER, patience.heartbeat))
-    -- A foreign holder notifies no session when it is done. The first waiter behind it looks often, and the others see
-    -- to it that the key does not stay free when that one is dead.
-    if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end
-    if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
-  end
-  if not holder then return { 'queued', before, math.ceil(again) } end
-  return { 'queued', before, math.ceil(again), holder.id, holder.details, now - holder.since }
+  if request.phase == 'reserved' then again = 0 end
+  -- Behind others that wait, the signs of its session are enough.
+  again = again < math.huge and math.max(0, math.ceil(again)) or -1
+  if not holder then return { 'queued', before, again } end
+  return { 'queued', before, again, holder.id, holder.details, now - holder.since }
 end
 
 -- Grants a request with these claims. Its record may know only those of them that another request met. One without a
@@ -247,6 +255,7 @@ end
 -- by a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each
 -- time.
 local function expireUnused()
+  if forgotten and call('PTTL', REQUESTS) == -2 then call('DEL', SIGNS) end
   if latest == 0 then return end
   local remaining = left(REQUESTS)
   -- It has no key any more, or the key is there for long enough.
@@ -255,7 +264,7 @@ local function expireUnused()
   local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')
   for i = 2, #picked, 2 do
     local done, request = pcall(cmsgpack.unpack, picked[i])
-    if done and type(request) == 'table' and now >= request.expires then
+    if done and type(request) == 'table' and now >= expiry(request) then
       serveAll(request.claims)
       forgetForeign(request.claims)
     end

@@ -14,11 +14,11 @@ while position <= LAST and not spoilt do
   end
   -- How many words come after the claim.
   local more
-  if kind == 'enqueue' then more = 5
+  if kind == 'enqueue' then more = 4
   elseif kind == 'release' then more = 1
   elseif kind == 'renew' then more = 2
-  elseif kind == 'checkIn' then more = 4
-  elseif kind == 'extendOrYield' then more = 6
+  elseif kind == 'checkIn' then more = 3
+  elseif kind == 'extendOrYield' then more = 5
   else break end
   if WORDS[from + 2] ~= 1 or WORDS[from + 4] ~= 'exclusive' then break end
   local rest = from + 5
@@ -26,10 +26,10 @@ while position <= LAST and not spoilt do
   -- What is to be read with a grant, the table reads.
   if (kind == 'enqueue' or kind == 'checkIn') and WORDS[after - 1] then break end
   local held, id, lock = KEYS[named + 1], WORDS[from + 1], WORDS[from + 3]
-  -- The number of its grant, and the arguments of the next: lease, life, time within which it must check in, details.
+  -- The number of its grant, and the arguments of the next: lease, life, details.
   local granted = WORDS[rest]
   local terms = kind == 'extendOrYield' and rest + 2 or rest
-  local lease, details = WORDS[terms], WORDS[terms + 3]
+  local lease, details = WORDS[terms], WORDS[terms + 2]
   if details == '' then details = MEMBER end
 
   -- The first entries of its queue, if there is one.
@@ -53,13 +53,19 @@ while position <= LAST and not spoilt do
   end
 
   -- The first requests of the queue, with what is to be known of them before anything is changed.
-  local first, second, life, heartbeat
+  local first, second, life
   local isBusy = false
   if entries then
     local records = {}
     for i, entry in ipairs(entries) do
       local done, record = pcall(cmsgpack.unpack, try('HGET', REQUESTS, sub(entry, #head + 17)))
-      if not done or type(record) ~= 'table' or now >= record.expires then records = nil break end
+      if not done or type(record) ~= 'table' then records = nil break end
+      local isOver = now >= record.expires
+      if record.phase == 'waiting' and record.alone and now >= record.alone then
+        local sign = try('ZSCORE', SIGNS, record.id:match('^(.*)%.'))
+        isOver = type(sign) ~= 'string' or now >= tonumber(sign) + math.min(record.lease, WAITER_TTL)
+      end
+      if isOver then records = nil break end
       records[i] = record
     end
     if not records then break end
@@ -82,7 +88,7 @@ while position <= LAST and not spoilt do
       if second.claims[2] or second.claims[1].mode ~= 'exclusive' then break end
     end
     if kind == 'enqueue' or kind == 'extendOrYield' then
-      life, heartbeat = tonumber(WORDS[terms + 1]), tonumber(WORDS[terms + 2])
+      life = tonumber(WORDS[terms + 1])
       isBusy = life == 0
       if isBusy and kind == 'extendOrYield' then break end
       latest = math.max(latest, now + life + math.max(tonumber(lease) - WAITER_TTL, 0))
@@ -145,7 +151,7 @@ while position <= LAST and not spoilt do
       local done
       if kind == 'enqueue' then done = try('HSET', REQUESTS, waiter.id, cmsgpack.pack(waiter))
       else
-        second.phase, second.expires = 'reserved', now + CLAIM_WINDOW
+        second.phase, second.expires, second.alone = 'reserved', now + CLAIM_WINDOW, nil
         if waiter then
           done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second), waiter.id, cmsgpack.pack(waiter))
         else done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second)) end
@@ -167,9 +173,9 @@ while position <= LAST and not spoilt do
       end
       if waiter then
         local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
-        local nearest = (kind == 'extendOrYield' and second or first).expires - now
-        local again = math.max(0, math.min(nearest + before * CHECK_IN_STAGGER, heartbeat))
-        local status = { 'queued', before, math.ceil(again) }
+        local ahead = kind == 'extendOrYield' and second or first
+        local again = before == 1 and math.ceil(math.max(0, ahead.expires - now)) or -1
+        local status = { 'queued', before, again }
         if kind == 'enqueue' and first.phase == 'held' then
           status[4], status[5], status[6] = first.id, first.details, now - first.since
         end

@@ -34,19 +34,20 @@ local function preceded(id, claims)
 end
 
 -- Takes a vote back that was given too early: from now on the request stands in the queue, at its place.
-local function yield(request, claims, patience)
+local function yield(request, claims, life)
   forget(request)
   giveBack({ id = request.id, number = request.number, claims = claims }, true)
   request.claims, request.phase, request.number = claims, 'waiting', 0
-  request.sequence, request.expires = place(ballot.order), now + patience.life
+  request.sequence = place(ballot.order)
+  setExpiry(request, now + life)
   append(request)
   serveAll(claims)
 end
 
-local function enqueue(request, patience)
+local function enqueue(request, life)
   local id, claims = request.id, request.claims
   local known = load(id)
-  if known then return standing(known, patience) end
+  if known then return standing(known) end
   if ballot then request.sequence = place(ballot.order) end
   local out, kept = false, {}
   for i, claim in ipairs(claims) do
@@ -67,7 +68,7 @@ local function enqueue(request, patience)
       if blocked(claim, ballot and request) then out = true break end
     end
   end
-  if out and patience.life == 0 then return { 'busy' } end
+  if out and life == 0 then return { 'busy' } end
   -- Read before anything is written, because it may be refused.
   raise(0)
   request.since = now
@@ -79,18 +80,18 @@ local function enqueue(request, patience)
   for i, text in pairs(kept) do meet(claims[i], text) end
   if ballot then raise(ballot.order) else request.sequence = place(nextNumber()) end
   request.phase, request.number = 'waiting', 0
-  request.expires = now + patience.life
+  request.expires = now + life
   append(request)
   if ballot then askToYield(claims) end
-  return standing(request, patience)
+  return standing(request)
 end
 
 function operations.enqueue()
   local request = { id = word(), claims = readClaims(), lease = amount() }
-  local patience = readPatience()
+  local life = amount()
   request.details = readDetails()
   local what = word() and readSet()
-  return function() return held(enqueue(request, patience), what, request.id, request.claims) end
+  return function() return held(enqueue(request, life), what, request.id, request.claims) end
 end
 
 -- Grants a request before all that waits for its keys, and takes them from their holders. Of a grant that is known by
@@ -125,7 +126,8 @@ local function steal(request)
     if seen(claim.held) then clear(claim.held) end
   end
   for _, other in ipairs(reserved) do
-    other.phase, other.expires = 'waiting', now + math.min(other.lease, WAITER_TTL)
+    other.phase = 'waiting'
+    setExpiry(other, now + math.min(other.lease, WAITER_TTL))
     save(other)
   end
   request.since, request.sequence = now, FRONT
@@ -143,7 +145,7 @@ function operations.steal()
 end
 
 function operations.checkIn()
-  local id, claims, lease, patience = word(), readClaims(), amount(), readPatience()
+  local id, claims, lease, life = word(), readClaims(), amount(), amount()
   local what = word() and readSet()
   return function()
     local request = load(id)
@@ -164,12 +166,14 @@ function operations.checkIn()
       if ballot then
         request.lease = lease
         if not preceded(id, claims) then return held(hold(request, claims, true), what, id, claims) end
-        yield(request, claims, patience)
-        return standing(request, patience)
+        yield(request, claims, life)
+        return standing(request)
       end
       extend(claims, lease)
     end
-    request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
+    request.lease = lease
+    if request.phase == 'waiting' and request.alone then request.alone = now + life
+    else setExpiry(request, now + (request.phase == 'held' and lease or life)) end
     -- What is reserved is saved with the outcome of it.
     if request.phase ~= 'reserved' then save(request) end
     if request.phase == 'held' then return held(request.number, what, id, claims) end
@@ -194,8 +198,14 @@ function operations.checkIn()
       save(request)
     end
     if request.phase == 'reserved' then return held(hold(request, claims, true), what, id, claims) end
-    return standing(request, patience)
+    return standing(request)
   end
+end
+
+function operations.alive()
+  local claims, ids = readHeld(), {}
+  for i = 1, amount() do ids[i] = word() end
+  return function() return sign(claims, ids) end
 end
 
 function operations.cancel()
@@ -252,12 +262,12 @@ end
 
 function operations.extendOrYield()
   local id, claims, granted = word(), readClaims(), amount()
-  local following, lease, patience, text = word(), amount(), readPatience(), readDetails()
+  local following, lease, life, text = word(), amount(), amount(), readDetails()
   return function()
     local request = holding(id, granted, claims)
     if not request then
       local known = load(following)
-      if known then return standing(known, patience) end
+      if known then return standing(known) end
       return lightGrant(following, claims) or { 'gone' }
     end
     local awaited, alone = false, not ballot
@@ -265,7 +275,7 @@ function operations.extendOrYield()
       if claim.mode ~= 'exclusive' then alone = false end
       for other in queue(claim.key) do
         if other.id ~= id then alone = false end
-        if other.phase == 'waiting' and now < other.expires then awaited = true break end
+        if other.phase == 'waiting' and not silent(other) then awaited = true break end
       end
     end
     if not awaited then
@@ -279,7 +289,7 @@ function operations.extendOrYield()
     end
     raise(0)
     remove(id, granted, claims)
-    return enqueue({ id = following, lease = lease, details = text, claims = claims }, patience)
+    return enqueue({ id = following, lease = lease, details = text, claims = claims }, life)
   end
 end
 

@@ -11,13 +11,9 @@ function operations.take()
 end
 
 function operations.sweepExpired()
-  local claims = {}
-  for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
+  local claims = readHeld()
   return function()
-    for _, claim in ipairs(claims) do
-      look(claim)
-      serve(claim.key)
-    end
+    sweep(claims)
     return 0
   end
 end
@@ -28,11 +24,12 @@ function operations.inspect()
     local all = must(try('HGETALL', REQUESTS), REQUESTS)
     for i = 2, #all, 2 do
       local request = cmsgpack.unpack(all[i])
-      if now < request.expires then
+      local expires = expiry(request)
+      if now < expires then
         for _, claim in ipairs(request.claims) do
           reports[#reports + 1] = {
             claim.key, request.id, request.details, claim.mode, claim.permits or 0, claim.max or 0, request.phase,
-            digits(request.number), now - request.since, digits(request.expires - now), request.sequence,
+            digits(request.number), now - request.since, digits(expires - now), request.sequence,
           }
         end
       end

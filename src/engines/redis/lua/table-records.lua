@@ -31,14 +31,43 @@ local function load(id)
   return request or nil
 end
 
--- Whether a waiter has not checked in for the lifetime of its entry. It blocks no other request, and keeps its place
--- until one goes past it.
-local function silent(request) return request.phase == 'waiting' and now >= request.expires end
+-- When the last signs of sessions came.
+local signs = {}
 
--- When a request must be dropped as soon as it is met. In an outage no waiter can check in: those that try again for as
--- long as this keep their order.
+local function lastSign(id)
+  local session = id:match('^(.*)%.')
+  local at = signs[session]
+  if not at then
+    at = tonumber(must(try('ZSCORE', SIGNS, session), SIGNS) or -NEVER)
+    signs[session] = at
+  end
+  return at
+end
+
+-- When a request expires. A waiter that a sign of its session has named is covered: it lives as long as signs come. Its
+-- record says that it never expires, because older versions know no signs, and `alone` is when it expires without them.
+local function expiry(request)
+  if request.phase ~= 'waiting' or not request.alone then return request.expires end
+  return math.max(request.alone, lastSign(request.id) + math.min(request.lease, WAITER_TTL))
+end
+
+-- Sets when a request expires if no sign covers it.
+local function setExpiry(request, expires)
+  request.expires = expires
+  request.alone = nil
+end
+
+-- Whether a waiter has neither checked in nor been covered for the lifetime of its entry. It blocks no other request, and
+-- keeps its place until one goes past it.
+local function silent(request)
+  if request.phase ~= 'waiting' or now < (request.alone or request.expires) then return false end
+  return now >= expiry(request)
+end
+
+-- When a request must be dropped as soon as it is met. In an outage no session can send signs: waiters whose sessions
+-- try again for as long as this keep their order.
 local function overAt(request)
-  return request.expires + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
+  return expiry(request) + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
 
 -- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held
@@ -91,7 +120,11 @@ local function append(request)
   idle = false
 end
 
+-- Whether a request was removed.
+local forgotten = false
+
 local function forget(request)
+  forgotten = true
   call('HDEL', REQUESTS, request.id)
   for _, claim in ipairs(request.claims) do
     fronts[claim.key] = nil

@@ -9,10 +9,10 @@ const CONSTANTS = {
   FOREIGN_LOOK: 20,
   /** The place of all holders in a queue, before all waiters. */
   FRONT: "'0000000000000000'",
-  /** How much later each waiter of a queue checks in than the one before it, in milliseconds, to spread the load. */
-  CHECK_IN_STAGGER: 50,
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
+  /** How long the sign of a session is kept that sends no other, in milliseconds. Its waiters lose their places then. */
+  SIGN_KEPT: 60 * 60_000,
   WAITER_TTL,
 }
 
@@ -27,7 +27,7 @@ const CONSTANTS = {
  * when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind it.
  * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
  *
- * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name, in their order, and
+ * KEYS: the counter, the queues, the requests and the signs of life of this slot, then the keys that operations name, in their order, and
  * last those that are only read with them. ARGV: the own session; the words of the operations, one after another, as
  * one JSON array, because hundreds of arguments would cost client and server several times what it takes to write and
  * to read that one; and what own held keys say about their holder if they say nothing else.
@@ -40,7 +40,7 @@ export function tableScript({ heldKeys, clock, fastPath }: ScriptParts = STRINGS
     [luaFile('table-begin'), clock, luaFile('table-moment'), fastPath],
     [luaFile('table-texts'), heldKeys],
     [luaFile('table-records')],
-    [luaFile('table-decisions')],
+    [luaFile('table-decisions'), luaFile('table-signs')],
     [
       luaFile('table-arguments'),
       luaFile('table-values'),

@@ -47,6 +47,22 @@ export class Candidate {
     return this.#hold(this.#parts.electorate.numbers.next(), entered.length > 0 ? entered : this.#firstAsked)
   }
 
+  /**
+   * What a sign of life finds of a request that waits: the votes that it covers, and the number of them that are enough
+   * beside those that are held. Undefined if the request does not wait. Signs cover no held vote, so its server is asked
+   * for it again. Enters the queues of usual servers that it does not stand in, because they may be back.
+   */
+  waiting(): { readonly queued: readonly Vote[]; readonly enough: number } | undefined {
+    if (this.grant) return undefined
+    const held = this.#votes.all.filter(({ state }) => state === 'held')
+    if (!this.#round) {
+      this.#enterUsual()
+      for (const vote of held) if (!vote.isPending) this.#ask(vote)
+    }
+    const queued = this.#votes.all.filter(({ state }) => state === 'queued')
+    return { queued, enough: this.#votes.needed - held.length }
+  }
+
   /** Removes it from all servers, in any phase. */
   async cancel(): Promise<void> {
     const { electorate } = this.#parts
@@ -113,14 +129,18 @@ export class Candidate {
     }
     this.#isQueued = true
     this.#parts.electorate.listen()
-    // The requests before it stand at the usual servers. One of these that was late may be back.
-    for (const vote of this.#votes.usual) {
-      if (vote.state === 'absent' && !vote.isPending) this.#ask(vote)
-    }
+    this.#enterUsual()
     this.#dropSurplus()
     for (const vote of this.#votes.held) this.#yieldIfWanted(vote)
     const { place, checkInAfter } = this.#votes
     return { state: 'queued', id: this.id, place, checkInAfter, sessionsAhead: [] }
+  }
+
+  /** The requests before it stand at the usual servers. One of these that was late may be back. */
+  #enterUsual(): void {
+    for (const vote of this.#votes.usual) {
+      if (vote.state === 'absent' && !vote.isPending) this.#ask(vote)
+    }
   }
 
   #unreachable(failures: readonly Error[]): Error {

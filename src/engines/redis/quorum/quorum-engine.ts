@@ -12,13 +12,13 @@ import type {
   OutcomeOf,
   RequestStatus,
 } from '../../../engine/contract.js'
-import { allDue } from '../../../engine/kit/all-due.js'
 import { Candidate, type CandidateParts } from './candidate.js'
 import { Electorate } from './electorate.js'
 import { quorumGuarantees } from './guarantees.js'
 import { NumberClock } from './number-clock.js'
 import type { QuorumGrant } from './quorum-grant.js'
 import { QuorumOperator } from './quorum-operator.js'
+import { QuorumSigns } from './quorum-signs.js'
 import { Voter, type VotingEngine } from './voter.js'
 
 /** So many milliseconds a closing box waits for servers that do not answer. */
@@ -44,9 +44,11 @@ export class QuorumEngine implements Engine {
   readonly name: string
   readonly guarantees = quorumGuarantees
   readonly reportsContention = false
+  readonly coversBySigns = true
   readonly #clock: Clock
   readonly #electorate: Electorate
   readonly #operator: QuorumOperator
+  readonly #signs: QuorumSigns
   readonly #parts: CandidateParts
   readonly #candidates = new Map<string, Candidate>()
   #listener: Listener | undefined
@@ -57,6 +59,7 @@ export class QuorumEngine implements Engine {
     const voters = engines.map(engine => new Voter(engine, numbers, clock))
     this.#electorate = new Electorate(name, voters, numbers, clock)
     this.#operator = new QuorumOperator(this.#electorate)
+    this.#signs = new QuorumSigns(this.#electorate, id => this.#candidates.get(id))
     this.#parts = {
       electorate: this.#electorate,
       wake: id => this.#listener?.wake(id),
@@ -91,7 +94,7 @@ export class QuorumEngine implements Engine {
           ? this.#keepsNoValues()
           : (this.#candidates.get(operation.request.id)?.checkIn(operation) ?? GONE)
       case 'alive':
-        return Promise.resolve(allDue(operation))
+        return this.#signs.send(operation)
       case 'cancel':
         return this.#candidates.get(operation.request.id)?.cancel() ?? Promise.resolve()
       case 'renew':

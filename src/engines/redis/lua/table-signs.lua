@@ -1,0 +1,53 @@
+-- Part of the table's script: signs of life.
+-- Covers requests of this session until its next sign.
+local function cover(ids)
+  must(try('ZADD', SIGNS, now, SESSION), SIGNS)
+  call('ZREMRANGEBYSCORE', SIGNS, '-inf', now - SIGN_KEPT)
+  signs[SESSION] = now
+  for _, id in ipairs(ids) do
+    local request = load(id)
+    if request and request.phase == 'waiting' then
+      if not request.alone then
+        request.alone, request.expires = request.expires, NEVER
+        save(request)
+      end
+      latest = math.max(latest, overAt(request))
+    end
+  end
+  -- For as long as they keep their places without another sign.
+  call('PEXPIRE', SIGNS, math.max(call('PTTL', SIGNS), latest - now + 1000))
+end
+
+-- Takes a sign for requests of this session, and serves their keys. Answers with the milliseconds until a holder or a
+-- reservation expires for which one of them is the first waiter, negative for none, and with those that have to check in.
+-- It costs the same however many others wait.
+local function sign(claims, ids)
+  if idle then return { 'signed', -1, ids } end
+  cover(ids)
+  sweep(claims)
+  local waiting = {}
+  for _, id in ipairs(ids) do
+    local request = load(id)
+    waiting[id] = request and request.phase == 'waiting'
+  end
+  local nearest = math.huge
+  for _, claim in ipairs(claims) do
+    local ends, foreign = math.huge, false
+    for request in queue(claim.key) do
+      if request.phase ~= 'waiting' then
+        ends = math.min(ends, request.expires - now)
+        foreign = foreign or begins(request.id, FOREIGN)
+      else
+        if waiting[request.id] then nearest = math.min(nearest, ends) end
+        -- The first waiter behind a foreign holder has to look often, and may not know that it is the first.
+        if foreign then waiting[request.id] = false end
+        if not silent(request) then break end
+      end
+    end
+  end
+  local due = {}
+  for _, id in ipairs(ids) do
+    if not waiting[id] then due[#due + 1] = id end
+  end
+  return { 'signed', nearest < math.huge and math.max(0, math.ceil(nearest)) or -1, due }
+end

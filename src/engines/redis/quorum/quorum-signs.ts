@@ -1,0 +1,70 @@
+import type { Alive, LockRequest, SignOutcome } from '../../../engine/contract.js'
+import type { Candidate } from './candidate.js'
+import type { Answers, Electorate } from './electorate.js'
+import type { Voter } from './voter.js'
+
+/** Leases of one holder that end on the servers within this time, in milliseconds, need one sign only. */
+const TOGETHER = 50
+
+/** What a server says of a sign. */
+interface Signed extends SignOutcome {
+  /** The IDs of the requests that it covers. */
+  readonly covered: readonly string[]
+}
+
+/** Signs of life to the servers of a quorum: to each of them one for all requests that wait there. */
+export class QuorumSigns {
+  readonly #electorate: Electorate
+  readonly #candidate: (id: string) => Candidate | undefined
+
+  constructor(electorate: Electorate, candidate: (id: string) => Candidate | undefined) {
+    this.#electorate = electorate
+    this.#candidate = candidate
+  }
+
+  /** Rejects if no majority answers. */
+  async send({ session, requests }: Alive): Promise<SignOutcome> {
+    const byVoter = new Map<Voter, LockRequest[]>()
+    // Each with the number of servers that have to cover it.
+    const missing = new Map<string, number>()
+    const due = new Set<string>()
+    for (const request of requests) {
+      const waiting = this.#candidate(request.id)?.waiting()
+      if (!waiting) {
+        due.add(request.id)
+        continue
+      }
+      missing.set(request.id, waiting.enough)
+      for (const { voter } of waiting.queued) {
+        const named = byVoter.get(voter)
+        if (named) named.push(request)
+        else byVoter.set(voter, [request])
+      }
+    }
+    this.#electorate.listen()
+    const signed = await this.#answers([...byVoter].map(([voter, named]) => signTo(voter, session, named)))
+    for (const answer of signed) {
+      for (const id of answer.due) due.add(id)
+      for (const id of answer.covered) missing.set(id, missing.get(id)! - 1)
+    }
+    // Where servers have not answered, a check-in enters the queues of others.
+    for (const [id, count] of missing) if (count > 0) due.add(id)
+    const soonest = Math.min(...signed.map(({ next }) => next))
+    const together = signed.map(({ next }) => next).filter(next => next <= soonest + TOGETHER)
+    return { due: [...due], next: Math.max(soonest, ...together) }
+  }
+
+  /** The answers of all servers that are not late. */
+  #answers(asked: readonly Promise<Signed>[]): Promise<readonly Signed[]> {
+    const enough = Math.min(this.#electorate.majority, asked.length)
+    const decide = ({ answers, pending, isLate }: Answers<Signed>): readonly Signed[] | undefined =>
+      answers.length >= enough && (pending === 0 || isLate) ? answers : undefined
+    return this.#electorate.outcome(asked, decide)
+  }
+}
+
+async function signTo(voter: Voter, session: string, requests: readonly LockRequest[]): Promise<Signed> {
+  const { due, next } = await voter.submit({ type: 'alive', session, requests })
+  const isDue = new Set(due)
+  return { due, next, covered: requests.map(({ id }) => id).filter(id => !isDue.has(id)) }
+}
