@@ -3,6 +3,7 @@ import { follow, type Found } from './store/follow.js'
 import { Store } from './store/store.js'
 import {
   aboutTask,
+  DamagedValueError,
   IndeterminateError,
   InvalidArgumentError,
   LostError,
@@ -36,7 +37,7 @@ interface StoredLeader {
   session: string
   host: string
   pid: number
-  label?: string
+  label?: string | undefined
   token: string
 }
 
@@ -65,6 +66,7 @@ export interface Election {
    * await election.lead(work, { again: error => console.warn(error) })
    * ```
    *
+   * If the term can't be stored in an outage, the caller tries again for 10 seconds at most, while it holds its lock.
    * @returns the result of the task
    * @throws what `Lock.run` throws; with `again`, only the errors that its option names
    */
@@ -76,7 +78,8 @@ export interface Election {
   campaign(options?: LockOptions): Promise<Grant>
   /**
    * Returns the current leader; undefined if there is none.
-   * @throws UnavailableError, ClosedError; IndeterminateError when the engine did not reply
+   * @throws DamagedValueError while another program's value is in place of the term; UnavailableError, ClosedError;
+   * IndeterminateError when the engine did not reply
    */
   leader(): Promise<Leader | undefined>
   /**
@@ -222,28 +225,48 @@ class MutexElection implements Election {
     return leads ? { session, host, pid, label, token } : undefined
   }
 
-  /** Stores the term of the grant. @throws LostError when the grant is lost */
+  /**
+   * Stores the term of the grant. In an outage it tries again, while the grant is held.
+   * @throws LostError when the grant is lost; the error of an outage that lasts
+   */
   async #announce(grant: Grant, label: string | undefined): Promise<void> {
-    const { session, host, pid, label: ofBox } = this.#session.member
+    const { member, clock, over } = this.#session
+    const { session, host, pid, label: ofBox } = member
     const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
-    for (;;) {
-      const version = await this.#termVersion()
-      grant.assertHeld()
-      // A damaged term is overwritten. In an outage, this write fails, too.
-      const written =
-        version === undefined
-          ? await this.#terms.put(this.#name, term)
-          : await this.#terms.compareAndSet(this.#name, version, term)
-      if (written !== undefined) return
+    const until = clock.now() + MAX_PAUSE
+    for (let length = MIN_RETRY; ; length = Math.min(2 * length, MIN_PAUSE)) {
+      try {
+        if (await this.#put(term, grant)) return
+      } catch (error) {
+        if (!isOutage(error) || clock.now() + length > until) throw error
+        await pause(length, clock, grant.signal, over)
+        grant.assertHeld()
+      }
     }
   }
 
-  /** The version of the stored term; undefined if it can't be read. */
-  async #termVersion(): Promise<number | undefined> {
+  /**
+   * Stores a term in place of the one that is there. Returns false if another one was stored meanwhile.
+   * @throws LostError when the grant is lost; what a store throws
+   */
+  async #put(term: StoredLeader, grant: Grant): Promise<boolean> {
+    const before = await this.#term()
+    grant.assertHeld()
+    // An earlier attempt that was not answered may have stored it.
+    if (isStoredLeader(before.value) && before.value.token === term.token) return true
+    // Without a version, a late write could replace the term of a later leader.
+    if (before.version !== undefined)
+      return (await this.#terms.compareAndSet(this.#name, before.version, term)) !== undefined
+    await this.#terms.put(this.#name, term)
+    return true
+  }
+
+  /** The stored term. Its version is undefined only if the value is damaged so that it can't be read, either. */
+  async #term(): Promise<{ readonly value?: unknown; readonly version: number | undefined }> {
     try {
-      return (await this.#terms.get(this.#name))?.version ?? 0
+      return (await this.#terms.get(this.#name)) ?? { version: 0 }
     } catch (error) {
-      if (error instanceof UnavailableError) return undefined
+      if (error instanceof DamagedValueError) return { version: error.version }
       throw error
     }
   }
@@ -292,10 +315,15 @@ function isStoredLeader(value: unknown): value is StoredLeader {
 const MIN_PAUSE = 1000
 const MAX_PAUSE = 10_000
 
+/** The first pause after an outage while a term is stored, in milliseconds. */
+const MIN_RETRY = 50
+
+function isOutage(error: unknown): boolean {
+  return error instanceof UnavailableError || error instanceof IndeterminateError
+}
+
 function isOutageOrLoss(error: unknown): boolean {
-  return (
-    error instanceof UnavailableError || error instanceof IndeterminateError || error instanceof LostError
-  )
+  return isOutage(error) || error instanceof LostError
 }
 
 /** @throws InvalidArgumentError when the name is invalid. */

@@ -1,6 +1,6 @@
 import { withoutSecrets } from './secrets.js'
 
-/** The code of an error: one for each error class of Signalbox. */
+/** The code of an error: one for each error class of Signalbox. A `DamagedValueError` has that of its base class. */
 export type ErrorCode =
   | 'BUSY'
   | 'TIMED_OUT'
@@ -90,6 +90,29 @@ export class AbortedError extends SignalboxError {
 /** The engine can't be reached, or refuses the request. The request was certainly not applied. */
 export class UnavailableError extends SignalboxError {
   readonly code = 'UNAVAILABLE'
+}
+
+/**
+ * A stored value can't be read, because another program has written it or it is cut off. A retry is of no use until the
+ * value is overwritten or deleted. Nothing was applied.
+ *
+ * ```ts
+ * try {
+ *   return await store.get('stock')
+ * } catch (error) {
+ *   if (!(error instanceof DamagedValueError)) throw error
+ *   await store.put('stock', await recount())
+ * }
+ * ```
+ */
+export class DamagedValueError extends UnavailableError {
+  /** The version of the damaged value, for `compareAndSet` and `delete`; undefined if it can't be read, either. */
+  readonly version: number | undefined
+
+  constructor(message: string, context?: ErrorContext, version?: number) {
+    super(message, context)
+    this.version = version
+  }
 }
 
 /** A package that an engine needs is not installed, so a retry is of no use. */

@@ -20,6 +20,7 @@ export {
   LostError,
   SignalboxError,
   TimedOutError,
+  DamagedValueError,
   UnavailableError,
   type ErrorCode,
   type ErrorContext,

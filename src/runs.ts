@@ -1,4 +1,4 @@
-import { shown, UnavailableError } from './errors.js'
+import { DamagedValueError, shown } from './errors.js'
 import { slotAt, type NamedSlot, type Slot, type Slots } from './slots.js'
 import type { StoreEntry } from './store/store-entry.js'
 import type { Store } from './store/store.js'
@@ -153,7 +153,7 @@ function covers(done: StoredSlot, slot: StoredSlot, now: number): boolean {
 
 /**
  * Returns the slots of a record. Early builds wrote only the last slot.
- * @throws UnavailableError if another program has written the record: the task may be done.
+ * @throws DamagedValueError if another program has written the record: the task may be done.
  */
 function slotsOf(key: string, done: unknown): readonly StoredSlot[] {
   if (done === undefined) return []
@@ -161,7 +161,7 @@ function slotsOf(key: string, done: unknown): readonly StoredSlot[] {
     const { earlier = [], ...last } = done as StoredSlot & { readonly earlier?: unknown }
     if (Array.isArray(earlier) && earlier.every(isSlot)) return [last, ...earlier]
   }
-  throw new UnavailableError(
+  throw new DamagedValueError(
     `can't read which slots were done: the value of ${shown(key)} in the store ${RUNS} is not a record of schedule or oncePer; ` +
       'delete it to start again, which can do a slot a second time',
     { key },

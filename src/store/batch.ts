@@ -178,7 +178,7 @@ export class Batch {
     const { value, version } = (await reading.answer).values[place]!
     // If a key that is read twice changes in between, the first version reveals that.
     if (!basis?.has(full)) basis?.set(full, version)
-    return decode(full, value) as T | undefined
+    return decode(full, value, version) as T | undefined
   }
 
   #startReading(): Reading {

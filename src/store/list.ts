@@ -93,7 +93,7 @@ export async function* list<T>(
         length += value.length
         yield {
           key: key.slice(start.length),
-          value: decode(key, value) as T,
+          value: decode(key, value, version) as T,
           version,
           changed: changed === undefined ? undefined : new Date(changed),
         }

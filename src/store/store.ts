@@ -85,13 +85,14 @@ export class Store {
 
   /**
    * Returns the value and its version, or undefined for an absent key.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the engine did not reply
+   * @throws DamagedValueError when the value can't be read; InvalidArgumentError, UnavailableError, ClosedError;
+   * IndeterminateError when the engine did not reply
    */
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
     const fullKey = this.#key(key)
     const { values } = await this.#values.read({ keys: [fullKey], ids: [] })
     const { value, version } = values[0]!
-    return value === undefined ? undefined : { value: decode(fullKey, value) as T, version }
+    return value === undefined ? undefined : { value: decode(fullKey, value, version) as T, version }
   }
 
   /**
@@ -176,8 +177,8 @@ export class Store {
    *
    * Most engines examine all of their keys for each call, and for each further 10,000 keys. PostgreSQL does not list
    * keys of more than 1,000 bytes.
-   * @throws InvalidArgumentError also for a store with records; UnavailableError, also when a value is damaged, whose
-   * key and store are its `key`; ClosedError; IndeterminateError when the engine did not reply
+   * @throws InvalidArgumentError also for a store with records; DamagedValueError, whose `key` is the key with its store;
+   * UnavailableError; ClosedError; IndeterminateError when the engine did not reply
    */
   async *list<T = unknown>(options: ListOptions = {}): AsyncGenerator<ListedEntry<T>, void, void> {
     yield* list<T>(this.#values, this.#prefix, checkList(options))
@@ -188,8 +189,8 @@ export class Store {
    * succession may be yielded as one. The engine reports a change at once. If that message is lost, the box finds the
    * change within 10 seconds, because it reads all its watched keys that often. While the engine is out of reach, the
    * watch yields nothing, and it continues afterwards. The process stays alive while the caller waits for an entry.
-   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or the value is
-   * damaged
+   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read;
+   * DamagedValueError when an entry can't be decoded
    */
   async *watch<T = unknown>(
     key: string,

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown, UnavailableError } from '../errors.js'
+import { DamagedValueError, InvalidArgumentError, shown } from '../errors.js'
 
 /**
  * Encodes a value as JSON text.
@@ -24,13 +24,15 @@ export function encode(key: string, value: unknown): string {
 
 /**
  * Decodes a value from JSON text; undefined for an absent key.
- * @throws UnavailableError when the text is damaged.
+ * @param version of the value, for the error; negative if the engine can't read it, either
+ * @throws DamagedValueError when the text is no JSON
  */
-export function decode(key: string, text: string | undefined): unknown {
+export function decode(key: string, text: string | undefined, version?: number): unknown {
   if (text === undefined) return undefined
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new UnavailableError(`can't read the value of ${key}: it is not valid JSON`, { key, cause })
+    const known = version !== undefined && version >= 0 ? version : undefined
+    throw new DamagedValueError(`can't read the value of ${key}: it is not valid JSON`, { key, cause }, known)
   }
 }

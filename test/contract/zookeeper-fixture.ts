@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import { open } from '../../src/open.js'
 import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
+import { NodePaths } from '../../src/engines/zookeeper/names.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { behindProxy } from './behind-proxy.js'
@@ -53,6 +54,9 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
         engine: () => openZooKeeper(url),
         // Without values, because the nodes of deleted ones stay for ten minutes.
         size: async () => (await nodesBelow(counting, root)) - (await nodesBelow(counting, `${root}/store`)),
+        async spoil(store, key) {
+          await counting.setData(new NodePaths(root).value(`${store}/${key}`), 'cut')
+        },
         close: () => counting.close(),
       }
     },

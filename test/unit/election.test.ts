@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/clock.js'
 import { openMemory } from '../../src/engines/memory/open.js'
-import { UnavailableError } from '../../src/errors.js'
+import { DamagedValueError, UnavailableError } from '../../src/errors.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 
 /** Lets all promises settle that need no time. */
@@ -67,11 +67,11 @@ test.each(['at once', 'with drain'])(
   },
 )
 
-test('a leader overwrites a term that another program has damaged', async () => {
+test('a leader overwrites a damaged term whose version can not be read', async () => {
   const clock = new VirtualClock(0)
   const engine = new FaultInjectingEngine(openMemory('memory:'))
   const box = await Box.join(engine, clock)
-  engine.fail(['read'], new UnavailableError("can't read the value"))
+  engine.fail(['read'], new DamagedValueError("can't read the value"))
   const grant = await box.election('e').campaign()
   engine.restore()
   expect(await box.election('e').leader()).toMatchObject({ session: box.session, token: grant.token })

@@ -1,18 +1,30 @@
 import { hostname } from 'node:os'
 import { describe } from './checks.js'
 import { assert, rejection } from './assert.js'
-import { BusyError, type LockEvent, LostError, UnavailableError } from 'signalbox'
+import { BusyError, IndeterminateError, type LockEvent, LostError, UnavailableError } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { CLAIM_WINDOW } from 'signalbox/engine'
 import { rising } from './section.js'
-import { assertServed, pause, queued, soFar, NOTIFIED_BY_RENEWAL, until } from './time.js'
+import { assertServed, LAPSING, pause, queued, soFar, NOTIFIED_BY_RENEWAL, until } from './time.js'
 
 /**
  * The lease of a leader that is to be lost, in milliseconds. A campaign takes three steps of the engine, and a process
  * of several on a loaded machine stands still for up to a second.
  */
 const TERM = 3000
+
+/** What fails twice while a leader stores its term. */
+const OUTAGES: readonly { outage: string; when: string; isApplied: boolean }[] = [
+  { outage: 'read', when: 'it can not read the one before', isApplied: false },
+  { outage: 'commit', when: 'the engine refuses its write', isApplied: false },
+  { outage: 'commit', when: 'no reply to its write comes', isApplied: true },
+]
+
+/** Whether a store key has the term of an election. */
+function isTerm(key: string): boolean {
+  return key.startsWith('signalbox-elections/')
+}
 
 /** One leader among many. */
 export function election(fixture: EngineFixture): void {
@@ -177,6 +189,41 @@ export function election(fixture: EngineFixture): void {
       })
       assert.equal(given, 'led')
       assert.has(errors, [{ code: 'UNAVAILABLE', taskBegan: false }])
+    })
+
+    for (const { outage, when, isApplied } of OUTAGES)
+      test(`a leader stores its term although ${when}`, async boxes => {
+        const one = await boxes.open()
+        const [other, engine] = await boxes.withFaults()
+        const attempts: string[] = []
+        engine.intercept = async (operation, execute) => {
+          const { type } = operation
+          const isOfTerm =
+            (type === 'read' && operation.keys.some(isTerm)) ||
+            (type === 'commit' && operation.writes.some(({ key }) => isTerm(key)))
+          if (!isOfTerm) return execute()
+          attempts.push(type)
+          // No write may replace the term of a later leader, however late it arrives.
+          if (type === 'commit') assert.hasLength(operation.expect, 1)
+          if (type !== outage || attempts.filter(each => each === type).length > 2) return execute()
+          if (isApplied) await execute()
+          throw isApplied ? new IndeterminateError('no reply') : new UnavailableError('an outage')
+        }
+        const led = await other.election('e').lead(async grant => {
+          assert.equal((await one.election('e').leader())?.token, grant.token)
+          return 'led'
+        })
+        assert.equal(led, 'led')
+        assert.above(attempts.length, 2)
+        assert.equal(await one.election('e').leader(), undefined)
+      })
+
+    test('a leader that loses its lead while its term can not be stored does not lead', async boxes => {
+      const [box, engine] = await boxes.withFaults()
+      engine.intercept = ({ type }, execute) =>
+        type === 'read' ? Promise.reject(new UnavailableError('an outage')) : execute()
+      const leading = box.election('e').lead(() => 'led', { lease: LAPSING, renew: false })
+      assert.has(await rejection(leading), { code: 'LOST', taskBegan: false })
     })
 
     test('a term is published on the lock channels, and not on the store channels', async boxes => {

@@ -78,6 +78,7 @@ export function conformance(fixture: EngineFixture): Check[] {
       keptIds(fixture)
       foundKeys(fixture)
       readNotWritten(fixture)
+      spoiled(fixture)
     }
     if (hasLimits(fixture)) {
       limits(fixture)
@@ -98,9 +99,8 @@ export function conformance(fixture: EngineFixture): Check[] {
 const ADVERSE_PATIENCE = 240_000
 
 /**
- * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, a spoiled value,
- * distance, jitter, lost hints, and connections that swallow data or have ended. A check takes at most four minutes, and
- * measures memory or shares of time: run one at a time, apart from {@link conformance}.
+ * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, distance, jitter, lost
+ * hints, and connections that swallow data or have ended. A check takes at most four minutes, and measures memory or shares of time: run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
 export function adverse(fixture: EngineFixture): Check[] {
@@ -108,7 +108,6 @@ export function adverse(fixture: EngineFixture): Check[] {
   return checksOf(() => {
     growth(fixture)
     manyDeadRemains(fixture)
-    spoiled(fixture)
     if (fixture.network === 'none') return
     distance(fixture)
     jitter(fixture)

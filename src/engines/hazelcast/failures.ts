@@ -1,4 +1,4 @@
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import { DamagedValueError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 
 /** The table's entry was written by another program, or has an unknown layout. */
@@ -31,7 +31,7 @@ export function failureOf(
       context,
     )
   if (error instanceof DamagedEntryError)
-    return new UnavailableError(
+    return new DamagedValueError(
       `can't read the value of ${error.key}: another program has written to ${map}.values`,
       { ...context, key: error.key, cause: error.cause },
     )

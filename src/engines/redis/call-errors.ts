@@ -2,6 +2,7 @@ import {
   IndeterminateError,
   InvalidArgumentError,
   SignalboxError,
+  DamagedValueError,
   UnavailableError,
   shown,
 } from '../../errors.js'
@@ -137,14 +138,21 @@ export class CallErrors {
 
   #unreadableStore(name: string, title: string | undefined): Error {
     const value = this.#names.keyOfValue(name)
-    if (value !== undefined) return this.#unreadable(`the value of ${value}`, name, value)
+    if (value !== undefined)
+      return this.#unreadable(`the value of ${value}`, name, value, undefined, DamagedValueError)
     const ids = this.#names.keyOfIds(name)
     if (ids !== undefined) return this.#unreadable(`the ids recorded with ${ids}`, name, ids)
     return this.#unreadable('the lock table', name, title)
   }
 
-  #unreadable(what: string, name: string, key: string | undefined, cause?: unknown): Error {
-    return new UnavailableError(`can't read ${what}: another program has written to ${name}`, {
+  #unreadable(
+    what: string,
+    name: string,
+    key: string | undefined,
+    cause?: unknown,
+    type = UnavailableError,
+  ): Error {
+    return new type(`can't read ${what}: another program has written to ${name}`, {
       engine: this.#engine,
       key,
       cause,

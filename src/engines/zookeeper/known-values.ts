@@ -1,6 +1,6 @@
 import { ifExists, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 import type { RecordedId, Versioned } from '../../engine/contract.js'
-import { UnavailableError } from '../../errors.js'
+import { DamagedValueError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
 import { decodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
 
@@ -65,9 +65,13 @@ export class KnownValues {
     this.#set(key, { path, node, readAt: this.#box.clock.now() })
   }
 
-  /** Whether the ID is recorded with the key that was read. */
-  isRecorded({ node }: Known, { id }: RecordedId): boolean {
-    return node?.record.ids.some(([other, until]) => other === id && until > this.#box.time.now) ?? false
+  /** Whether the ID is recorded with the key that was read. @throws DamagedValueError */
+  isRecorded(known: Known, { key, id }: RecordedId): boolean {
+    // Whether the change was applied is not known, so it must not be applied a second time.
+    this.checkReadable(key, known)
+    return (
+      known.node?.record.ids.some(([other, until]) => other === id && until > this.#box.time.now) ?? false
+    )
   }
 
   async #readOne(client: ZooKeeper, key: string): Promise<Known> {
@@ -78,7 +82,7 @@ export class KnownValues {
     if (found) {
       const { data, stat } = found
       this.#box.time.observe(stat)
-      node = { record: this.#decoded(key, path, data, stat.mtime), stat }
+      node = { record: decoded(data, stat.mtime), stat }
       this.#dropOld(client, path, node)
     }
     const known = { path, node, readAt }
@@ -86,13 +90,11 @@ export class KnownValues {
     return known
   }
 
-  #decoded(key: string, path: string, data: Buffer, mtime: number): ValueRecord {
-    try {
-      return decodeRecord(data, mtime)
-    } catch (cause) {
-      const message = `can't read the value of ${key}: another program has written to ${path}`
-      throw new UnavailableError(message, { key, engine: this.#box.place.name, cause })
-    }
+  /** @throws DamagedValueError if another program, or one with another layout, has written the node. */
+  checkReadable(key: string, known: Known): void {
+    if (!isDamaged(known)) return
+    const message = `can't read the value of ${key}: another program has written to ${known.path}`
+    throw new DamagedValueError(message, { key, engine: this.#box.place.name }, versioned(known).version)
   }
 
   /** Removes a node that was deleted long ago and has no recorded IDs left. */
@@ -107,6 +109,22 @@ export class KnownValues {
     if (this.#known.size >= MAX_CACHED) this.#known = new Map()
     this.#known.set(key, known)
   }
+}
+
+/** Stands for data that another program has written. Its value is no JSON, so only those who read it fail. */
+const DAMAGED: ValueRecord = { value: 'not written by Signalbox', ids: [], stamp: '', version: undefined }
+
+function decoded(data: Buffer, mtime: number): ValueRecord {
+  try {
+    return decodeRecord(data, mtime)
+  } catch {
+    return DAMAGED
+  }
+}
+
+/** Whether another program, or one with another layout, has written the node. */
+export function isDamaged({ node }: Known): boolean {
+  return node?.record === DAMAGED
 }
 
 /** The value of a key, as in the contract. */

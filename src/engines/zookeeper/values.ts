@@ -16,7 +16,7 @@ import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/c
 import { IndeterminateError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
 import { CommitParts, type GuardNodes } from './commit-parts.js'
-import { KnownValues, versioned, type Known } from './known-values.js'
+import { isDamaged, KnownValues, versioned, type Known } from './known-values.js'
 import { checkLosses } from './losses.js'
 
 /** The values of stores, each in a node of its own. A commit is one multi. */
@@ -65,6 +65,15 @@ export class Values {
         // The cache may be older than a change that the caller knows of.
         if (attempt === 0) continue
         return { state: 'conflict', key: conflict.key, found: versioned(known.get(conflict.key)!) }
+      }
+      // A caller that names the version of such data knows that it replaces them.
+      const blind = commit.writes
+        .map(({ key }) => key)
+        .filter(key => !commit.expect.some(each => each.key === key))
+      const damaged = blind.find(key => isDamaged(known.get(key)!))
+      if (damaged !== undefined) {
+        if (attempt === 0) continue
+        this.#known.checkReadable(damaged, known.get(damaged)!)
       }
       const parts = new CommitParts(client.transaction(), known, commit, stamp, place.acl, time.now)
       parts.add(guard)

@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { DamagedValueError } from '../../errors.js'
 import { BLANK, type Change, type KeyRecord, type Stamp } from './key-record.js'
 
 /** A record as stored, without its empty parts. */
@@ -47,7 +47,7 @@ export function recordText(record: KeyRecord): string {
 
 /**
  * Decodes a record from JSON text.
- * @throws UnavailableError when the text is damaged
+ * @throws DamagedValueError when the text is damaged
  */
 export function parseRecord(key: string, text: string): KeyRecord {
   try {
@@ -64,7 +64,7 @@ export function parseRecord(key: string, text: string): KeyRecord {
       stamp: json.stamp && parseStamp(json.stamp),
     }
   } catch (cause) {
-    throw new UnavailableError(`the data of ${key} is not a record of Signalbox`, { key, cause })
+    throw new DamagedValueError(`the data of ${key} is not a record of Signalbox`, { key, cause })
   }
 }
 
