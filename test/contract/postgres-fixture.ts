@@ -20,7 +20,7 @@ import { behindProxy } from './behind-proxy.js'
 const HOUR = 3_600_000
 
 /** The tables that have rows for keys and ids. */
-const TABLES = ['keys', 'data', 'recorded', 'watchers', 'permit_requests']
+const TABLES = ['keys', 'data', 'recorded', 'watchers', 'permit_requests', 'signs']
 /** What a client says on its connection for notifications. */
 const HINTS = /\blisten\b/i
 /** Renewals come too late to disturb what is shown meanwhile. */

@@ -397,6 +397,7 @@ describe('a role that may create objects in schemas of a box’s search path can
     // These are inlined, which a setting would prevent, and qualify every name.
     expect(free.map(({ name }) => name).sort()).toEqual([
       'signalbox.clock()',
+      'signalbox.is_unbound(xid,xid)',
       'signalbox.new_id()',
       'signalbox.numbers(text[])',
       'signalbox.version()',

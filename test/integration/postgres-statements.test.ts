@@ -1,6 +1,6 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { queued } from '../../packages/conformance/src/time.js'
+import { queued, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
@@ -10,6 +10,14 @@ beforeAll(async () => {
   server = await startPostgres()
 })
 afterAll(() => server.kill())
+
+/** Resolves when so many statements wait for a row. */
+async function waitingForLocks(on: PostgresServer, count: number): Promise<void> {
+  await until('a statement waits for the row', async () => {
+    const rows = await on.query("select from pg_stat_activity where wait_event_type = 'Lock'")
+    return rows.length >= count
+  })
+}
 
 /** A box, and the functions of its schema that it calls from now on. */
 async function counted(schema: string) {
@@ -55,6 +63,59 @@ test('a waiter that is woken acquires its lock with one statement', async () => 
   await asked
   expect(calls).toEqual(['decide_one'])
   await close()
+})
+
+test('a hand-over that waits for another operation on its row is decided without the lock table', async () => {
+  const url = `${server.url}?signalbox_schema=contended`
+  const [box, other] = [await open(url), await open(url)]
+  await box.mutex('key').acquire()
+  const waiting = other.mutex('key').acquire()
+  await queued(box, 'key', 1)
+  const pool = server.pool({ max: 2 })
+  const [writer, releaser] = [await pool.connect(), await pool.connect()]
+  const { rows } = await writer.query<{ id: string; number: string }>(
+    "select (d.queue[1]).id, (d.queue[1]).number from contended.data d where d.name = 'lock/key'",
+  )
+  await writer.query("begin; update contended.data set changes = changes where name = 'lock/key'")
+  await server.query('alter function contended.decide_lock rename to no_lock_table')
+  const released = releaser.query<{ decide_one: string }>(
+    "select contended.decide_one('', '', 0, '', 10000, 2, 'lock/key', $1, '', $2, 0, 0, 0, '', '{0,0}')",
+    [rows[0]!.id, rows[0]!.number],
+  )
+  await waitingForLocks(server, 1)
+  await writer.query('commit')
+  expect((await released).rows[0]!.decide_one).toMatch(/^\[\[1\],\[\["wake",/)
+  await server.query('alter function contended.no_lock_table rename to decide_lock')
+  await (await waiting).release()
+  for (const client of [writer, releaser]) client.release()
+  await pool.end()
+  await box.close()
+  await other.close()
+})
+
+test('an update that waits for another leaves a key whose last grant is bound to a transaction to nobody', async () => {
+  const url = `${server.url}?signalbox_schema=bound`
+  await using box = await open(url)
+  await using other = await open(url)
+  const pool = server.pool({ max: 2 })
+  const [fenced, writer] = [await pool.connect(), await pool.connect()]
+  const held = await box.mutex('key').acquire()
+  await fenced.query('begin')
+  await held.fence(fenced)
+  const asked = other.mutex('key').acquire()
+  await queued(box, 'key', 1)
+  await writer.query("begin; update bound.data set changes = changes where name = 'lock/key'")
+  const released = held.release()
+  await waitingForLocks(server, 1)
+  await writer.query('commit')
+  await released
+  // The transaction counts as a holder.
+  for await (const { holders, waiters } of box.inspect('key'))
+    expect([holders.length, waiters.length]).toEqual([1, 1])
+  await fenced.query('commit')
+  await (await asked).release()
+  for (const client of [fenced, writer]) client.release()
+  await pool.end()
 })
 
 test('callers of one box pass a lock on with less than one statement for 16 turns', async () => {

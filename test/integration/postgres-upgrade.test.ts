@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
@@ -54,10 +55,23 @@ test('a box whose rights were granted before a table was added makes and removes
     grant select, insert, update, delete on all tables in schema signalbox to app;
     grant usage on all sequences in schema signalbox to app`)
   await using box = await open(server.url.replace('tester', 'app'))
-  await server.query('revoke all on signalbox.permit_requests from app')
+  await server.query('revoke all on signalbox.permit_requests, signalbox.signs from app')
   await box.mutex('a').run(() => undefined)
   await box.mutex('a', 'b').run(() => undefined)
   await box.store('s').put('a', 1)
   await box.store('s').transaction(['a', 'b'], tx => tx.put('b', 1), { id: 'once' })
   await box.store('s').delete('a')
+  // Another box waits, and its signs cover it for longer than its own time.
+  await using other = await open(server.url)
+  const held = await box.mutex('a').acquire()
+  const waiting = other.mutex('a').acquire({ lease: '1s' })
+  await until('its own time is over', async () => {
+    const [row] = await server.query<{ over: boolean }>(
+      'select q.number = -1 and q.expires < signalbox.clock() as over from signalbox.data d, unnest(d.queue) q where q.phase = 0',
+    )
+    return row?.over === true
+  })
+  for await (const { waiters } of box.inspect('a')) expect(waiters).toHaveLength(1)
+  await held.release()
+  await (await waiting).release()
 })

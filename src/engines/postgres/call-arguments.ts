@@ -1,7 +1,6 @@
 import type { Claim } from '../../engine/claim.js'
 import {
   entryTtl,
-  heartbeatWithin,
   type Commit,
   type Granted,
   type LockRequest,
@@ -39,6 +38,7 @@ export class CallArguments {
   number = 0
   lease = 0
   ttl = 0
+  /** Maximum time until the next check-in of a waiter. */
   heartbeat = 0
   label = ''
   values: readonly ValueArguments[] = []
@@ -102,7 +102,7 @@ function isPlain({ mode, key }: ClaimArguments): boolean {
 
 const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
 /** The server stores a later time as this many milliseconds, some 3,000 years. */
-const MAX_DURATION = 1e14
+export const MAX_DURATION = 1e14
 /** How long a watcher is notified without a renewal, in milliseconds. */
 export const WATCH_TTL = 60_000
 /** What is invalid in a PostgreSQL text: NUL, and halves of surrogate pairs. */
@@ -228,7 +228,7 @@ function exclusiveKey(key: string): ClaimArguments {
 function withTerms(args: CallArguments, terms: WaitTerms): CallArguments {
   args.lease = finite(terms.lease)
   args.ttl = terms.wait > 0 ? finite(entryTtl(terms)) : 0
-  args.heartbeat = finite(heartbeatWithin(terms))
+  args.heartbeat = MAX_DURATION
   return args
 }
 

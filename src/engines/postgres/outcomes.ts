@@ -10,7 +10,7 @@ import type {
 } from '../../engine/contract.js'
 import { timeOfVersion } from '../../engine/kit/time-of-version.js'
 import { keyOf } from './names.js'
-import { valueKeys, type ServerOperation } from './call-arguments.js'
+import { MAX_DURATION, valueKeys, type ServerOperation } from './call-arguments.js'
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[]
@@ -74,7 +74,7 @@ function statusOf(id: string, claims: readonly Claim[], answer: Json): RequestSt
     state: 'queued',
     id,
     place: first as number,
-    checkInAfter: second as number,
+    checkInAfter: (second as number) < MAX_DURATION ? (second as number) : Infinity,
     sessionsAhead: [],
   } as const
   if (more.length === 0) return queued

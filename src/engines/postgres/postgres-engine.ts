@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
 import type {
+  Alive,
   Awaitable,
   Commit,
   CommitOutcome,
@@ -15,10 +16,10 @@ import type {
   RequestStatus,
   PermitReservation,
   SessionInfo,
+  SignOutcome,
   SqlTransaction,
 } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
-import { allDue } from '../../engine/kit/all-due.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
@@ -41,6 +42,7 @@ import { keyOf, rowName } from './names.js'
 import { outcomeOf, reportsOf, type Json, type Notice } from './outcomes.js'
 import { OwnRequests } from './own-requests.js'
 import { provideSchema } from './provide-schema.js'
+import { sendSign } from './signs.js'
 import { statementsOf, type Statements } from './statements.js'
 
 /** How often a box that receives no messages checks for reservations, in milliseconds. */
@@ -55,6 +57,7 @@ export class PostgresEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
+  readonly coversBySigns = true
   /** Undefined if the locks can't be acquired while a transaction of the caller's is open. */
   readonly commitWithin?: (commit: Commit, transaction: SqlTransaction) => Promise<CommitOutcome>
   readonly #sql: SqlClient
@@ -77,6 +80,9 @@ export class PostgresEngine implements Engine {
   #info: SessionInfo | undefined
   #listener: Listener | undefined
   #isChecking = false
+  /** Whether a further check was wanted during one. */
+  #checksAgain = false
+  #hasSigned = false
   #leaving: Promise<void> | undefined
 
   constructor(sql: SqlClient, schema: string, clock: Clock) {
@@ -139,7 +145,7 @@ export class PostgresEngine implements Engine {
     return this.#explained(operation, async () => {
       switch (operation.type) {
         case 'alive':
-          return allDue(operation)
+          return this.#alive(operation)
         case 'inspect':
           return this.#inspect(operation)
         case 'list':
@@ -215,6 +221,11 @@ export class PostgresEngine implements Engine {
     return { ...status, isUncontended: true }
   }
 
+  #alive(sign: Alive): Promise<SignOutcome> {
+    this.#hasSigned = true
+    return sendSign(sign, this.#repeated, this.#statements, keys => this.#run({ type: 'sweepExpired', keys }))
+  }
+
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
     const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
     const text = await this.#repeated(this.#statements.inspect, [name, String(exact)])
@@ -279,7 +290,9 @@ export class PostgresEngine implements Engine {
   }
 
   #missed(): void {
-    for (const { id } of this.#requests.waiting) this.#listener?.wake(id)
+    // One that is underway may be older than what was missed.
+    this.#checksAgain = this.#isChecking
+    void this.#checkReservations()
     this.#listener?.missed()
   }
 
@@ -295,10 +308,13 @@ export class PostgresEngine implements Engine {
       for (const id of JSON.parse(text as string) as readonly string[])
         this.#pass({ type: 'wake', about: id })
     } catch {
-      // The next check follows.
+      // The next check follows, or the next sign of life.
     } finally {
       this.#isChecking = false
     }
+    if (!this.#checksAgain) return
+    this.#checksAgain = false
+    await this.#checkReservations()
   }
 
   #every(period: number, task: () => void): void {
@@ -336,7 +352,8 @@ export class PostgresEngine implements Engine {
       await Promise.all([this.#lanes.idle(), Promise.allSettled(this.#reserving)])
       const cancelled = this.#requests.all.map(request => this.#lanes.run({ type: 'cancel', request }))
       const unwatched = [...this.#watched].map(key => this.#lanes.run({ type: 'unwatch', session, key }))
-      await Promise.allSettled([...cancelled, ...unwatched])
+      const unsigned = this.#hasSigned ? [this.#repeated(this.#statements.endSigns, [session])] : []
+      await Promise.allSettled([...cancelled, ...unwatched, ...unsigned])
     }
     await this.#close()
   }

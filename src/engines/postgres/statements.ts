@@ -4,6 +4,9 @@ import { schemaIdentifier } from './postgres-url.js'
 export interface Statements {
   readonly decideOne: string
   readonly decide: string
+  /** A sign of life of a session. */
+  readonly alive: string
+  readonly endSigns: string
   readonly reservedOrGone: string
   readonly inspect: string
   readonly rowsOf: string
@@ -51,6 +54,8 @@ export function statementsOf(schema: string): Statements {
       ...(['text[]', 'int4[]', 'int4[]', 'text[]', 'int4[]', 'int4[]', 'int4[]', 'text[]'] as const),
       ...(['int4[]', 'int4[]', 'text[]', 'int8[]', 'text[]', 'int4[]', 'uuid[]', 'float8[]'] as const),
     ),
+    alive: call('alive', 'text', 'text[]', 'text[]', 'text[]'),
+    endSigns: `${call('end_signs', 'text')}::pg_catalog.text`,
     reservedOrGone: call('reserved_or_gone', 'text[]', 'text[]'),
     inspect: call('inspect', 'text', 'bool'),
     rowsOf: call('rows_of', 'text'),

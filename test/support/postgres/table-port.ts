@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import type { Operation } from '../../../src/engine/contract.js'
+import type { Alive, Operation } from '../../../src/engine/contract.js'
 import { Calls, serverCall } from '../../../src/engines/postgres/calls.js'
 import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
 import { outcomeOf, reportsOf, type Json } from '../../../src/engines/postgres/outcomes.js'
+import { sendSign } from '../../../src/engines/postgres/signs.js'
 import { schemaText } from '../../../src/engines/postgres/schema.js'
 import { statementsOf, type Statements } from '../../../src/engines/postgres/statements.js'
 import type { ServerOperation } from '../../../src/engines/postgres/call-arguments.js'
@@ -47,6 +48,7 @@ export class PostgresTablePorts {
 
 /** The port of the lock table in a schema of its own, with a clock that the test sets. */
 class PostgresTablePort implements TablePort {
+  readonly coversBySigns = true
   readonly #client: pg.Client
   readonly #schema: string
   readonly #statements: Statements
@@ -74,7 +76,7 @@ class PostgresTablePort implements TablePort {
 
   /** Begins a history with nothing. */
   begin(): void {
-    const tables = ['keys', 'data', 'recorded', 'watchers'].map(table => `${this.#schema}.${table}`)
+    const tables = ['keys', 'data', 'recorded', 'watchers', 'signs'].map(table => `${this.#schema}.${table}`)
     this.#calls = new Map()
     this.#ahead = 0
     this.#cleared = this.#made.then(() =>
@@ -83,7 +85,10 @@ class PostgresTablePort implements TablePort {
   }
 
   async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
-    const { outcomes, told } = await this.together(session, [operation], now)
+    const { outcomes, told } =
+      operation.type === 'alive'
+        ? await this.#alive(session, operation, now)
+        : await this.together(session, [operation], now)
     const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
     return { answer: outcomes[0], told, reports: reportsOf(JSON.parse(inspected as string) as Json) }
   }
@@ -108,6 +113,20 @@ class PostgresTablePort implements TablePort {
       outcomes: all.map(({ operation }, index) => outcomeOf(operation, answers[index]!)),
       told: notices.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
     }
+  }
+
+  async #alive(session: Session, sign: Alive, now: number): Promise<Together> {
+    await this.together(session, [], now)
+    const told: string[] = []
+    const outcome = await sendSign(
+      sign,
+      (text, values) => this.#query(text, values),
+      this.#statements,
+      async keys => {
+        told.push(...(await this.together(session, [{ type: 'sweepExpired', keys }], now)).told)
+      },
+    )
+    return { outcomes: [outcome], told }
   }
 
   close(): Promise<void> {

@@ -107,7 +107,9 @@ begin
         select from signalbox.data d
           where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1) and cardinality(d.queue) > 0
             and not ((d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now, cardinality(d.queue) = 1)));
+              and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now
+                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
+                  > now, cardinality(d.queue) = 1)));
     end if;
     if answer is not null then
       null;

@@ -3,8 +3,8 @@
 --
 -- Kinds are 1 enqueue, 2 release, 3 renew, 4 extendOrYield, 5 checkIn, 6 cancel, 7 downgrade, 8 sweepExpired, 9
 -- forceRelease, 10 revoke. `claims` are those of the request; operations on keys pass a claim for each key. `following`
--- is the ID of the next request of an extendOrYield. `ttl` is how long a waiter blocks others without a heartbeat, 0
--- for a request that does not wait, and `heartbeat` the maximum time until its next one.
+-- is the ID of the next request of an extendOrYield. `ttl` is how long a waiter blocks others without a heartbeat or a sign, 0
+-- for a request that does not wait, and `heartbeat` the maximum time until its next check-in.
 --
 -- Fails with SB001 if it needs further rows and another transaction has locked one. Then all rows have to be locked in
 -- the order of their names; the detail lists the names.
@@ -81,6 +81,7 @@ declare
   is_first boolean := true;
   place int;
   next_check float8;
+  key_check float8;
   holder int;
   -- The transaction that keeps a row that no grant holds.
   binder text;
@@ -162,6 +163,10 @@ begin
       one := raw[i];
       if one.session is not null then
         one.first := w_name[raw_row[i]];
+        -- A sign that covers a waiter counts like its own time.
+        if one.phase = 0 and one.number = -1 and one.expires <= now then
+          one.expires := signalbox.blocks_until(one.session, one.number, one.expires, one.lease);
+        end if;
         q := q || one; q_id := q_id || one.id; q_phase := q_phase || one.phase;
         q_expires := q_expires || one.expires; q_lease := q_lease || one.lease; q_number := q_number || one.number;
         q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
@@ -364,7 +369,7 @@ begin
                 f := e_next[f];
               end loop;
               exit when over is not null;
-              q_phase[r] := 1; q_expires[r] := now + 1000; q_dirty[r] := true;
+              q_phase[r] := 1; q_expires[r] := now + 1000; q_number[r] := 0; q_dirty[r] := true;
               if r is distinct from appended then
                 notices := notices || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
               end if;
@@ -462,7 +467,7 @@ begin
         -- Its place, and when to check again.
         next_check := 'infinity'; holder := null; binder := null; place := 0;
         foreach w in array mine loop
-          over := 0; awaited := false;
+          awaited := false; key_check := 'infinity';
           for g in w_from[w] .. w_to[w] loop
             s := e_req[g];
             exit when s = r;
@@ -470,13 +475,13 @@ begin
             if w = mine[1] then place := place + 1; end if;
             if q_phase[s] = 2 and holder is null then holder := s; end if;
             continue when q_phase[s] = 0 and now >= q_expires[s];
-            -- Any number of requests may hold the key, and the end of any of them may make room.
-            awaited := awaited or (over > 0 and q_phase[s] = 0);
-            over := over + 1;
-            if not awaited then next_check := least(next_check, q_expires[s] - now); end if;
+            -- Any number of requests may hold the key, and the end of any of them may make room for the first waiter.
+            awaited := awaited or q_phase[s] = 0;
+            if q_phase[s] > 0 then key_check := least(key_check, q_expires[s] - now); end if;
           end loop;
+          if not awaited then next_check := least(next_check, key_check); end if;
         end loop;
-        next_check := case when q_phase[r] = 1 then 0 else least(next_check + place * 50, heartbeat) end;
+        next_check := case when q_phase[r] = 1 then 0 else least(next_check, heartbeat) end;
         -- Check often while a transaction is bound to an earlier grant: nothing notifies of its end.
         over := 0;
         foreach w in array mine loop over := over + 1; row_ids[over] := w_id[w]; end loop;

@@ -5,27 +5,123 @@ create or replace function signalbox.reserved_or_gone(names text[], ids text[]) 
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return (
-    select coalesce(json_agg(w.id), '[]')::text from unnest(names, ids) w(name, id)
-      where not exists (
-        select from signalbox.data d, unnest(d.queue) q
-          where d.id = (select k.id from signalbox.keys k where k.name = w.name order by k.id desc limit 1)
-            and q.id = w.id and q.phase = 0)
+    with waiting as materialized (
+      select q.id from signalbox.numbers(names) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) q
+        where q.phase = 0
+    )
+    select coalesce(json_agg(i.id), '[]')::text from unnest(ids) i(id)
+      where not exists (select from waiting w where w.id = i.id)
   );
+end $$;
+
+-- Keeps the waiting requests of a session, by a sign of life. Returns JSON: the requests that have to check in, because
+-- they do not wait, nothing is ahead of them, or a locked row kept them from being covered; the milliseconds until a
+-- holder or a reservation expires for which one of them is the first waiter, or null; and the rows to serve. `homes` are
+-- the rows of the first keys of `ids`, and `names` all rows of the requests.
+-- O(length of their queues); writes to a queue only to cover a request for the first time.
+create or replace function signalbox.alive(session text, ids text[], homes text[], names text[]) returns text
+language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+as $$
+#variable_conflict use_variable
+declare
+  replied text := set_config('lock_timeout', '50', true) || set_config('synchronous_commit', 'off', true);
+  now float8 := signalbox.clock();
+  row_id bigint;
+begin
+  insert into signalbox.signs as s (session, seen) values (session, now)
+    on conflict on constraint signs_pkey do update set seen = excluded.seen;
+  for row_id in
+    select n.id from signalbox.numbers(homes) n join signalbox.data d on d.id = n.id
+      where exists (select from unnest(d.queue) q where q.phase = 0 and q.number = 0 and q.id = any(ids))
+      order by n.name
+  loop
+    begin
+      update signalbox.data d set changes = d.changes + 1, queue = array(
+          select row(q.id, q.first, q.session, q.host, q.pid, q.label, q.phase, q.expires, q.lease,
+              case when q.phase = 0 and q.number = 0 and q.id = any(ids) then -1 else q.number end, q.since,
+              q.claims)::signalbox.request
+            from unnest(d.queue) with ordinality
+              q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+            order by q.place)
+        where d.id = row_id and d.queue is not null;
+    exception when lock_not_available then null;
+    end;
+  end loop;
+  with entries as materialized (
+    select d.name, q.id, q.first, q.session, q.phase, q.expires, q.lease, q.number, q.claims, q.place
+      from signalbox.numbers(names) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) with ordinality
+        q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+  ), requests as materialized (
+    select e.id, e.phase, e.lease, e.claims, e.number, case
+        when e.phase = 0 and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
+        else e.expires end as until
+      from entries e where e.session is not null
+    union all
+    -- Those whose first key is none of these.
+    select f.id, f.phase, f.lease, f.claims, f.number, signalbox.blocks_until(f.session, f.number, f.expires, f.lease)
+      from (select distinct e.id, e.first from entries e where e.session is null and e.first <> all (names)) o
+        join signalbox.data d on d.id = (select k.id from signalbox.keys k where k.name = o.first order by k.id desc limit 1)
+        cross join lateral unnest(d.queue) f
+      where f.id = o.id
+  ), queued as (
+    select e.name, e.place, r.id, r.phase, r.lease, r.until, i.id is not null as is_named,
+        coalesce(cardinality(r.claims), 1) as keys,
+        min(e.place) filter (where r.phase = 0 and r.until > now) over w as first_waiter,
+        min(r.until) filter (where r.phase > 0) over w as held_until,
+        coalesce(bool_or(r.until > now and coalesce((select c.mode = 1 from unnest(r.claims) c where c.name = e.name), true))
+          filter (where r.phase > 0) over w, false) as is_exclusive
+      from entries e join requests r on r.id = e.id left join unnest(ids) i(id) on i.id = e.id
+      window w as (partition by e.name)
+  ), found as materialized (
+    select q.* from queued q where q.phase > 0 and q.until <= now or q.phase = 0 and (q.until <= now or q.is_named)
+  ), fronts as (
+    -- Those that nothing is ahead of. If serving them does not help, a transaction is bound to a key, and they have to poll.
+    select f.id, min(f.name) as name from found f where f.phase = 0 and f.until > now and f.place = 1 and f.is_named
+      group by f.id having count(*) = min(f.keys)
+  ), lapsed as (
+    select f.name from found f where f.until <= now and (f.phase > 0 or not f.is_exclusive
+        or f.until + greatest(f.lease - 5000, 0) <= now and f.place <= coalesce(f.first_waiter, f.place))
+    union
+    select f.name from fronts f
+  )
+  select json_build_array(
+      (select coalesce(json_agg(i.id order by i.place), '[]') from unnest(ids) with ordinality i(id, place)
+        where not exists (select from requests r where r.id = i.id and r.phase = 0 and r.number = -1)
+          or exists (select from fronts f where f.id = i.id)),
+      (select ceil(min(f.held_until) - now)
+        from found f where f.phase = 0 and f.is_named and f.place <= coalesce(f.first_waiter, f.place)),
+      (select coalesce(json_agg(l.name), '[]') from lapsed l))::text
+    into replied;
+  return replied;
+end $$;
+
+-- Forgets the signs of a session that has ended.
+create or replace function signalbox.end_signs(session text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  delete from signalbox.signs s where s.session = session;
 end $$;
 
 -- Returns the transaction that keeps a row with `fence`, as a holder; nothing if none does. Such a row can be updated,
 -- and not deleted.
 create or replace function signalbox.binder(row_id bigint)
 returns table (session text, host text, pid int, label text, age bigint)
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
 #variable_conflict use_column
 declare
   locker xid := (select d.xmax from signalbox.data d where d.id = row_id);
   lockers text[] := array[locker::text];
 begin
   if locker is null or locker::text = '0' or not has_table_privilege('signalbox.data', 'update') then return; end if;
-  perform from signalbox.data d where d.id = row_id for no key update skip locked;
-  if not found then return; end if;
+  begin
+    -- An operation of another box may have it for a moment.
+    perform from signalbox.data d where d.id = row_id for no key update;
+    if not found then return; end if;
+  exception when lock_not_available then return;
+  end;
   perform from signalbox.data d where d.id = row_id for update skip locked;
   if found then return; end if;
   begin
@@ -58,22 +154,24 @@ begin
         where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
     ), granted as materialized (
       select d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1) as mode, c.permits, c.max_permits,
-          r.phase, r.number, greatest(now - r.since, 0)::bigint as age, ceil(r.expires - now)::bigint as expires_in, q.place
+          r.phase, greatest(r.number, 0) as number, greatest(now - r.since, 0)::bigint as age,
+          ceil(u.at - now)::bigint as expires_in, q.place
         from meant d
           cross join lateral unnest(d.queue) with ordinality
             q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
           -- The row of a request's first key has the request, and the rows of its other keys refer to it.
           cross join lateral (
-            select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.number, q.since, q.claims
+            select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.lease, q.number, q.since, q.claims
               where q.session is not null
             union all
-            select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.number, f.since, f.claims
+            select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.lease, f.number, f.since, f.claims
               from signalbox.data fd, unnest(fd.queue) f
               where q.session is null and f.id = q.id
                 and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
           ) r
           left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
-        where r.expires > now
+          cross join lateral (select signalbox.blocks_until(r.session, r.number, r.expires, r.lease) as at) u
+        where u.at > now
     ), kept as (
       select d.name, null, b.session, b.host, b.pid, b.label, 1, null::int, null::int, 2, 0::bigint, b.age, 0::bigint, 0
         from meant d cross join lateral signalbox.binder(d.id) b

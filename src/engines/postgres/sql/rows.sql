@@ -3,6 +3,27 @@ create or replace function signalbox.clock() returns float8 language sql volatil
   $$ select pg_catalog.date_part('epoch'::pg_catalog.text, pg_catalog.clock_timestamp())
        operator(pg_catalog.*) 1000::pg_catalog.float8 $$;
 
+-- Whether certainly no other transaction has locked a row: its xmax is 0, or is the transaction that wrote it or this
+-- one. A transaction that locks a row and then updates it leaves its own number there. An xmax can also be the number of a
+-- group of transactions; groups are counted by themselves, and none has a number yet that is ahead of their counter.
+create or replace function signalbox.is_unbound(writer xid, locker xid) returns boolean language sql volatile as
+  $$ select locker operator(pg_catalog.=) 0::pg_catalog.int4
+       or (locker operator(pg_catalog.=) writer or locker operator(pg_catalog.=) pg_catalog.pg_current_xact_id()::pg_catalog.xid)
+         and pg_catalog.mxid_age(locker) operator(pg_catalog.<=) 0 $$;
+
+-- Returns until when a waiting request blocks others, in milliseconds: while its own time lasts, or signs cover it.
+create or replace function signalbox.blocks_until(session text, number bigint, expires float8, lease float8)
+returns float8 language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+begin
+  if number <> -1 then return expires; end if;
+  -- A role whose rights were granted before there was this table takes a covered waiter for alive.
+  if not has_table_privilege('signalbox.signs', 'select') then
+    return greatest(expires, signalbox.clock() + least(lease, 5000));
+  end if;
+  return greatest(expires, (select s.seen from signalbox.signs s where s.session = session) + least(lease, 5000));
+end $$;
+
 -- Returns the number of a new row. A sequence can repeat numbers after a crash, so the clock is the high part.
 create or replace function signalbox.new_id() returns bigint language sql volatile as
   $$ select (pg_catalog.floor(signalbox.clock())::pg_catalog.int8 operator(pg_catalog.*) 1024::pg_catalog.int8)
@@ -64,14 +85,16 @@ declare
   names text[];
 begin
   for dead in
-    select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.claims, r.claims) as claims, d.name
+    select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.session, r.session) as session,
+        coalesce(h.number, r.number) as number, coalesce(h.claims, r.claims) as claims, d.name
       from signalbox.data d cross join lateral unnest(d.queue) r left join lateral (
-        select o.expires, o.claims from signalbox.numbers(array[r.first]) n
+        select o.expires, o.session, o.number, o.claims from signalbox.numbers(array[r.first]) n
           join signalbox.data f on f.id = n.id cross join lateral unnest(f.queue) o
           where r.session is null and o.id = r.id) h on true
       where d.id = row_id
   loop
-    continue when dead.expires is null or dead.expires >= now - 60000;
+    continue when dead.expires is null
+      or signalbox.blocks_until(dead.session, dead.number, dead.expires, 5000) >= now - 60000;
     names := coalesce(array(select distinct c.name from unnest(dead.claims) c), '{}'::text[]);
     if names = '{}' then names := array[dead.name]; end if;
     perform from signalbox.numbers(names) n,
@@ -140,6 +163,10 @@ begin
       order by w.until limit max_rows for update skip locked
   )
   delete from signalbox.watchers w using old o where w.name = o.name and w.session = o.session;
+  if random() < 0.01 and has_table_privilege('signalbox.signs', 'delete') then
+    delete from signalbox.signs s where s.session = any (array(
+      select o.session from signalbox.signs o where o.seen < now - 86400000 for update skip locked));
+  end if;
   -- A role whose rights were granted before there was this table leaves it to others.
   if has_table_privilege('signalbox.permit_requests', 'delete') then
     with old as (

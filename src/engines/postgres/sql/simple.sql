@@ -13,8 +13,8 @@ begin
 end $$;
 
 -- Decides one such operation. The answer is null if decide_lock has to decide it. Kinds and parameters are those of
--- decide_lock. A row is bound to a transaction only if another transaction has locked it. `to_move` is a row that
--- should get a new number.
+-- decide_lock. A row is bound to a transaction only if another transaction has locked it, see is_unbound. `to_move` is a
+-- row that should get a new number.
 create or replace function signalbox.decide_simple(
   kind int, session text, host text, pid int, label text, name text, id text, following text, number bigint,
   lease float8, ttl float8, heartbeat float8, now float8,
@@ -26,98 +26,122 @@ declare
   changes int;
   row_id bigint;
 begin
-  case kind
-    when 1 then
-      if ttl > 0 then
-        -- Neither the holder nor the first waiter has expired.
-        update signalbox.data d set
-            version = greatest(d.version, micros), changes = d.changes + 1,
-            queue = d.queue || row(
-              id, null, session, host, pid, label, 0, now + ttl,
-              lease, 0, now, null)::signalbox.request
-          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-            and coalesce((d.queue[2]).expires > now, true) and d.xmax = 0
-            and not exists (select from unnest(d.queue) q where q.id = id)
-          returning d.changes, d.id, format('["queued",%s,%s,%s,%s,%s,%s,%s]', cardinality(d.queue) - 1,
-            least((d.queue[1]).expires - now + (cardinality(d.queue) - 1) * 50, heartbeat)::bigint,
-            to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
-            coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint)
-          into changes, row_id, answer;
-      else
-        select '"busy"' into answer from signalbox.data d
-          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-            and coalesce((d.queue[2]).expires > now, true)
-            and not exists (select from unnest(d.queue) q where q.id = id);
-      end if;
-    when 2 then
-      -- It holds the key, and the first waiter has not expired.
-      update signalbox.data d set
-          version = greatest(d.version, micros), changes = d.changes + 1,
-          queue = row(
-              (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
-              1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
-            || d.queue[3:]
-        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-          and (d.queue[1]).id = id and (d.queue[1]).number = number
-          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
-          and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
-          and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2)
-        returning d.changes, d.id, '1', format('["wake",%s,%s,%s],',
-          to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
-        into changes, row_id, answer, notices;
-    when 3 then
-      update signalbox.data d set
-          version = greatest(d.version, micros), changes = d.changes + 1,
-          queue[1].expires = now + lease, queue[1].lease = lease
-        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-          and (d.queue[1]).id = id and (d.queue[1]).number = number
-          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
-        returning '1', d.changes, d.id into answer, changes, row_id;
-    when 5 then
-      -- The key is reserved for it.
-      update signalbox.data d set
-          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
-          queue[1].phase = 2, queue[1].expires = now + lease, queue[1].lease = lease,
-          queue[1].number = greatest(d.version, micros) + 1
-        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-          and (d.queue[1]).id = id and (d.queue[1]).phase = 1 and d.xmax = 0
-        returning d.version::text, d.changes, d.id into answer, changes, row_id;
-    when 4 then
-      -- It holds the key, and no other request waits.
-      update signalbox.data d set
-          version = greatest(d.version, micros) + 1, changes = d.changes + 1,
-          queue[1].expires = now + lease, queue[1].lease = lease,
-          queue[1].number = greatest(d.version, micros) + 1
-        where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-          and cardinality(d.queue) = 1 and (d.queue[1]).id = id and (d.queue[1]).number = number
-          and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
-        returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
-      if answer is null then
-        -- The first waiter has not expired: the key is reserved for it, and the following request is queued.
+  for attempt in 1 .. 2 loop
+    case kind
+      when 1 then
+        if ttl > 0 then
+          -- Neither the first request, which holds the key or may claim it, nor the first waiter has expired.
+          update signalbox.data d set
+              version = greatest(d.version, micros), changes = d.changes + 1,
+              queue = d.queue || row(
+                id, null, session, host, pid, label, 0, now + ttl,
+                lease, 0, now, null)::signalbox.request
+            where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+              and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+              and coalesce((d.queue[2]).expires > now
+                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
+                  > now, true)
+              and signalbox.is_unbound(d.xmin, d.xmax)
+              and not exists (select from unnest(d.queue) q where q.id = id)
+            returning d.changes, d.id, format('["queued",%s,%s%s]', cardinality(d.queue) - 1,
+              case cardinality(d.queue) when 2 then least((d.queue[1]).expires - now, heartbeat) else heartbeat end::bigint,
+              case (d.queue[1]).phase when 2 then format(',%s,%s,%s,%s,%s',
+                to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
+                coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint) end)
+            into changes, row_id, answer;
+        else
+          select '"busy"' into answer from signalbox.data d
+            where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+              and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+              and coalesce((d.queue[2]).expires > now
+                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
+                  > now, true)
+              and not exists (select from unnest(d.queue) q where q.id = id);
+        end if;
+      when 2 then
+        -- It holds the key, and the first waiter has not expired.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
             queue = row(
                 (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
                 1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
-              || d.queue[3:] || row(
-                following, null, session, host, pid, label, 0, now + ttl,
-                lease, 0, now, null)::signalbox.request
+              || d.queue[3:]
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).id = id and (d.queue[1]).number = number
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and d.xmax = 0
-            and (d.queue[2]).phase = 0 and (d.queue[2]).expires > now and (d.queue[2]).claims is null
-            and (d.queue[2]).session is not null and coalesce((d.queue[3]).expires > now, cardinality(d.queue) = 2)
-            and not exists (select from unnest(d.queue) q where q.id = following)
-          returning d.changes, d.id,
-            format('["queued",%s,%s]', cardinality(d.queue) - 1,
-              least(1000 + (cardinality(d.queue) - 1) * 50, heartbeat)::bigint),
-            format('["wake",%s,%s,%s],',
-              to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+            and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
+            and ((d.queue[2]).expires > now
+              or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
+                > now)
+            and coalesce((d.queue[3]).expires > now
+              or signalbox.blocks_until((d.queue[3]).session, (d.queue[3]).number, (d.queue[3]).expires, (d.queue[3]).lease)
+                > now, cardinality(d.queue) = 2)
+          returning d.changes, d.id, '1', format('["wake",%s,%s,%s],',
+            to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
           into changes, row_id, answer, notices;
-      end if;
-  end case;
+      when 3 then
+        update signalbox.data d set
+            version = greatest(d.version, micros), changes = d.changes + 1,
+            queue[1].expires = now + lease, queue[1].lease = lease
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).id = id and (d.queue[1]).number = number
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
+          returning '1', d.changes, d.id into answer, changes, row_id;
+      when 5 then
+        -- The key is reserved for it.
+        update signalbox.data d set
+            version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+            queue[1].phase = 2, queue[1].expires = now + lease, queue[1].lease = lease,
+            queue[1].number = greatest(d.version, micros) + 1
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).id = id and (d.queue[1]).phase = 1 and signalbox.is_unbound(d.xmin, d.xmax)
+          returning d.version::text, d.changes, d.id into answer, changes, row_id;
+      when 4 then
+        -- It holds the key, and no other request waits.
+        update signalbox.data d set
+            version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+            queue[1].expires = now + lease, queue[1].lease = lease,
+            queue[1].number = greatest(d.version, micros) + 1
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and cardinality(d.queue) = 1 and (d.queue[1]).id = id and (d.queue[1]).number = number
+            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+          returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
+        if answer is null then
+          -- The first waiter has not expired: the key is reserved for it, and the following request is queued.
+          update signalbox.data d set
+              version = greatest(d.version, micros), changes = d.changes + 1,
+              queue = row(
+                  (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
+                  1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
+                || d.queue[3:] || row(
+                  following, null, session, host, pid, label, 0, now + ttl,
+                  lease, 0, now, null)::signalbox.request
+            where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+              and (d.queue[1]).id = id and (d.queue[1]).number = number
+              and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+              and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
+              and ((d.queue[2]).expires > now
+                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
+                  > now)
+              and coalesce((d.queue[3]).expires > now
+                or signalbox.blocks_until((d.queue[3]).session, (d.queue[3]).number, (d.queue[3]).expires, (d.queue[3]).lease)
+                  > now, cardinality(d.queue) = 2)
+              and not exists (select from unnest(d.queue) q where q.id = following)
+            returning d.changes, d.id,
+              format('["queued",%s,%s]', cardinality(d.queue) - 1,
+                case cardinality(d.queue) when 2 then least(1000, heartbeat) else heartbeat end::bigint),
+              format('["wake",%s,%s,%s],',
+                to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
+            into changes, row_id, answer, notices;
+        end if;
+    end case;
+    exit when answer is not null or attempt = 2;
+    -- Another transaction may be changing the row. The update did not wait for it, because that looks like a lock.
+    perform from signalbox.data d
+      where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1) for no key update;
+    exit when not found;
+    now := signalbox.clock(); micros := floor(now * 1000)::bigint;
+  end loop;
   if changes >= 200 then to_move := row_id; end if;
 end $$;
 
@@ -147,7 +171,7 @@ begin
           id, null, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')), 2, now + lease,
           lease, greatest(d.version, floor(now * 1000)::bigint) + 1, now, null)::signalbox.request]
       where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-        and d.queue is null and d.xmax = 0
+        and d.queue is null and signalbox.is_unbound(d.xmin, d.xmax)
       returning d.version::text, case when d.changes >= 200 then d.id end into answer, to_move;
   elsif kind = 2 then
     -- It holds the key, and no other request waits.

@@ -11,7 +11,8 @@ begin
     create type signalbox.claim as (name text, mode int, permits int, max_permits int, key text);
     -- A request in the queue of a lock. Phases are 0 waiting, 1 reserved, 2 held; times are in milliseconds. The row of
     -- its first key has all fields, the rows of its other keys only `id` and `first`. A request without claims claims
-    -- the key of its row exclusively.
+    -- the key of its row exclusively. Its number is 0 until it is granted; -1 while it waits and is covered by the signs
+    -- of its session.
     create type signalbox.request as (
       id text, first text, session text, host text, pid int, label text, phase int, expires float8, lease float8,
       number bigint, since float8, claims signalbox.claim[]
@@ -50,6 +51,13 @@ create table if not exists signalbox.data (
   queue signalbox.request[],
   value text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000);
+
+-- When the last sign of life of each session came, in milliseconds. It covers the requests in queues that a sign of the
+-- session has named. The row of a session that has ended stays for a day at most.
+create table if not exists signalbox.signs (
+  session text collate "C" primary key,
+  seen float8 not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
 
 -- The IDs that commits have recorded, hashed.
 create table if not exists signalbox.recorded (

@@ -7,13 +7,15 @@ create or replace view signalbox.locks as
       when 1 then 'exclusive' when 2 then 'shared' else c.permits::text || ' of ' || c.max_permits::text
     end as claim,
     r.host, r.pid, r.session, r.label,
-    nullif(r.number, 0) * 1024 as token,
+    nullif(greatest(r.number, 0), 0) * 1024 as token,
     to_timestamp(r.since / 1000) as since,
-    to_timestamp(r.expires / 1000) as expires
+    to_timestamp(u.at / 1000) as expires
   from signalbox.data d
     cross join lateral unnest(d.queue) r
     left join lateral unnest(r.claims) c on true
-  where r.session is not null and to_timestamp(r.expires / 1000) > clock_timestamp();
+    left join signalbox.signs s on s.session = r.session and r.number = -1
+    cross join lateral (select greatest(r.expires, s.seen + least(r.lease, 5000)) as at) u
+  where r.session is not null and to_timestamp(u.at / 1000) > clock_timestamp();
 
 -- The values of stores, as JSON. A key that is too long for an index appears as its hash, without its store.
 create or replace view signalbox.values as

@@ -1,0 +1,33 @@
+import type { Alive, SignOutcome } from '../../engine/contract.js'
+import { arrayText, type Query } from './clients/sql-client.js'
+import { rowName } from './names.js'
+import type { Statements } from './statements.js'
+
+/** The reply of `alive` of the schema. */
+type Reply = readonly [due: readonly string[], next: number | null, lapsed: readonly string[]]
+
+/**
+ * Sends a sign of life. If something ahead of a request has expired, serves its keys, and looks again.
+ * @param serve drops what has expired in the queues of these keys, and wakes those that are next.
+ */
+export async function sendSign(
+  { session, requests }: Alive,
+  query: Query,
+  { alive }: Statements,
+  serve: (keys: readonly string[]) => Promise<unknown>,
+): Promise<SignOutcome> {
+  const keys = new Map(
+    requests.flatMap(({ claims }) => claims.map(({ key }) => [rowName('lock', key), key] as const)),
+  )
+  const ids = requests.map(({ id }) => id)
+  const homes = new Set(requests.map(({ claims }) => rowName('lock', claims[0]!.key)))
+  const values = [session, arrayText(ids), arrayText([...homes]), arrayText([...keys.keys()])]
+  const send = async (): Promise<Reply> => JSON.parse((await query(alive, values)) as string) as Reply
+  let reply = await send()
+  if (reply[2].length > 0) {
+    await serve(reply[2].map(name => keys.get(name)!))
+    reply = await send()
+  }
+  const [due, next] = reply
+  return { due, next: next === null ? Infinity : Math.max(next, 0) }
+}
