@@ -30,7 +30,9 @@ import { isAwaited, pause, WaitingCaller } from './waiting.js'
  *   await release()
  * }
  */
-export async function lock(file: string, options: LockOptions = {}): Promise<() => Promise<void>> {
+export async function lock(file: string, options?: LockOptions): Promise<() => Promise<void>> {
+  // Callers of proper-lockfile may pass null.
+  options ??= {}
   const fs = fileSystemOf(options)
   const wanted = wantedOf(await run(canonical(file, options), fs), options)
   const held = await acquire(wanted, options)
@@ -41,7 +43,8 @@ export async function lock(file: string, options: LockOptions = {}): Promise<() 
  * Releases a lock of this process on a file. The function that {@link lock} returns does the same.
  * @throws Error (the promise is rejected) `ENOTACQUIRED` when this process has no lock on it; what the file system says
  */
-export async function unlock(file: string, options: UnlockOptions = {}): Promise<void> {
+export async function unlock(file: string, options?: UnlockOptions): Promise<void> {
+  options ??= {}
   const fs = fileSystemOf(options)
   await releaseWritten(find(await run(canonical(file, options), fs), options), fs)
 }
@@ -50,7 +53,8 @@ export async function unlock(file: string, options: UnlockOptions = {}): Promise
  * Resolves with whether a file is locked. A lock whose holder is dead, or that is stale, does not count.
  * @throws Error (the promise is rejected) with what the file system says
  */
-export async function check(file: string, options: CheckOptions = {}): Promise<boolean> {
+export async function check(file: string, options?: CheckOptions): Promise<boolean> {
+  options ??= {}
   const fs = fileSystemOf(options)
   return run(isHeld(wantedOf(await run(canonical(file, options), fs), options)), fs)
 }
@@ -59,7 +63,8 @@ export async function check(file: string, options: CheckOptions = {}): Promise<b
  * As {@link lock}, without waiting.
  * @throws Error as for {@link lock}; `ESYNC` when there are retries
  */
-export function lockSync(file: string, options: LockOptions = {}): () => void {
+export function lockSync(file: string, options?: LockOptions): () => void {
+  options ??= {}
   if ((retriesOf(options).retries ?? 0) > 0) throw errorOf('ESYNC', 'Cannot use retries with the sync api')
   const fs = fileSystemOf(options)
   const wanted = wantedOf(runSync(canonical(file, options), fs), options)
@@ -68,13 +73,15 @@ export function lockSync(file: string, options: LockOptions = {}): () => void {
 }
 
 /** As {@link unlock}, without waiting. @throws Error as for {@link unlock} */
-export function unlockSync(file: string, options: UnlockOptions = {}): void {
+export function unlockSync(file: string, options?: UnlockOptions): void {
+  options ??= {}
   const fs = fileSystemOf(options)
   runSync(find(runSync(canonical(file, options), fs), options).release(fs), fs)
 }
 
 /** As {@link check}, without waiting. @throws Error as for {@link check} */
-export function checkSync(file: string, options: CheckOptions = {}): boolean {
+export function checkSync(file: string, options?: CheckOptions): boolean {
+  options ??= {}
   const fs = fileSystemOf(options)
   return runSync(isHeld(wantedOf(runSync(canonical(file, options), fs), options)), fs)
 }

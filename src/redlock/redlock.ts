@@ -102,10 +102,12 @@ export class Redlock extends EventEmitter {
       throw this.#failed(error)
     }
     held.end.cancel()
-    existing.expiration = held.lock.expiration = 0
     held.end = this.#endAfter(duration, grant, value)
     const lock = this.#lockFor(resources, grant, value, duration)
     held.lock = lock
+    // A call of the same tick extends the lock, too, as in redlock.
+    await Promise.resolve()
+    existing.expiration = 0
     return lock
   }
 

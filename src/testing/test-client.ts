@@ -18,11 +18,13 @@ interface OpenTransaction extends CallersTransaction {
   readonly onEnd: ((isCommitted: boolean) => void)[]
 }
 
-const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i
-const COMMIT = /^\s*(?:commit|end)\b/i
-const ROLLBACK = /^\s*(?:rollback|abort)\b/i
+/** White space and comments before a statement. Block comments in block comments are not recognized. */
+const BEFORE = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[^]*?\*\/)*/
+const BEGIN = /^(?:begin|start\s+transaction)\b/i
+const COMMIT = /^(?:commit|end)\b/i
+const ROLLBACK = /^(?:rollback|abort)\b/i
 const UNKNOWN =
-  /^\s*(?:savepoint|release|prepare\s+transaction|(?:rollback|abort|commit)\b.*\b(?:to|prepared|chain))\b/i
+  /^(?:savepoint|release|prepare\s+transaction|(?:rollback|abort|commit|end)\b.*\b(?:to|prepared|chain))\b/is
 
 /**
  * Stands for a client of `pg`, without a server: knows `begin`, `commit` and `rollback`, and asks the test for the
@@ -73,11 +75,12 @@ export class TestClient {
   }
 
   async #execute(text: string, values: readonly unknown[]): Promise<readonly unknown[]> {
-    if (UNKNOWN.test(text))
+    const statement = text.replace(BEFORE, '')
+    if (UNKNOWN.test(statement))
       throw new InvalidArgumentError(`a TestClient has only whole transactions; it can't do ${shown(text)}`)
-    if (BEGIN.test(text)) this.#transaction ??= { isAborted: false, onEnd: [] }
-    else if (COMMIT.test(text)) this.#end(this.#transaction?.isAborted === false)
-    else if (ROLLBACK.test(text)) this.#end(false)
+    if (BEGIN.test(statement)) this.#transaction ??= { isAborted: false, onEnd: [] }
+    else if (COMMIT.test(statement)) this.#end(this.#transaction?.isAborted === false)
+    else if (ROLLBACK.test(statement)) this.#end(false)
     else return this.#answered(text, values)
     return []
   }

@@ -58,6 +58,10 @@ describe.concurrent.each([
     expect(lock.expiration - Date.now()).toBeGreaterThan(LONG)
     expect(lock.value).toBe(before.value)
     await expect(before.extend(1000)).rejects.toThrow('already-expired')
+    const both = await Promise.all([lock.extend(2 * LONG), lock.extend(2 * LONG)])
+    expect(both.map(({ value }) => value)).toEqual([lock.value, lock.value])
+    for (const each of both) expect(each.expiration - Date.now()).toBeGreaterThan(LONG)
+    lock = both[1]
     await lock.release()
     expect(lock.expiration).toBe(0)
     await (await other.acquire([b, a], LONG, oneTry)).release()

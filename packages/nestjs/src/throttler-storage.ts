@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { Box, BoxLimiter, BoxLimiterOptions, KeyedBoxLimiter } from 'signalbox'
+import {
+  InvalidArgumentError,
+  type Box,
+  type BoxLimiter,
+  type BoxLimiterOptions,
+  type KeyedBoxLimiter,
+} from 'signalbox'
 
 /** Options of {@link SignalboxThrottlerStorage}: how requests are treated while the engine is unreachable. */
 export type ThrottlerStorageOptions = Pick<BoxLimiterOptions, 'onUnavailable' | 'shares'>
@@ -16,6 +22,8 @@ export interface ThrottlerRecord {
 const MAX_LIMIT = 1e9
 /** The longest block, in milliseconds: 365 days. */
 const MAX_BLOCK = 365 * 86_400_000
+/** The longest window, in milliseconds: 366 days. */
+const MAX_WINDOW = 366 * 86_400_000
 /** Number of limiters that are kept. An application may compute the limit of each request. */
 const MAX_LIMITERS = 1000
 
@@ -52,6 +60,10 @@ export class SignalboxThrottlerStorage {
     blockDuration: number,
     throttlerName: string,
   ): Promise<ThrottlerRecord> {
+    if (typeof ttl !== 'number' || !(ttl >= 1 && ttl <= MAX_WINDOW))
+      throw new InvalidArgumentError(
+        `ttl must be milliseconds, from 1 to ${MAX_WINDOW}, not ${typeof ttl === 'string' ? `'${String(ttl)}'` : String(ttl)}`,
+      )
     const most = Math.floor(limit)
     if (most > MAX_LIMIT) return passed(0, ttl)
     if (most < 1) return blocked(most, ttl, blockDuration || ttl)

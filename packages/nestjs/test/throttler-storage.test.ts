@@ -79,9 +79,11 @@ test('a limit below one passes nothing, and an infinite one everything', async (
 })
 
 test('a closed box rejects, and an invalid window is refused', async () => {
-  await expect(storage.increment('anna', 0, 5, 0, 'default')).rejects.toMatchObject({
-    code: 'INVALID_ARGUMENT',
-  })
+  for (const ttl of [0, NaN, Infinity, '60000' as unknown as number])
+    await expect(storage.increment('anna', ttl, 5, 0, 'default')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^ttl must be milliseconds.*, not /) as string,
+    })
   await box.close()
   await expect(storage.increment('anna', MINUTE, 5, 0, 'default')).rejects.toMatchObject({ code: 'CLOSED' })
 })

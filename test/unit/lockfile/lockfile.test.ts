@@ -183,7 +183,11 @@ describe.each([
     const release = await lockIt(file, { ...options, onCompromised: nothing })
     expect(existsSync(`${file}.lock`)).toBe(true)
     expect(await attempt(() => lockIt(file, options))).toEqual(code('ELOCKED'))
+    expect(await attempt(() => lockIt(file, nothing))).toEqual(code('ELOCKED'))
     await release()
+    await (
+      await lockIt(file, nothing)
+    )()
   })
 
   test('a file system of the caller has all calls', async () => {

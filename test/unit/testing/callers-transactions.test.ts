@@ -51,6 +51,25 @@ describe('a client of the test', () => {
     await watch.return()
   })
 
+  test('comments before a statement do not hide what it is', async () => {
+    await using box = await openTestBox()
+    const asked: string[] = []
+    const client = new TestClient(text => {
+      asked.push(text)
+      return []
+    })
+    const grant = await box.mutex('key').acquire()
+    await client.query('-- of the worker\n/* one */ begin')
+    await grant.fence(client)
+    await client.query('/* two\nlines */ -- and\n select')
+    await client.query('/* done */ commit')
+    expect(asked).toEqual(['/* two\nlines */ -- and\n select'])
+    await expect(grant.fence(client)).rejects.toThrow(/transaction/)
+    for (const text of ['/* a */ savepoint one', '-- b\nrollback\nto one', 'end and chain'])
+      await expect(client.query(text)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await grant.release()
+  })
+
   test('statements are answered by the test, in their order', async () => {
     const asked: unknown[] = []
     const client = new TestClient(async (text, values) => {
