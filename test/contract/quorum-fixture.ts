@@ -124,6 +124,7 @@ async function onePermitTooMany(): Promise<void> {
 /** Locks over three servers. */
 export const quorum: EngineFixture = {
   name: 'redis quorum',
+  noticesLossByRenewal: true,
   guarantees: quorumGuarantees,
   weaknesses: {
     async P1() {

@@ -20,6 +20,7 @@ export const redisCluster: EngineFixture = {
   name: 'redis cluster',
   guarantees: redisGuarantees,
   knowsChanges: true,
+  noticesLossByRenewal: true,
   weaknesses: redis.weaknesses,
   async start() {
     const { masters, url: nodes } = await cluster()

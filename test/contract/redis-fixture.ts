@@ -162,6 +162,7 @@ export const redis: EngineFixture = {
   name: 'redis',
   guarantees: redisGuarantees,
   knowsChanges: true,
+  noticesLossByRenewal: true,
   weaknesses: {
     async P1() {
       await Promise.all([forgottenGrant(), splitBrain()])

@@ -10,6 +10,10 @@ export interface EngineFixture {
   readonly hasClock?: boolean
   /** Whether the engine knows when a value was written. Default: false. */
   readonly knowsChanges?: boolean
+  /**
+   * Whether a holder may learn only by its next renewal that an operator has released its lock by force. Default: false
+   */
+  readonly noticesLossByRenewal?: boolean
   /** Whether its places keep values in records outside the engine. */
   readonly hasRecords?: boolean
   /**

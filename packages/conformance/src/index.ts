@@ -6,6 +6,7 @@ import { clocks } from './clocks.js'
 import { concurrency } from './concurrency.js'
 import { definitions } from './definitions.js'
 import { deadNetwork } from './dead-network.js'
+import { crowd, largeCrowd } from './crowd.js'
 import { deadHolders } from './dead-holders.js'
 import { deadRemains, manyDeadRemains } from './dead-remains.js'
 import { deadWaiters } from './dead-waiters.js'
@@ -61,6 +62,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     deadline(fixture)
     order(fixture)
     keptPlaces(fixture)
+    crowd(fixture)
     waking(fixture)
     lostHints(fixture)
     forgedHints(fixture)
@@ -99,7 +101,7 @@ export function conformance(fixture: EngineFixture): Check[] {
 const ADVERSE_PATIENCE = 240_000
 
 /**
- * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, distance, jitter, lost
+ * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, large crowds, distance, jitter, lost
  * hints, and connections that swallow data or have ended. A check takes at most four minutes, and measures memory or shares of time: run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
@@ -107,6 +109,7 @@ export function adverse(fixture: EngineFixture): Check[] {
   checkFixture(fixture)
   return checksOf(() => {
     growth(fixture)
+    largeCrowd(fixture)
     manyDeadRemains(fixture)
     if (fixture.network === 'none') return
     distance(fixture)

@@ -1,6 +1,6 @@
 /** Does one thing that other processes wait for, and ends at once without closing its box. */
 import type { Opener } from './fixture.js'
-import { queued } from './time.js'
+import { locks, queued } from './time.js'
 
 const [opener, url, deed] = process.argv.slice(2)
 const { open } = (await import(opener!)) as Opener
@@ -15,6 +15,11 @@ switch (deed) {
     console.log('holding')
     await queued(box, 'key', 1)
     await grant.release()
+    break
+  }
+  case 'force': {
+    const [holder] = (await locks(box, 'key', { exact: true })).flatMap(({ holders }) => holders)
+    if (!(await box.forceRelease('key', holder!.token!))) throw new Error('nothing was released')
     break
   }
   default:

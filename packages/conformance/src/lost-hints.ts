@@ -1,5 +1,5 @@
 import { WATCH_READ_INTERVAL } from 'signalbox/engine'
-import { UnavailableError } from 'signalbox'
+import { LostError, UnavailableError } from 'signalbox'
 import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
@@ -49,6 +49,20 @@ export function lostHints(fixture: EngineFixture): void {
         const asked = box.mutex('key').acquire()
         assert.equal((await child.end()).status, 0)
         assert.below(await timed(async () => (await asked).release()), AT_ONCE)
+      },
+    )
+
+    test.runIf(processes && !fixture.noticesLossByRenewal)(
+      'a holder learns at once that another process has released its lock by force',
+      async boxes => {
+        const box = await boxes.open()
+        // A renewal comes after a third of the lease.
+        const grant = await box.mutex('key').acquire({ lease: 12 * AT_ONCE })
+        const child = boxes.program('leaver', 'force')
+        assert.equal((await child.end()).status, 0)
+        const took = await timed(() => until('it is notified', () => grant.signal.aborted))
+        assert.below(took, AT_ONCE)
+        assert.throws(() => grant.assertHeld(), LostError)
       },
     )
 

@@ -1,0 +1,225 @@
+import { AbortedError, type Box, type Grant } from 'signalbox'
+import { CLAIM_WINDOW } from 'signalbox/engine'
+import { assert } from './assert.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
+import type { EngineFixture } from './fixture.js'
+import { rising, Section } from './section.js'
+import { assertServed, locks, longestStall, nothingHeld, queued, timed, until } from './time.js'
+
+/** How many boxes and callers take part. */
+interface Size {
+  /** Boxes with one caller each. */
+  readonly boxes: number
+  /** How often each of them takes its lock. */
+  readonly rounds: number
+  /** Requests that wait for one key, each of its own. */
+  readonly waiting: number
+}
+
+const SMALL: Size = { boxes: 8, rounds: 4, waiting: 60 }
+const LARGE: Size = { boxes: 40, rounds: 25, waiting: 1000 }
+
+/** Requests that wait together on one key, as few as users mostly have. */
+const FEW = 10
+/** How many times as long as with few waiters a turn may take with many: twice, and noise. */
+const MAX_COST = 3
+/** A turn that takes no longer is cheap, whatever it takes with few waiters, in milliseconds. */
+const CHEAP = 1
+/** The boxes of requests that wait. */
+const HOMES = 10
+/** How long such a request waits, in milliseconds. */
+const WAIT = 200_000
+/** How soon all wait, in milliseconds. */
+const JOINED = 60_000
+/** How soon after a silent waiter the next one is served, in milliseconds, with a second for a busy machine. */
+const PASSED = 3700
+
+/** P4, P5: many boxes and many waiters are all served, in order, with sizes that take little time. */
+export function crowd(fixture: EngineFixture): void {
+  describe('P4, P5 a crowd', () => {
+    everybodyIsServed(fixture, SMALL)
+  })
+}
+
+/** P4, P5, P12: the same with sizes of a large system, and what a turn costs then. */
+export function largeCrowd(fixture: EngineFixture): void {
+  describe('a large crowd', () => {
+    everybodyIsServed(fixture, LARGE)
+    const test = testOn(fixture)
+
+    test.alone('of waiters makes a turn cost little more than a few of them do', async boxes => {
+      const all = await boxes.several(HOMES)
+      // The first turns open connections and compile code.
+      await turns(all, FEW)
+      let few = Infinity
+      for (let round = 0; round < 5; round++) few = Math.min(few, await turns(all, FEW))
+      const many = await turns(all, LARGE.waiting)
+      assert.atMost(many, MAX_COST * Math.max(few, CHEAP))
+    })
+
+    test.skipIf(fixture.network === 'none')(
+      'of waiters keeps its order when all connections break for a moment',
+      async boxes => {
+        const holder = await boxes.open()
+        const networks = await Promise.all(Array.from({ length: HOMES }, () => boxes.overNetwork()))
+        const line = await Line.behind(
+          holder,
+          networks.map(([box]) => box),
+          LARGE.waiting,
+        )
+        for (const [, network] of networks) network.cut()
+        for (const [, network] of networks) network.restore()
+        await line.serve()
+        await nothingHeld(holder)
+      },
+    )
+  })
+}
+
+function everybodyIsServed(fixture: EngineFixture, { boxes: count, rounds, waiting }: Size): void {
+  const test = testOn(fixture)
+
+  test('of boxes on keys of their own and on one key takes each lock in turn', async boxes => {
+    const all = await boxes.several(count)
+    const shared = new Section()
+    const turns = all.map(() => 0)
+    await Promise.all(
+      all.map(async (box, index) => {
+        const own = new Section()
+        for (let round = 0; round < rounds; round++) {
+          await box.mutex(`own ${index}`).run(grant => own.visit(grant, 1, 0))
+          await box.mutex('shared').run(async grant => {
+            await shared.visit(grant, 1, 0)
+            turns[index]!++
+          })
+        }
+        assert.equal(rising(own.tokens), true)
+      }),
+    )
+    assert.deepEqual(
+      turns,
+      all.map(() => rounds),
+    )
+    assert.equal(shared.most, 1)
+    assert.equal(rising(shared.tokens), true)
+    await nothingHeld(all[0]!)
+  })
+
+  test('of waiters is served in order, without those that gave up together', async boxes => {
+    const all = await boxes.several(HOMES)
+    const line = await Line.behind(all[0]!, all, waiting)
+    line.giveUp(index => index % 3 === 1)
+    await line.serve()
+    await nothingHeld(all[0]!)
+  })
+
+  test('of waiters passes a stopped box in its middle', async boxes => {
+    const holder = await boxes.open()
+    const [stopped, engine] = await boxes.withFaults()
+    const living = await boxes.several(3)
+    const half = Math.floor(Math.min(waiting, 200) / 2)
+    const line = await Line.behind(holder, living, half)
+    stopped
+      .mutex(KEY)
+      .acquire({ label: 'stopped' })
+      .catch(() => undefined)
+    await queued(holder, KEY, half + 1)
+    await line.join(living, half)
+    await engine.freeze()
+    const took = await timed(() => line.serve())
+    assert.below(took, PASSED + 2 * half * 20)
+  })
+}
+
+const KEY = 'key'
+
+/** Requests that wait behind a holder for one key. */
+class Line {
+  readonly #holder: Box
+  readonly #held: Grant
+  readonly #stops: AbortController[] = []
+  readonly #gone = new Set<string>()
+  readonly #callers: Promise<void>[] = []
+  readonly #served: string[] = []
+  readonly #tokens: bigint[] = []
+  /** By the session of a box: the callers that were served, by their numbers. */
+  readonly #ofBox = new Map<string, number[]>()
+
+  private constructor(holder: Box, held: Grant) {
+    this.#holder = holder
+    this.#held = held
+  }
+
+  /** Resolves when they wait. */
+  static async behind(holder: Box, boxes: readonly Box[], count: number): Promise<Line> {
+    const line = new Line(holder, await holder.mutex(KEY).acquire())
+    await line.join(boxes, count)
+    return line
+  }
+
+  /** Adds requests of these boxes, and resolves when they wait, too. */
+  async join(boxes: readonly Box[], count: number): Promise<void> {
+    const before = (await this.#waiters()).length
+    for (let index = 0; index < count; index++) {
+      const caller = this.#ask(boxes[index % boxes.length]!, String(this.#stops.length))
+      caller.catch(() => undefined)
+      this.#callers.push(caller)
+    }
+    await until(`${count} more wait`, async () => (await this.#waiters()).length === before + count, JOINED)
+  }
+
+  /** Lets some give up, all in one tick. */
+  giveUp(which: (index: number) => boolean): void {
+    for (const [index, stop] of this.#stops.entries()) {
+      if (!which(index)) continue
+      this.#gone.add(String(index))
+      stop.abort()
+    }
+  }
+
+  /** Releases the key, and waits until all have had it, in the order in which they waited. */
+  async serve(): Promise<void> {
+    const order = (await this.#waiters()).filter(name => name !== 'stopped' && !this.#gone.has(name))
+    const stall = longestStall()
+    await this.#held.release()
+    const outcomes = await Promise.allSettled(this.#callers)
+    // A waiter that stands still for the claim window loses its turn.
+    assertServed(this.#served, order, stall() < CLAIM_WINDOW / 2)
+    assert.hasLength(this.#served, this.#callers.length - this.#gone.size)
+    assert.equal(rising(this.#tokens), true, 'tokens rise')
+    // A box serves its own callers in order, even if it loses a turn.
+    for (const served of this.#ofBox.values())
+      assert.deepEqual(
+        served,
+        [...served].sort((a, b) => a - b),
+      )
+    for (const [index, outcome] of outcomes.entries()) {
+      assert.equal(outcome.status, this.#gone.has(String(index)) ? 'rejected' : 'fulfilled')
+      if (outcome.status === 'rejected') assert.isA(outcome.reason, AbortedError)
+    }
+  }
+
+  async #ask(box: Box, label: string): Promise<void> {
+    const stop = new AbortController()
+    this.#stops.push(stop)
+    const options = { wait: WAIT, label, ownRequest: true, signal: stop.signal }
+    const grant = await box.mutex(KEY).acquire(options)
+    this.#served.push(label)
+    this.#ofBox.set(box.session, [...(this.#ofBox.get(box.session) ?? []), Number(label)])
+    this.#tokens.push(grant.token)
+    await grant.release()
+  }
+
+  /** The labels of those that wait, in their order. */
+  async #waiters(): Promise<string[]> {
+    const [report] = await locks(this.#holder, KEY, { exact: true })
+    return (report?.waiters ?? []).map(({ label }) => label ?? '')
+  }
+}
+
+/** How long a turn takes while so many wait, in milliseconds. */
+async function turns(all: readonly Box[], count: number): Promise<number> {
+  const line = await Line.behind(all[0]!, all, count)
+  return (await timed(() => line.serve())) / count
+}
