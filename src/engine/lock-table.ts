@@ -413,22 +413,30 @@ export class LockTable {
     this.#serve(keysOf(request), now)
   }
 
-  /** Serves one queue from its front. Returns early with a request that must be dropped first. */
+  /**
+   * Serves one queue from its front: O(requests up to the first that stays blocked), if they have no other key. Returns
+   * early with a request that must be dropped first.
+   */
   #serveOne(key: string, now: number): Request | undefined {
     const queue = this.#state.queue(key)
     if (!queue) return undefined
     const ahead = new Ahead()
+    const isBound = this.#state.isBound?.(key) ?? false
+    let passed: Request | undefined
     for (const { request, claim } of queue) {
       // mutant: keep-expired
       if (this.#mustBeDropped(request, now)) return request
-      if (this.#isSilent(request, now)) continue
+      if (this.#isSilent(request, now)) {
+        passed ??= request
+        continue
+      }
       if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
       if (
         request.phase === 'waiting' &&
         // mutant: reserve-first-key-only
-        request.claims.every(other => !this.#blocked(other, request, now))
+        request.claims.every(other => (other.key === key ? !isBound : !this.#blocked(other, request, now)))
       ) {
-        const passed = this.#firstSilent(request.claims, request, now)
+        if (request.claims.length > 1) passed ??= this.#firstSilent(request.claims, request, now)
         // mutant: keep-passed-waiter
         if (passed) return passed
         request.phase = 'reserved'

@@ -21,6 +21,9 @@ const permits =
 /** So many attempts are made to see something undisturbed. */
 const MAX_ATTEMPTS = 10
 
+/** A waiting box is watched so many times at most. */
+const MAX_WINDOWS = 3
+
 /**
  * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
  * a report is a check-in, too. A loaded machine may take several attempts.
@@ -117,12 +120,16 @@ export function waking(fixture: EngineFixture): void {
         engine.intercept = async (_, execute) => execute().finally(() => answers++)
         const asked = keys.map(key => box.mutex(key).acquire({ lease: '60s' }))
         await until('all are queued', () => answers === count)
-        engine.operations.length = 0
-        const begun = performance.now()
-        await pause(2.5 * HEARTBEAT_INTERVAL)
-        const signs = engine.count('alive')
-        assert.equal(engine.operations.length, signs)
-        assert.atMost(signs, (performance.now() - begun) / HEARTBEAT_INTERVAL + 1)
+        // On a loaded machine, a server may be late, and is asked again.
+        for (let attempt = 1, others = 1; others > 0; attempt++) {
+          engine.operations.length = 0
+          const begun = performance.now()
+          await pause(2.5 * HEARTBEAT_INTERVAL)
+          const signs = engine.count('alive')
+          others = engine.operations.length - signs
+          assert.atMost(signs, (performance.now() - begun) / HEARTBEAT_INTERVAL + 1)
+          if (attempt === MAX_WINDOWS) assert.equal(others, 0)
+        }
         await held.release()
         for (const grant of await Promise.all(asked)) await grant.release()
       })

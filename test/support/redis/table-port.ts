@@ -32,6 +32,8 @@ local function put(key, text, lease) call('HSET', key, 'text', text, 'expires', 
 local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`,
 })
   .replace('if session == SESSION then', 'if session then')
+  // One reader is a group already.
+  .replace('added >= 16', 'added >= 1')
   // By the server's clock, signs would expire at other times than by the test's.
   .replace("call('PEXPIRE', SIGNS, ", 'math.max(')
 
@@ -39,6 +41,7 @@ local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`
 export class RedisTablePort implements TablePort {
   readonly canSteal = true
   readonly coversBySigns = true
+  readonly signsEarly = true
   readonly #server: RedisServer
   readonly #script: LoadedScript
   readonly #names: Names

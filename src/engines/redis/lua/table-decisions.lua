@@ -63,18 +63,19 @@ local function takeOut(request)
 end
 
 local function serveOne(key)
-  local ahead = { permits = 0 }
+  local ahead, passed = { permits = 0 }, nil
   for request, claim in queue(key) do
     if now >= overAt(request) then return request end
-    if not silent(request) then
+    if silent(request) then passed = passed or request
+    else
       if not admits(ahead, claim) then return nil end
       if request.phase == 'waiting' then
         local free = true
         for _, other in ipairs(request.claims) do
-          if blocked(other, request) then free = false break end
+          if other.key ~= key and blocked(other, request) then free = false break end
         end
         if free then
-          local passed = firstSilent(request.claims, request)
+          passed = passed or request.claims[2] and firstSilent(request.claims, request)
           if passed then return passed end
           request.phase = 'reserved'
           setExpiry(request, now + CLAIM_WINDOW)
@@ -128,10 +129,16 @@ end
 
 -- Compares the holders that the queue knows with the held key, which others may have set, deleted or let expire.
 -- Answers with the text of the key where it names a holder that the queue does not know.
-local function look(claim)
+-- @param each whether all holders are looked at one by one from now on.
+local look
+function look(claim, each)
+  if each then
+    ungroup(claim.key)
+    apart[claim.key] = true
+  end
   local text = seen(claim.held)
   if not idle then
-    local stale = {}
+    local stale, holder = {}, nil
     for request, its in queue(claim.key) do
       -- No holder stands behind a waiter for an exclusive grant.
       if request.phase == 'waiting' and its.mode == 'exclusive' then break end
@@ -141,19 +148,19 @@ local function look(claim)
         elseif request.id == FOREIGN .. claim.key then
           same = text and text ~= SHARED and not begins(text, 'signalbox/1 ')
         else same = begins(text, mark(request.id, request.number)) end
-        if not same then stale[#stale + 1] = request end
+        if not same and request.isGroup then return look(claim, true) end
+        -- Other holders have the key in the same way: those that had lost it were dropped before this one entered.
+        if same then holder = request break end
+        stale[#stale + 1] = request
       end
     end
     for _, request in ipairs(stale) do drop(request) end
-  end
-  if not text then return nil end
-  for request, its in queue(claim.key) do
-    if request.phase == 'waiting' and its.mode == 'exclusive' then break end
-    if request.phase == 'held' then
-      if begins(request.id, FOREIGN) then meet(claim, text) end
+    if holder then
+      if begins(holder.id, FOREIGN) then meet(claim, text) end
       return nil
     end
   end
+  if not text then return nil end
   if text ~= SHARED then return text end
   -- The last of several holders is gone, which once had asked for a longer lease than at last.
   clear(claim.held)

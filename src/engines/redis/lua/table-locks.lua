@@ -105,7 +105,7 @@ local function steal(request)
   local taken, reserved, met = {}, {}, {}
   for _, claim in ipairs(claims) do
     serve(claim.key)
-    local text = look(claim)
+    local text = look(claim, true)
     if text then
       if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
       meet(claim, text)

@@ -74,33 +74,150 @@ end
 -- key, too, and may never expire.
 local latest = 0
 
+-- Groups ------------------------------------------------------------------------------------------------------------
+
+-- The readers, or the permit holders, at the front of a queue are one group, which decisions look at instead of all its
+-- members: how many they are, the last entry that may be one of them, the time until which none expires, and what they
+-- hold together. It repeats what the queue and the records say. If an older version has changed these, or that time is
+-- over, it is made again. It is kept among the records, where older versions take it for one that has expired and has no
+-- claims.
+local groups = {}
+-- Keys whose requests this call looks at one by one.
+local apart = {}
+
+local function ungroup(key)
+  if groups[key] ~= false then try('HDEL', REQUESTS, '#' .. key) end
+  groups[key] = false
+end
+
+local function sizeTo(key, last) return call('ZLEXCOUNT', QUEUES, '[' .. head(key), '[' .. last) end
+
+local function group(key)
+  local its = groups[key]
+  if its == nil then
+    local text, done = try('HGET', REQUESTS, '#' .. key), nil
+    if type(text) == 'string' then done, its = pcall(cmsgpack.unpack, text) end
+    its = done and type(its) == 'table' and its.last and its or false
+    groups[key] = its
+    if its and (now >= its.ends or sizeTo(key, its.last) ~= its.count) then ungroup(key) end
+  end
+  return groups[key] or nil
+end
+
+-- All can be decided without a group, so a full memory only removes it.
+local function keepGroup(key, its)
+  local kept = its.count > 0 and try('HSET', REQUESTS, '#' .. key, cmsgpack.pack(its))
+  if type(kept) ~= 'number' then return ungroup(key) end
+  groups[key] = its
+end
+
+-- Whether a request with this claim may be in a group, or begin one.
+local function belongs(its, request, claim)
+  if request.phase ~= 'held' or claim.mode == 'exclusive' or now >= request.expires then return false end
+  return not its or its.claim.mode == claim.mode and its.claim.max == claim.max
+end
+
+-- A group, or none, with one member more.
+local function joined(its, request, claim, last)
+  local permits = (its and its.claim.permits or 0) + (claim.permits or 0)
+  return {
+    count = (its and its.count or 0) + 1, last = last, ends = math.min(its and its.ends or NEVER, request.expires),
+    expires = 0, claims = {},
+    claim = { key = claim.key, mode = claim.mode, max = claim.max, permits = permits },
+  }
+end
+
+-- Puts an entry into the queue of a key.
+local function enter(request, claim)
+  local key, text = claim.key, entry(claim.key, request)
+  local its = group(key)
+  fronts[key] = nil
+  must(try('ZADD', QUEUES, 0, text))
+  if not its then return end
+  local isInside = sizeTo(key, its.last) > its.count
+  if not belongs(its, request, claim) then
+    if isInside then ungroup(key) end
+  elseif isInside or call('ZLEXCOUNT', QUEUES, '(' .. its.last, '(' .. text) == 0 then
+    keepGroup(key, joined(its, request, claim, isInside and its.last or text))
+  end
+end
+
+-- Takes its entry out again.
+local function exit(request, claim)
+  local key = claim.key
+  local its = group(key)
+  fronts[key] = nil
+  call('ZREM', QUEUES, entry(key, request))
+  if not its or sizeTo(key, its.last) == its.count then return end
+  its.count, its.claim.permits = its.count - 1, its.claim.permits - (claim.permits or 0)
+  keepGroup(key, its)
+end
+
 local function save(request)
   must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
   loaded[request.id] = request
+  for _, claim in ipairs(request.claims) do
+    local its = claim.mode ~= 'exclusive' and request.phase == 'held' and group(claim.key)
+    if its and request.expires < its.ends then
+      its.ends = request.expires
+      keepGroup(claim.key, its)
+    end
+  end
   if overAt(request) > latest and not begins(request.id, FOREIGN) then latest = overAt(request) end
 end
 
--- The requests of a queue from its front: read a few at a time, because most decisions need no more.
+-- The requests of a queue from its front, a group as one: read a few at a time, because most decisions need no more.
+-- Votes look at each request.
 local function queue(key)
   local front = head(key)
   local low, high = '[' .. front, '(' .. front:sub(1, -2) .. ';'
   local chunk, at, from, size, last = {}, 0, 0, 4, idle
+  -- Whether a member of the group may follow, and how many have been found.
+  local open, added = not idle and not ballot and not apart[key], 0
+  local its = open and group(key) or nil
+  local function close()
+    if open and added >= GROUP_MIN then keepGroup(key, its) end
+    open = false
+  end
+  if its then
+    local first = call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', 0, 1)[1]
+    local member = load(first:sub(#front + 17))
+    if member then
+      low = '(' .. its.last
+      local whole = {
+        id = member.id, details = member.details, since = member.since, number = member.number, phase = 'held',
+        sequence = member.sequence, expires = its.ends, claims = { its.claim }, isGroup = true,
+      }
+      at = -1
+      chunk[0] = whole
+    else
+      ungroup(key)
+      its = nil
+    end
+  end
   return function()
     while true do
       at = at + 1
+      if at == 0 then return chunk[0], chunk[0].claims[1] end
       if at > #chunk then
-        if last then return nil end
-        chunk = size == 4 and fronts[key] or call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
-        if size == 4 then fronts[key] = chunk end
+        if last then close() return nil end
+        local isFirst = size == 4 and not its
+        chunk = isFirst and fronts[key] or call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
+        if isFirst then fronts[key] = chunk end
         last = #chunk < size
-        if #chunk == 0 then return nil end
-        from, at, size = from + size, 1, 32
+        if #chunk == 0 then close() return nil end
+        from, at, size = from + #chunk, 1, 32
       end
       local id = chunk[at]:sub(#front + 17)
       local request = load(id)
       if request then
         for _, claim in ipairs(request.claims) do
-          if claim.key == key then return request, claim end
+          if claim.key == key then
+            if open and belongs(its, request, claim) then
+              its, added = joined(its, request, claim, chunk[at]), added + 1
+            else close() end
+            return request, claim
+          end
         end
       end
       -- If another program deleted the record of a request, its entry remains, and no request would remove it.
@@ -113,10 +230,7 @@ end
 
 local function append(request)
   save(request)
-  for _, claim in ipairs(request.claims) do
-    fronts[claim.key] = nil
-    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
-  end
+  for _, claim in ipairs(request.claims) do enter(request, claim) end
   idle = false
 end
 
@@ -126,10 +240,7 @@ local forgotten = false
 local function forget(request)
   forgotten = true
   call('HDEL', REQUESTS, request.id)
-  for _, claim in ipairs(request.claims) do
-    fronts[claim.key] = nil
-    call('ZREM', QUEUES, entry(claim.key, request))
-  end
+  for _, claim in ipairs(request.claims) do exit(request, claim) end
   loaded[request.id] = false
 end
 
@@ -180,9 +291,7 @@ local function meet(claim, text)
     end
     request.claims[#request.claims + 1] = met
     save(request)
-    fronts[claim.key] = nil
-    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
-    return
+    return enter(request, met)
   end
   append({
     id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0),

@@ -7,6 +7,8 @@ const CONSTANTS = {
   CLAIM_WINDOW,
   /** How often the first waiter behind a foreign holder looks, in milliseconds. */
   FOREIGN_LOOK: 20,
+  /** Minimum number of readers that become a group. */
+  GROUP_MIN: 16,
   /** The place of all holders in a queue, before all waiters. */
   FRONT: "'0000000000000000'",
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
