@@ -8,6 +8,7 @@ import { limits } from '../../packages/conformance/src/limits.js'
 import { keysOf, listed } from '../../packages/conformance/src/listing.js'
 import { release } from '../../packages/conformance/src/release.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { waking } from '../../packages/conformance/src/waking.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
@@ -161,6 +162,30 @@ test('a role with exactly these rights deletes everything that has expired, and 
   } finally {
     await pool.end()
   }
+})
+
+test('a waiter whose own time was over long ago stays while signs of life of its box cover it', async () => {
+  const { name, url } = await grantedPlace()
+  await using box = await open(url)
+  await using other = await open(url)
+  const held = await box.mutex('key').acquire()
+  const waiting = other.mutex('key').acquire()
+  await queued(box, 'key', 1)
+  const swept = (number: number): string => `
+    delete from ${name}.signs; insert into ${name}.signs
+      select (d.queue[2]).session, ${name}.clock() from ${name}.data d where d.name = 'lock/key';
+    update ${name}.data d set queue[2].number = ${number}, queue[2].expires = ${name}.clock() - 150000;
+    update ${name}.keys set due = 1;
+    select ${name}.sweep(1000, '{0,0}')`
+  const requests = async (): Promise<number> =>
+    (await owner.query<{ count: number }>(`select cardinality(queue) as count from ${name}.data`)).rows[0]!
+      .count
+  await owner.query(swept(-1))
+  expect(await requests()).toBe(2)
+  await owner.query(swept(0))
+  expect(await requests()).toBe(1)
+  await held.release()
+  await (await waiting).release()
 })
 
 test('rows of dead processes are deleted although no client asks for their keys, except those bound to a transaction', async () => {
