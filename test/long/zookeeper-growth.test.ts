@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { open, type Box } from 'signalbox'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import { memoryInUse } from '../support/heap.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -9,6 +10,8 @@ const OPERATIONS = 1_000_000
 const OUTSTANDING = 1000
 const WATCHES = 100_000
 const MB = 1024 * 1024
+/** How long thousands of requests may take to arrive. */
+const PATIENCE = { timeout: 120_000, interval: 100 }
 
 test('memory is flat over a million operations', async () => {
   await using server = await startZooKeeper()
@@ -64,4 +67,47 @@ test('100,000 watches take little memory, outlive a lost connection, and leave n
   }
   const after = await memoryInUse()
   expect(after.heapUsed - before.heapUsed).toBeLessThan(6 * MB)
+})
+
+test('5,000 waiters of 20 boxes have their turns in order, and 2,500 that give up at once delay nobody', async () => {
+  await using server = await startZooKeeper()
+  const boxes: Box[] = []
+  for (let index = 0; index < 20; index++) boxes.push(await open(`zookeeper://${server.address}/app`))
+  const first = await boxes[0]!.mutex('hot').acquire()
+  const tokens: bigint[] = []
+  const served: number[] = []
+  const givingUp = new AbortController()
+  const gone: unknown[] = []
+  const waiting = Array.from({ length: 5000 }, async (_, index) => {
+    const options = {
+      wait: '10m',
+      ownRequest: true,
+      signal: index % 2 ? givingUp.signal : undefined,
+    } as const
+    try {
+      const grant = await boxes[index % boxes.length]!.mutex('hot').acquire(options)
+      tokens.push(grant.token)
+      served.push(index)
+      await grant.release()
+    } catch (error) {
+      gone.push(error)
+    }
+  })
+  await using zk = await ZooKeeper.connect(server.address)
+  const requests = async () => (await zk.getChildren('/app/locks/hot')).children.length
+  await vi.waitUntil(async () => (await requests()) === 1 + waiting.length, PATIENCE)
+  givingUp.abort()
+  await vi.waitUntil(async () => (await requests()) === 1 + waiting.length / 2, PATIENCE)
+  const begun = performance.now()
+  await first.release()
+  await Promise.all(waiting)
+  expect(gone).toHaveLength(2500)
+  expect(tokens).toEqual(tokens.toSorted((a, b) => Number(a - b)))
+  for (let box = 0; box < boxes.length; box++) {
+    const own = served.filter(index => index % boxes.length === box)
+    expect(own).toEqual(own.toSorted((a, b) => a - b))
+  }
+  // Two reads of 2,500 names and two transactions a turn.
+  expect((performance.now() - begun) / served.length).toBeLessThan(40)
+  await Promise.all(boxes.map(box => box.close()))
 })
