@@ -69,6 +69,8 @@ describe('the script in Redis', () => {
     let now = 1000
     for (let step = 0; step < 3000; step++) {
       if (random.below(3) === 0) now += random.below(random.below(5) === 0 ? 1600 : 30)
+      // Signs of life end after five seconds.
+      if (random.below(60) === 0) now += random.below(9000)
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const keys = LOCKS.slice(0, 3).filter(() => random.below(2) === 0)
       const batch = keys.flatMap(key => fast.next(session, key, random))
@@ -126,6 +128,20 @@ describe('the script in Redis', () => {
     ])
     expect(next).toMatchObject({ state: 'held' })
   })
+})
+
+test('a sign keeps what its requests need for as long as they keep their places', async () => {
+  const crowd = new Crowd('kept:', await LoadedScript.load(server, tableScript()))
+  const request = (id: string) => lockRequest(id, [{ key: 'a', mode: 'exclusive' }])
+  const lease = 60_000
+  const sign: Operation = { type: 'alive', session: 'ben', requests: [request('ben.1')] }
+  await crowd.execute('amy', [{ type: 'enqueue', request: request('amy.1'), lease, wait: 0 }])
+  await crowd.execute('ben', [{ type: 'enqueue', request: request('ben.1'), lease, wait: Infinity }, sign])
+  const { queues, requests, signs } = new Names('kept:', false).group('')
+  for (const name of [queues, requests, signs]) await server.command('PEXPIRE', name, '5000')
+  await crowd.execute('ben', [sign])
+  for (const name of [queues, requests, signs])
+    expect(Number(await server.command('PTTL', name)), name).toBeGreaterThan(lease - 5000)
 })
 
 /** A script at the time that a test sets. It looks at no sessions at random, which two scripts would do at other times. */
