@@ -31,34 +31,53 @@ export async function openDatabase(
   machine: Machine,
   clock: Clock,
 ): Promise<{ database: Database; openLock: OpenLock }> {
-  const openLock = await OpenLock.enter(sqlite, folder, clock)
-  let database: Database | undefined
-  try {
-    if (!openLock.foundEmpty) refuseReplaced(openLock)
-    makeFiles(folder)
-    const path = join(folder, DATABASE)
-    database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, OPEN_LOCK)])
-    if (openLock.foundEmpty) openLock.note(database.files.all)
-    await settleIn(database, machine, folder, openLock)
-    await openLock.stay()
-    // The mark up to which numbers may be used must survive a power failure before the first number is used.
-    await database.sync()
-    return { database, openLock }
-  } catch (error) {
+  let missing: string | undefined
+  for (;;) {
+    const before = missing
+    const openLock = await OpenLock.enter(sqlite, folder, clock)
+    let database: Database | undefined
     try {
-      await database?.close()
-    } finally {
-      openLock.leave()
+      missing = replacedInside(openLock)
+      if (missing === undefined) {
+        makeFiles(folder)
+        const path = join(folder, DATABASE)
+        database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, OPEN_LOCK)])
+        if (openLock.foundEmpty) openLock.note(database.files.all)
+        // Those inside may have left since this box entered, and SQLite has deleted its files behind the last of them.
+        if (replacedInside(openLock) === undefined) {
+          await settleIn(database, machine, folder, openLock)
+          await openLock.stay()
+          // The mark up to which numbers may be used must survive a power failure before the first number is used.
+          await database.sync()
+          return { database, openLock }
+        }
+      } else if (before !== undefined) throw replacedBehind(missing)
+    } catch (error) {
+      await leaveAgain(database, openLock)
+      throw error
     }
-    throw error
+    await leaveAgain(database, openLock)
   }
 }
 
-/** @throws UnavailableError when the boxes inside use other files than those that are there. */
-function refuseReplaced(openLock: OpenLock): void {
-  const path = replacedOf(openLock.noted())
-  if (path === undefined) return
-  throw new UnavailableError(
+async function leaveAgain(database: Database | undefined, openLock: OpenLock): Promise<void> {
+  try {
+    await database?.close()
+  } finally {
+    openLock.leave()
+  }
+}
+
+/**
+ * Returns a file that the boxes inside use, and that is not there any more. Then all of them have left since this box
+ * entered, or somebody has deleted, moved or replaced it, and a box that enters again finds it missing again.
+ */
+function replacedInside(openLock: OpenLock): string | undefined {
+  return openLock.foundEmpty ? undefined : replacedOf(openLock.noted())
+}
+
+function replacedBehind(path: string): UnavailableError {
+  return new UnavailableError(
     `${path} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
   )
 }
