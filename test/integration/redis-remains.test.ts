@@ -71,10 +71,13 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
       Promise.all(
         keys.map(key => codeOf(box.mutex(key, `${key} more`).acquire({ wait, signal: abort.signal }))),
       )
+    const recorded = async (): Promise<number> =>
+      Number(await here.server.command('HLEN', 'signalbox:1:{}:requests'))
     const patient = ask(one)
+    await until('all of them wait', async () => (await recorded()) === 40)
     expect(new Set(await ask(other, 100))).toEqual(new Set(['TIMED_OUT']))
     // The others still know of whom they wait for.
-    expect(await here.server.command('HLEN', 'signalbox:1:{}:requests')).toBeGreaterThanOrEqual(40)
+    expect(await recorded()).toBeGreaterThanOrEqual(40)
     abort.abort()
     expect(new Set(await patient)).toEqual(new Set(['ABORTED']))
     await until(
