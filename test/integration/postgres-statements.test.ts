@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** Resolves when so many statements wait for a row. */
+/** Resolves when this many statements wait for a row. */
 async function waitingForLocks(on: PostgresServer, count: number): Promise<void> {
   await until('a statement waits for the row', async () => {
     const rows = await on.query("select from pg_stat_activity where wait_event_type = 'Lock'")

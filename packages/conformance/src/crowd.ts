@@ -225,7 +225,7 @@ class Line {
   }
 }
 
-/** How long a turn takes while so many wait, in milliseconds. */
+/** Returns the mean time of a turn with this many waiters, in milliseconds. */
 async function turns(all: readonly Box[], count: number): Promise<number> {
   const line = await Line.behind(all[0]!, all, count)
   return (await timed(() => line.serve())) / count

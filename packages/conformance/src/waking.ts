@@ -21,7 +21,7 @@ const permits =
 /** So many attempts are made to see something undisturbed. */
 const MAX_ATTEMPTS = 10
 
-/** A waiting box is watched so many times at most. */
+/** Maximum number of times that a waiting box is watched. */
 const MAX_WINDOWS = 3
 
 /**

@@ -69,8 +69,8 @@ async function leaveAgain(database: Database | undefined, openLock: OpenLock): P
 }
 
 /**
- * Returns a file that the boxes inside use, and that is not there any more. Then all of them have left since this box
- * entered, or somebody has deleted, moved or replaced it, and a box that enters again finds it missing again.
+ * Returns a file that the boxes inside used and that is missing now. Either all of them have left since this box entered,
+ * or another program has deleted, moved or replaced it. In the second case, it is missing again after a second entry.
  */
 function replacedInside(openLock: OpenLock): string | undefined {
   return openLock.foundEmpty ? undefined : replacedOf(openLock.noted())
