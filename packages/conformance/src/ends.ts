@@ -162,7 +162,12 @@ export function ends(fixture: EngineFixture): void {
       const refused = boxes.events<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
       await disturb(boxes, box, engine, askForPermit)
-      assert.hasLength([...permitted, ...refused], CALLS + 2)
+      // Each random call may have ended before the box was closed, or may ask for more than the limit.
+      await box
+        .limiter('api', { limit: 5, per: 100 })
+        .acquire()
+        .catch(() => undefined)
+      assert.hasLength([...permitted, ...refused], CALLS + 3)
       assert.above(permitted.length, 0)
       assert.includes(
         refused.map(({ error }) => codeOf(error)),
