@@ -1,8 +1,0 @@
-import { expect, test } from 'vitest'
-import { runSeeds } from './seeds.js'
-
-const TIME_LIMIT = 600_000
-
-test('500 schedules break no promise', { timeout: TIME_LIMIT }, async () => {
-  expect(await runSeeds(1, 501)).toEqual([])
-})
