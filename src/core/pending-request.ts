@@ -200,8 +200,9 @@ export class PendingRequest implements CoveredRequest {
     if (this.state === 'queued' && this.sentAt <= sentAt) this.#checkInWoken()
   }
 
-  uncovered(error: unknown): void {
-    if (this.state === 'queued' && this.retryUntil <= this.#session.clock.now()) this.failed(error)
+  uncovered(): void {
+    // Another request may be the reason why the sign failed. Its own check-in decides whether it fails, too.
+    if (this.state === 'queued' && this.retryUntil <= this.#session.clock.now()) this.#checkIn()
   }
 
   /** Ends the check-ins. A grant in an answer that is on its way is released. */

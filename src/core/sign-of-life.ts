@@ -21,8 +21,8 @@ export interface CoveredRequest extends WaitTerms {
   covered(sentAt: number): void
   /** Has to check in: a sign that was sent at this clock time did not find it waiting. */
   due(sentAt: number): void
-  /** A sign has failed. So does the request, if the engine has been out of reach for too long. */
-  uncovered(error: unknown): void
+  /** A sign has failed. The request checks in if it may be about to lose its place. */
+  uncovered(): void
 }
 
 /**
@@ -85,7 +85,7 @@ export class SignOfLife {
     if (!(answer instanceof Promise)) return this.#answered(answer, named, sentAt)
     answer.then(
       outcome => this.#answered(outcome, named, sentAt),
-      (error: unknown) => this.#failed(error, named),
+      () => this.#failed(named),
     )
   }
 
@@ -95,9 +95,8 @@ export class SignOfLife {
     for (const id of due) this.#waiting.get(id)?.due(sentAt)
   }
 
-  #failed(error: unknown, named: readonly CoveredRequest[]): void {
-    for (const waiting of named)
-      if (this.#waiting.get(waiting.request.id) === waiting) waiting.uncovered(error)
+  #failed(named: readonly CoveredRequest[]): void {
+    for (const waiting of named) if (this.#waiting.get(waiting.request.id) === waiting) waiting.uncovered()
     this.#goOn(RETRY_DELAY)
   }
 

@@ -2,7 +2,7 @@ import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { type Box, type Grant, type LockOptions, UnavailableError } from 'signalbox'
 import { testOn, type Boxes } from './boxes.js'
-import type { LockRequest } from 'signalbox/engine'
+import type { LockRequest, Operation } from 'signalbox/engine'
 import type { EngineFixture } from './fixture.js'
 import type { FaultInjectingEngine } from './fault-injecting-engine.js'
 import { assertServed, handOver, pause, queued, soFar, timed, until } from './time.js'
@@ -152,6 +152,25 @@ export function deadWaiters(fixture: EngineFixture): void {
       goOn()
       if (engine.coversBySigns) await until('the box has sent a sign', () => engine.count('alive') > before)
       await assertAdmits('8s')
+    })
+
+    test('a request for which the engine fails does not fail the others that its box waits for', async boxes => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      await holder.mutex('bad').acquire()
+      const [box, engine] = await boxes.withFaults()
+      const concernsBad = (operation: Operation): boolean =>
+        (operation.type === 'alive' && operation.requests.some(({ claims }) => claims[0]!.key === 'bad')) ||
+        (operation.type === 'checkIn' && operation.request.claims[0]!.key === 'bad')
+      engine.intercept = (operation, execute) =>
+        concernsBad(operation) ? Promise.reject(new UnavailableError('cannot be read')) : execute()
+      const failing = assert.rejects(box.mutex('bad').acquire({ lease: 2000 }), UnavailableError)
+      const waiting = box.mutex('key').acquire({ lease: 1000 })
+      await queued(holder, 'key', 1)
+      await failing
+      assert.equal(await soFar(waiting), 'pending')
+      await held.release()
+      await (await waiting).release()
     })
 
     test('a caller behind a holder of its own box keeps waiting through a short outage', async boxes => {

@@ -126,21 +126,23 @@ test('the next sign waits for the answer to the last one', async () => {
   expect(engine.words).toBe('enqueue alive enqueue alive')
 })
 
-test('a failed sign is sent again, until the lease has passed since the last one that was answered', async () => {
+test('a failed sign is sent again, and a request checks in once its lease has passed since the last answer', async () => {
   const { clock, engine, wait, answer, errors } = await start()
-  await wait('a', { lease: 10_000 })
+  const id = await wait('a', { lease: 10_000 })
   await wait('b', { lease: 30_000 })
   clock.advance(HEARTBEAT_INTERVAL)
   await answer(ALL_WAIT)
   clock.advance(HEARTBEAT_INTERVAL)
   const answeredAt = clock.now() - HEARTBEAT_INTERVAL
   while (clock.now() < answeredAt + 10_000) {
-    expect(errors).toEqual([])
+    expect(engine.words).not.toContain('checkIn')
     engine.take('alive').fail(new UnavailableError('out of reach'))
     await settle()
     clock.advance(200)
   }
   engine.take('alive').fail(new UnavailableError('out of reach'))
+  await settle()
+  engine.take('checkIn', id).fail(new UnavailableError('out of reach'))
   await settle()
   expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
   clock.advance(200)
