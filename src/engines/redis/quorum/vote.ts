@@ -41,6 +41,8 @@ export class Vote {
   isWanted = false
   /** Whether the server's hints were received when it was asked last. */
   receivesHints = false
+  /** Whether the server has queued it: then signs of life may keep it there. */
+  #hasWaited = false
   readonly #candidacy: Candidacy
 
   constructor(voter: Voter, candidacy: Candidacy) {
@@ -130,7 +132,7 @@ export class Vote {
     // The answer to a question that is pending comes before the withdrawal, so it counts no more.
     this.asked++
     this.isPending = false
-    const withdrawn = this.voter.withdraw(request, lease)
+    const withdrawn = this.voter.withdraw(request, lease, this.#hasWaited)
     withdrawn.catch(() => undefined)
     return withdrawn
   }
@@ -167,6 +169,7 @@ export class Vote {
         break
       case 'queued':
         this.state = 'queued'
+        this.#hasWaited = true
         this.place = status.place
         this.checkInAfter = status.checkInAfter
         break

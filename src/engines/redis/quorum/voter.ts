@@ -1,12 +1,13 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
-import type {
-  Inspect,
-  Listener,
-  LockRequest,
-  SessionInfo,
-  Operation,
-  OutcomeOf,
+import {
+  HEARTBEAT_INTERVAL,
+  type Inspect,
+  type Listener,
+  type LockRequest,
+  type SessionInfo,
+  type Operation,
+  type OutcomeOf,
 } from '../../../engine/contract.js'
 import { retryUntilExpired } from '../../../engine/retry-until-expired.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
@@ -89,13 +90,16 @@ export class Voter {
   /**
    * Removes a request in any phase, see {@link retryUntilExpired}.
    * @param lease milliseconds, as its caller counts them
+   * @param isCovered whether signs of life keep it beyond its lease, so that it must be removed whenever the server is
+   * back.
    */
-  async withdraw(request: LockRequest, lease: number): Promise<void> {
+  async withdraw(request: LockRequest, lease: number, isCovered = false): Promise<void> {
     await retryUntilExpired(
       () => this.submit({ type: 'cancel', request }),
       leaseOnServer(lease),
       this.#clock,
       () => this.#joined!.isClosed,
+      isCovered ? HEARTBEAT_INTERVAL : undefined,
     )
   }
 

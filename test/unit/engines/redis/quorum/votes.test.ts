@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
 import type { Claim } from '../../../../../src/engine/claim.js'
-import type {
-  Listener,
-  LockRequest,
-  Operation,
-  RequestStatus,
-  SessionInfo,
+import {
+  HEARTBEAT_INTERVAL,
+  type Listener,
+  type LockRequest,
+  type Operation,
+  type RequestStatus,
+  type SessionInfo,
 } from '../../../../../src/engine/contract.js'
 import type { Ballot } from '../../../../../src/engines/redis/ballot.js'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
@@ -194,6 +195,22 @@ describe('a request over three servers', () => {
     servers[1].next('enqueue')
     await servers[1].next('cancel').answer(undefined)
     await cancelled
+  })
+
+  test('a request that has waited is removed from a server whenever that is back, because signs keep it there', async () => {
+    const entered = enqueue('r', LEASE)
+    for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(QUEUED)
+    await entered
+    void engine.submit({ type: 'cancel', request: request('r') }).catch(() => undefined)
+    const away = new UnavailableError('out of reach')
+    await servers[0].next('cancel').answer(away)
+    await servers[1].next('cancel').answer(undefined)
+    for (const until = clock.now() + 2 * LEASE; clock.now() < until; await pass(100))
+      if (servers[0].questions.length > 0) await servers[0].next('cancel').answer(away)
+    await pass(HEARTBEAT_INTERVAL)
+    await servers[0].next('cancel').answer(undefined)
+    await pass(LEASE)
+    expect(servers.flatMap(({ questions }) => questions)).toEqual([])
   })
 
   test('messages that say a grant was taken away only make the box ask, and a majority decides', async () => {
