@@ -1,11 +1,15 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { InvalidArgumentError } from '../../src/errors.js'
+import type { Listener } from '../../src/engine/contract.js'
+import { Names } from '../../src/engines/redis/names.js'
+import { openRedis } from '../../src/engines/redis/open.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 import type { Box } from '../../src/box.js'
 import { keysOf, listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import { locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
+import { lockRequest } from '../support/lock-request.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 
 let cluster: RedisCluster
@@ -71,6 +75,30 @@ test('a lock is stolen from another box, and passes its waiters', async () => {
 })
 
 describe('keys in several hash slots', () => {
+  test('a sign of life covers the requests of some slots although it fails for others', async () => {
+    const prefix = `t${++prefixes}:`
+    const engine = await openRedis(`${cluster.url}?prefix=${prefix}`)
+    const listener = { wake: () => undefined, reserved: () => undefined } as unknown as Listener
+    await engine.join({ session: 'amy', host: 'host', pid: 1, label: undefined }, listener)
+    const request = (id: string, key: string) => lockRequest(id, [{ key, mode: 'exclusive' }])
+    const requests = [request('amy.1', '{spoilt}key'), request('amy.2', '{sound}key')]
+    for (const { claims } of requests)
+      await engine.submit({ type: 'enqueue', request: lockRequest('amy.0', claims), lease: 60_000, wait: 0 })
+    for (const waiting of requests)
+      await engine.submit({ type: 'enqueue', request: waiting, lease: 60_000, wait: Infinity })
+    const { queues } = new Names(prefix, true).group('{spoilt}key')
+    const master = await cluster.masterOf('{spoilt}key')
+    await master.command('SET', queues, 'spoilt')
+    const sign = await engine.submit({ type: 'alive', session: 'amy', requests })
+    expect(sign).toMatchObject({ due: ['amy.1'] })
+    expect(sign.next).toBeLessThanOrEqual(60_000)
+    await expect(
+      engine.submit({ type: 'alive', session: 'amy', requests: requests.slice(0, 1) }),
+    ).rejects.toThrow(UnavailableError)
+    await master.command('DEL', queues)
+    await engine.leave()
+  })
+
   test('a lock takes keys of one slot, and refuses others with a reason before anything is held', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
+import type { LockRequest, Operation, RequestStatus, SignOutcome } from '../../src/engine/contract.js'
 import { CallArguments } from '../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
 import { luaFile } from '../../src/engines/redis/lua/lua-file.js'
@@ -142,6 +142,31 @@ test('a sign keeps what its requests need for as long as they keep their places'
   await crowd.execute('ben', [sign])
   for (const name of [queues, requests, signs])
     expect(Number(await server.command('PTTL', name)), name).toBeGreaterThan(lease - 5000)
+})
+
+test('a sign covers what can be read beside what another program has spoilt', async () => {
+  const names = new Names('spoilt:', false)
+  const crowd = new Crowd('spoilt:', await LoadedScript.load(server, tableScript()))
+  const lease = 60_000
+  const keys = ['sound', 'list', 'record', 'ahead']
+  const waiting = keys.map(key => lockRequest(`ben.${key}`, [{ key, mode: 'exclusive' }]))
+  for (const { claims } of waiting) {
+    const [key] = claims.map(claim => claim.key)
+    for (const who of ['amy', 'ben'] as const)
+      await crowd.execute(who, [
+        { type: 'enqueue', request: lockRequest(`${who}.${key!}`, claims), lease, wait: Infinity },
+      ])
+  }
+  await server.command('DEL', names.held('list'))
+  await server.command('RPUSH', names.held('list'), 'a list')
+  const { requests } = names.group('')
+  await server.command('HSET', requests, 'ben.record', 'no record')
+  await server.command('HSET', requests, 'amy.ahead', 'no record')
+  const [sign] = await crowd.execute('ben', [{ type: 'alive', session: 'ben', requests: waiting }])
+  expect(sign).toMatchObject({ due: ['ben.list', 'ben.record', 'ben.ahead'] })
+  const { next } = sign as SignOutcome
+  expect(next).toBeGreaterThan(lease - 10_000)
+  expect(next).toBeLessThanOrEqual(lease)
 })
 
 /** A script at the time that a test sets. It looks at no sessions at random, which two scripts would do at other times. */

@@ -10,6 +10,7 @@ import type {
   SweepExpired,
   Inspect,
   Listener,
+  LockRequest,
   Operation,
   OutcomeOf,
   RequestReport,
@@ -225,21 +226,30 @@ export class RedisEngine implements Engine {
     return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, ballot)
   }
 
-  /** A sign for many requests is several operations, so that calls of others come in between. */
+  /**
+   * A sign for many requests is several operations, so that calls of others come in between. If some of them fail, their
+   * requests are due: a node of a Cluster that is out of reach must not end the signs to the others.
+   */
   async #alive({ session, requests }: Alive): Promise<SignOutcome> {
     const byGroup = groupedBy(requests, ({ claims }) => this.#names.group(claims[0]!.key))
+    const named: (readonly LockRequest[])[] = []
     const sent: Promise<unknown>[] = []
     for (const [group, together] of byGroup)
       for (let from = 0; from < together.length; from += MAX_NAMED) {
-        const operation = {
-          type: 'alive',
-          session,
-          requests: together.slice(from, from + MAX_NAMED),
-        } as const
+        const part = together.slice(from, from + MAX_NAMED)
+        const operation = { type: 'alive', session, requests: part } as const
         this.#requests.sending(operation)
+        named.push(part)
         sent.push(this.#calls.send(group, operation))
       }
-    const outcomes = (await Promise.all(sent)) as SignOutcome[]
+    const settled = await Promise.allSettled(sent)
+    if (settled.every(({ status }) => status === 'rejected'))
+      throw (settled[0] as PromiseRejectedResult).reason
+    const outcomes = settled.map((answer, index) =>
+      answer.status === 'fulfilled'
+        ? (answer.value as SignOutcome)
+        : { due: named[index]!.map(({ id }) => id), next: Infinity },
+    )
     return {
       due: outcomes.flatMap(({ due }) => due),
       next: Math.min(...outcomes.map(({ next }) => next)),

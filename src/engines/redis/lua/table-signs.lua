@@ -1,11 +1,17 @@
 -- Part of the table's script: signs of life.
+-- A record, or nothing where it can't be read.
+local function readable(id)
+  local done, request = pcall(load, id)
+  return done and request or nil
+end
+
 -- Covers requests of this session until its next sign.
 local function cover(ids)
   must(try('ZADD', SIGNS, now, SESSION), SIGNS)
   call('ZREMRANGEBYSCORE', SIGNS, '-inf', now - SIGN_KEPT)
   signs[SESSION] = now
   for _, id in ipairs(ids) do
-    local request = load(id)
+    local request = readable(id)
     if request and request.phase == 'waiting' then
       if not request.alone then
         request.alone, request.expires = request.expires, NEVER
@@ -18,36 +24,47 @@ local function cover(ids)
   call('PEXPIRE', SIGNS, math.max(call('PTTL', SIGNS), latest - now + 1000))
 end
 
+-- Answers with the milliseconds until a holder or a reservation of a key expires for which one of the waiting requests is
+-- the first waiter.
+local function untilExpiry(key, waiting)
+  local ends, nearest, foreign = math.huge, math.huge, false
+  for request in queue(key) do
+    if request.phase ~= 'waiting' then
+      ends = math.min(ends, request.expires - now)
+      foreign = foreign or begins(request.id, FOREIGN)
+    else
+      if waiting[request.id] then nearest = math.min(nearest, ends) end
+      -- The first waiter behind a foreign holder has to look often, and may not know that it is the first.
+      if foreign then waiting[request.id] = nil end
+      if not silent(request) then break end
+    end
+  end
+  return nearest
+end
+
 -- Takes a sign for requests of this session, and serves their keys. Answers with the milliseconds until a holder or a
 -- reservation expires for which one of them is the first waiter, negative for none, and with those that have to check in.
+-- Where a key or a record can't be read, because another program has written to it, only its requests check in.
 -- It costs the same however many others wait.
 local function sign(claims, ids)
   if idle then return { 'signed', -1, ids } end
   cover(ids)
-  sweep(claims)
-  local waiting = {}
+  local unread, waiting, nearest, due = {}, {}, math.huge, {}
+  for _, claim in ipairs(claims) do unread[claim.key] = not pcall(sweep, { claim }) end
   for _, id in ipairs(ids) do
-    local request = load(id)
-    waiting[id] = request and request.phase == 'waiting'
+    local request = readable(id)
+    waiting[id] = request and request.phase == 'waiting' and request or nil
   end
-  local nearest = math.huge
   for _, claim in ipairs(claims) do
-    local ends, foreign = math.huge, false
-    for request in queue(claim.key) do
-      if request.phase ~= 'waiting' then
-        ends = math.min(ends, request.expires - now)
-        foreign = foreign or begins(request.id, FOREIGN)
-      else
-        if waiting[request.id] then nearest = math.min(nearest, ends) end
-        -- The first waiter behind a foreign holder has to look often, and may not know that it is the first.
-        if foreign then waiting[request.id] = false end
-        if not silent(request) then break end
-      end
-    end
+    local done, ends = pcall(untilExpiry, claim.key, waiting)
+    if done then nearest = math.min(nearest, ends) else unread[claim.key] = true end
   end
-  local due = {}
   for _, id in ipairs(ids) do
-    if not waiting[id] then due[#due + 1] = id end
+    local request = waiting[id]
+    for _, claim in ipairs(request and request.claims or {}) do
+      if unread[claim.key] then request = nil end
+    end
+    if not request then due[#due + 1] = id end
   end
   return { 'signed', nearest < math.huge and math.max(0, math.ceil(nearest)) or -1, due }
 end
