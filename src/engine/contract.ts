@@ -267,7 +267,10 @@ export type RequestStatus =
   | {
       readonly state: 'queued'
       readonly id: string
-      /** Number of requests ahead of it on its first key. Some of them may have expired. */
+      /**
+       * Number of requests ahead of it on its first key. Some of them may have expired. If there are more than two, an
+       * engine may count only the first ones of a long queue.
+       */
       readonly place: number
       /**
        * Delay until its own check-in, unless a wake-up comes before, in milliseconds. Infinity if the signs of its

@@ -396,10 +396,16 @@ describe('a role that may create objects in schemas of a box’s search path can
           and not exists (select from unnest(p.proconfig) c where c like 'search_path=%')`)
     // These are inlined, which a setting would prevent, and qualify every name.
     expect(free.map(({ name }) => name).sort()).toEqual([
+      'signalbox.blocks(signalbox.request,double precision)',
       'signalbox.clock()',
+      'signalbox.entries(text,signalbox.request[])',
+      'signalbox.entry_of(text,signalbox.request[],text)',
+      'signalbox.is_full(signalbox.request[])',
       'signalbox.is_unbound(xid,xid)',
       'signalbox.new_id()',
       'signalbox.numbers(text[])',
+      'signalbox.row_size()',
+      'signalbox.tail_after(signalbox.request[])',
       'signalbox.version()',
     ])
   })

@@ -15,6 +15,7 @@ import { compareHistories } from '../support/table-histories.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
 const WORLDS = 40
+const CROWDED_WORLDS = 24
 /** The keys of requests. No two share a key, so each is decided the same way in any order. */
 const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
@@ -38,6 +39,10 @@ test(
     await compareHistories(() => ports.take(), 1, WORLDS)
   },
 )
+
+test('queues with a tail are decided like others', { timeout: 120_000 }, async () => {
+  await compareHistories(() => ports.take(), 1, CROWDED_WORLDS, true)
+})
 
 test('many operations in one call are decided like each by itself', async () => {
   const [one, other] = [new Side(), new Side()]

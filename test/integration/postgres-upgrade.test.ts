@@ -55,7 +55,11 @@ test('a box whose rights were granted before a table was added makes and removes
     grant select, insert, update, delete on all tables in schema signalbox to app;
     grant usage on all sequences in schema signalbox to app`)
   await using box = await open(server.url.replace('tester', 'app'))
-  await server.query('revoke all on signalbox.permit_requests, signalbox.signs from app')
+  // As before there were these tables.
+  await server.query(`
+    revoke all on signalbox.permit_requests, signalbox.signs from app; drop table signalbox.tails cascade;
+    comment on function signalbox.version() is 'revision 8, 0'`)
+  await (await open(server.url)).close()
   await box.mutex('a').run(() => undefined)
   await box.mutex('a', 'b').run(() => undefined)
   await box.store('s').put('a', 1)
@@ -72,6 +76,13 @@ test('a box whose rights were granted before a table was added makes and removes
     return row?.over === true
   })
   for await (const { waiters } of box.inspect('a')) expect(waiters).toHaveLength(1)
+  // More requests wait than a row of `data` has.
+  const others = Array.from({ length: 12 }, () => box.mutex('a').acquire({ ownRequest: true }))
+  await until('all wait', async () => {
+    for await (const { waiters } of box.inspect('a', { exact: true })) return waiters.length === 13
+    return false
+  })
   await held.release()
   await (await waiting).release()
+  for (const other of others) await (await other).release()
 })

@@ -87,6 +87,51 @@ export function randomOperation(
   }
 }
 
+/** A random operation of a session while many requests wait for two keys. Parameters as of randomOperation. */
+export function crowdedOperation(
+  random: Random,
+  world: World,
+  session: Session,
+  step: number,
+  wide: boolean,
+): Operation {
+  const own = world.requests.get(session)!
+  const request = world.request(own[random.below(Math.max(1, own.length))] ?? 'amy.none')
+  const [id, number] = [...world.granted].reduce((one, other) => (other[1] > one[1] ? other : one), [
+    'amy.none',
+    1,
+  ] as const)
+  const holder = world.request(id)
+  const lease = random.below(8) === 0 ? 1000 : 30_000
+  const kind = random.below(step < 25 ? 30 : 16)
+  if (kind >= 14) {
+    if (random.below(6) === 0 && world.repeatable) return world.repeatable
+    // Requests for both keys often have few ahead of them on the one, and many on the other.
+    const [a, b] = LOCKS as [string, string]
+    const keys = wide ? [[a], [a, b], [a, b], [b], [b], [b], [b]][random.below(7)]! : [a]
+    const { claims } = claimSet(
+      keys.map(key => (random.below(4) === 0 ? claim(random, key) : ({ key, mode: 'exclusive' } as const))),
+    )
+    const wait = random.below(10) === 0 ? 50 : Infinity
+    return { type: 'enqueue', request: lockRequest(`${session}.${step}`, claims), lease, wait }
+  }
+  if (kind < 3) return { type: 'cancel', request }
+  if (kind < 5) return { type: 'release', request: holder, number }
+  if (kind < 7) {
+    const next = lockRequest(`${session}.${step}`, holder.claims)
+    return { type: 'extendOrYield', request: holder, number, next, lease, wait: Infinity }
+  }
+  if (kind < 9) return { type: 'checkIn', request, lease, wait: Infinity }
+  if (kind < 11) {
+    const named = own.filter(() => random.below(3) > 0)
+    return { type: 'alive', session, requests: named.map(each => world.request(each)) }
+  }
+  // All that can be woken claim their keys soon.
+  const waiting = [...world.requests.values()].flat().find(each => !world.granted.has(each))
+  if (kind < 13 && waiting) return { type: 'checkIn', request: world.request(waiting), lease, wait: Infinity }
+  return { type: 'sweepExpired', keys: LOCKS.slice(0, 2) }
+}
+
 function claim(random: Random, key: string): Claim {
   switch (random.below(4)) {
     case 0:

@@ -1,6 +1,6 @@
 import { Random } from '../../packages/conformance/src/random.js'
 import { inLanes } from './lanes.js'
-import { randomOperation } from './random-operation.js'
+import { crowdedOperation, randomOperation } from './random-operation.js'
 import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'
 
 /** How many operations a history has. */
@@ -10,34 +10,42 @@ export const STEPS = 80
  * Has the lock table and a port go through random histories side by side.
  * @param portFor makes a port for the seed of a history.
  * @param first the seed of the first history; the others count on from there.
+ * @param isCrowded whether many requests wait for few keys
  * @throws Error with seed and history where they differ
  */
 export async function compareHistories(
   portFor: (seed: number) => TablePort,
   first: number,
   count: number,
+  isCrowded = false,
 ): Promise<void> {
   await inLanes(first, count, async seed => {
     const port = portFor(seed)
     try {
-      await compare(port, seed)
+      await compare(port, seed, isCrowded)
     } finally {
       port.end?.()
     }
   })
 }
 
-async function compare(port: TablePort, seed: number): Promise<void> {
+async function compare(port: TablePort, seed: number, isCrowded: boolean): Promise<void> {
   const random = new Random(seed)
   const world = new World(port)
   let now = 1000
   const history: string[] = []
   for (let step = 0; step < STEPS; step++) {
-    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][random.below(8)]!
+    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][isCrowded && random.below(4) > 0 ? 0 : random.below(8)]!
     if (passes > 0) world.repeatable = undefined
     now += passes
     const session = SESSIONS[random.below(SESSIONS.length)]!
-    const next = randomOperation(random, world, session, step, seed % 2 === 1)
+    const next = (isCrowded ? crowdedOperation : randomOperation)(
+      random,
+      world,
+      session,
+      step,
+      seed % 2 === 1,
+    )
     // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
     if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'sweepExpired', keys: LOCKS }, now)
     history.push(`${now} ${session} ${JSON.stringify(next)}`)

@@ -66,7 +66,7 @@ export class CallArguments {
   get isSimple(): boolean {
     const { kind, claims, values, marks } = this
     return (
-      kind <= 5 && claims.length === 1 && isPlain(claims[0]!) && values.length === 0 && marks.length === 0
+      kind <= 6 && claims.length === 1 && isPlain(claims[0]!) && values.length === 0 && marks.length === 0
     )
   }
 

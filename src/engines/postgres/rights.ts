@@ -5,6 +5,7 @@ import { schemaIdentifier } from './postgres-url.js'
 const RIGHTS: Readonly<Record<string, readonly string[]>> = {
   keys: ['select', 'insert', 'update', 'delete'],
   data: ['select', 'insert', 'update', 'delete'],
+  tails: ['select', 'insert', 'update', 'delete'],
   signs: ['select', 'insert', 'update', 'delete'],
   recorded: ['select', 'insert', 'update', 'delete'],
   watchers: ['select', 'insert', 'update', 'delete'],

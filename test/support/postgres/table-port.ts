@@ -14,6 +14,9 @@ import type { Answered, Session, TablePort } from '../table-world.js'
 /** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
 const TICK = 0.01
 
+/** After how many operations the size of rows is the least. */
+const STEPS_OF_LARGE_ROWS = 20
+
 /** What came of operations that were carried out by one call. */
 interface Together {
   readonly outcomes: readonly unknown[]
@@ -46,7 +49,10 @@ export class PostgresTablePorts {
   }
 }
 
-/** The port of the lock table in a schema of its own, with a clock that the test sets. */
+/**
+ * The port of the lock table in a schema of its own, with a clock that the test sets. After some operations, short queues
+ * have a tail, too, and rows have more requests than they would get.
+ */
 class PostgresTablePort implements TablePort {
   readonly coversBySigns = true
   readonly #client: pg.Client
@@ -56,6 +62,7 @@ class PostgresTablePort implements TablePort {
   #calls = new Map<Session, Calls>()
   #cleared: Promise<unknown> = Promise.resolve()
   #ahead = 0
+  #steps = 0
 
   constructor(
     client: pg.Client,
@@ -68,27 +75,45 @@ class PostgresTablePort implements TablePort {
     this.#made = client.connect().then(() =>
       client.query(`
         ${schemaText(schema)}
-        create table ${schema}.test_clock as select 0::float8 as at;
+        create table ${schema}.test_clock as select 0::float8 as at, 8 as size;
         create or replace function ${schema}.clock() returns float8 language sql volatile as
-          'select c.at from ${schema}.test_clock c'`),
+          'select c.at from ${schema}.test_clock c';
+        create or replace function ${schema}.row_size() returns int language sql volatile as
+          'select c.size from ${schema}.test_clock c'`),
     )
   }
 
   /** Begins a history with nothing. */
   begin(): void {
-    const tables = ['keys', 'data', 'recorded', 'watchers', 'signs'].map(table => `${this.#schema}.${table}`)
+    const tables = ['keys', 'data', 'tails', 'recorded', 'watchers', 'signs'].map(
+      table => `${this.#schema}.${table}`,
+    )
     this.#calls = new Map()
     this.#ahead = 0
+    this.#steps = 0
     this.#cleared = this.#made.then(() =>
-      this.#client.query(tables.map(table => `delete from ${table}`).join(';')),
+      this.#client.query([...tables.map(table => `delete from ${table}`), this.#sizeOfRows(8)].join(';')),
     )
   }
 
+  #sizeOfRows(size: number): string {
+    return `update ${this.#schema}.test_clock set size = ${size}`
+  }
+
   async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
+    await this.#cleared
+    if (++this.#steps === STEPS_OF_LARGE_ROWS) await this.#client.query(this.#sizeOfRows(3))
     const { outcomes, told } =
       operation.type === 'alive'
         ? await this.#alive(session, operation, now)
         : await this.together(session, [operation], now)
+    // A row that is not full has no tail, and the search in a tail begins before its first request.
+    const wrong = await this.#query(
+      `select count(*)::text from ${this.#schema}.tails t left join ${this.#schema}.data d on d.name = t.name
+        where d.id is null or not ${this.#schema}.is_full(d.queue) or t.place <= ${this.#schema}.tail_after(d.queue)`,
+      [],
+    )
+    if (wrong !== '0') throw new Error(`${String(wrong)} requests in tails cannot be found`)
     const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
     return { answer: outcomes[0], told, reports: reportsOf(JSON.parse(inspected as string) as Json) }
   }

@@ -94,7 +94,7 @@ begin
                 for no key update skip locked) l);
       if found then answer := '"again"'; end if;
     end if;
-    if answer is null and kind <= 5 and cardinality(claims) = 1 and (claims[1]).mode = 1 and (claims[1]).key is null then
+    if answer is null and kind <= 6 and cardinality(claims) = 1 and (claims[1]).mode = 1 and (claims[1]).key is null then
       decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(labels[i], ''), label),
         names[i], ids[i], nexts[i], numbers[i], leases[i], ttls[i], heartbeats[i], now);
       answer := decided.answer;
@@ -107,9 +107,7 @@ begin
         select from signalbox.data d
           where d.id = (select k.id from signalbox.keys k where k.name = names[i] order by k.id desc limit 1) and cardinality(d.queue) > 0
             and not ((d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and (d.queue[1]).session is not null and coalesce((d.queue[2]).expires > now
-                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
-                  > now, cardinality(d.queue) = 1)));
+              and (d.queue[1]).session is not null and coalesce(signalbox.blocks(d.queue[2], now), cardinality(d.queue) = 1)));
     end if;
     if answer is not null then
       null;

@@ -24,10 +24,18 @@ declare
   w_version bigint[] := '{}'::bigint[];
   w_unbound boolean[];
   w_dirty boolean[];
-  -- The entries of their queues.
-  raw signalbox.request[] := '{}'::signalbox.request[];
-  raw_row int[] := '{}'::int[];
-  raw_from int[] := '{}'::int[];
+  -- The entries of their queues in these rows.
+  head signalbox.request[] := '{}'::signalbox.request[];
+  head_from int[] := '{1}'::int[];
+  -- These, and those in tails that are needed: all if `whole`, else only those of the operation's own requests. `w_rest`
+  -- is whether a tail has others. If they matter, everything starts again.
+  whole boolean := kind in (9, 10);
+  wider boolean;
+  raw signalbox.request[];
+  raw_row int[];
+  raw_place bigint[];
+  raw_from int[];
+  w_rest boolean[];
   -- The requests. `raw_req` is null for an entry whose request is in the row of another key.
   raw_req int[];
   q signalbox.request[];
@@ -39,12 +47,14 @@ declare
   q_gone boolean[];
   q_dirty boolean[];
   -- The places of requests in queues. Those of a row are adjacent, in order of arrival, and the last one is empty, for
-  -- a new request. Those of a request are linked by `e_next`.
+  -- a new request. Those from `w_tail` on are in the tail. Those of a request are linked by `e_next`.
   w_from int[];
+  w_tail int[];
   w_to int[];
   q_first int[];
   e_next int[];
   e_row int[];
+  e_place bigint[];
   e_req int[];
   e_mode int[];
   e_permits int[];
@@ -112,10 +122,7 @@ begin
           for no key update;
         if found then
           w_name := w_name || need[1]; w_id := w_id || row_id; w_version := w_version || row_version;
-          raw_from := raw_from || cardinality(raw) + 1;
-          for i in 1 .. coalesce(cardinality(queue), 0) loop
-            raw := raw || queue[i]; raw_row := raw_row || cardinality(w_name);
-          end loop;
+          head := head || queue; head_from := head_from || cardinality(head) + 1;
           need := '{}';
         end if;
       else
@@ -125,10 +132,7 @@ begin
               lateral (select s.* from signalbox.data s where s.id = k.id for no key update) d
         loop
           w_name := w_name || found_row.name; w_id := w_id || found_row.id; w_version := w_version || found_row.version;
-          raw_from := raw_from || cardinality(raw) + 1;
-          for i in 1 .. coalesce(cardinality(found_row.queue), 0) loop
-            raw := raw || found_row.queue[i]; raw_row := raw_row || cardinality(w_name);
-          end loop;
+          head := head || found_row.queue; head_from := head_from || cardinality(head) + 1;
           need := array_remove(need, found_row.name);
         end loop;
       end if;
@@ -154,11 +158,33 @@ begin
     w_unbound := array_fill(null::boolean, array[cardinality(w_name)]);
     w_dirty := array_fill(false, array[cardinality(w_name)]);
     q := '{}'; q_id := '{}'; q_phase := '{}'; q_expires := '{}'; q_lease := '{}'; q_number := '{}';
-    q_gone := '{}'; q_dirty := '{}'; q_first := '{}'; w_from := '{}'; w_to := '{}'; e_next := '{}';
-    e_row := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_max := '{}';
+    q_gone := '{}'; q_dirty := '{}'; q_first := '{}'; w_from := '{}'; w_tail := '{}'; w_to := '{}'; e_next := '{}';
+    e_row := '{}'; e_place := '{}'; e_req := '{}'; e_mode := '{}'; e_permits := '{}'; e_max := '{}';
     raw_req := '{}'; need := '{}'; missing := '{}'; notices := ''; answer := null; todo := '{}'; stage := 0;
-    appended := null;
+    appended := null; wider := false;
 
+    raw := '{}'; raw_row := '{}'; raw_place := '{}'; raw_from := '{}'; w_rest := '{}';
+    for w in 1 .. cardinality(w_name) loop
+      raw_from := raw_from || cardinality(raw) + 1;
+      queue := head[head_from[w] : head_from[w + 1] - 1];
+      raw := raw || queue;
+      raw_row := raw_row || array_fill(w, array[cardinality(queue)]);
+      raw_place := raw_place || array_fill(0::bigint, array[cardinality(queue)]);
+      w_rest := w_rest || false;
+      continue when not signalbox.is_full(queue);
+      for found_row in
+        select t.place, t.request from signalbox.tails t where whole and t.name = w_name[w]
+        union all
+        select t.place, t.request from signalbox.tails t
+          where not whole and t.id = any(array[id, following]) and t.name = w_name[w]
+        order by 1
+      loop
+        raw := raw || found_row.request; raw_row := raw_row || w; raw_place := raw_place || found_row.place;
+      end loop;
+      w_rest[w] := not whole and exists (
+        select from signalbox.tails t
+          where t.name = w_name[w] and t.place > signalbox.tail_after(queue) and t.id <> all (array[id, following]));
+    end loop;
     for i in 1 .. cardinality(raw) loop
       one := raw[i];
       if one.session is not null then
@@ -182,6 +208,10 @@ begin
       for i in raw_from[w] .. coalesce(raw_from[w + 1] - 1, cardinality(raw)) loop
         one := raw[i];
         r := coalesce(raw_req[i], array_position(q_id, one.id));
+        if r is null and true = any(w_rest) then
+          whole := true;
+          continue again;
+        end if;
         if r is null then
           raise exception 'the queue of % names a request that % does not have', w_name[w], one.first
             using errcode = 'data_corrupted';
@@ -193,15 +223,28 @@ begin
             exit when c.name = w_name[w];
           end loop;
         end if;
-        e_row := e_row || w; e_req := e_req || r; e_next := e_next || q_first[r];
+        if raw_place[i] > 0 then w_tail[w] := coalesce(w_tail[w], cardinality(e_req) + 1); end if;
+        e_row := e_row || w; e_place := e_place || raw_place[i]; e_req := e_req || r; e_next := e_next || q_first[r];
         e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
         e_max := e_max || coalesce(c.max_permits, 0);
         q_first[r] := cardinality(e_req);
       end loop;
-      e_row := e_row || w; e_req := e_req || 0; e_next := e_next || 0;
+      e_row := e_row || w; e_place := e_place || 0::bigint; e_req := e_req || 0; e_next := e_next || 0;
       e_mode := e_mode || 1; e_permits := e_permits || 0; e_max := e_max || 0;
       w_to := w_to || cardinality(e_req);
+      w_tail[w] := coalesce(w_tail[w], w_to[w]);
     end loop;
+    if true = any(w_rest) then
+      -- A request on several keys may have its place on one of them in the part that is not read.
+      for r in 1 .. cardinality(q_id) loop
+        one := q[r];
+        continue when one.claims is null;
+        place := 0; f := q_first[r];
+        while f > 0 loop place := place + 1; f := e_next[f]; end loop;
+        whole := whole or place < (select count(distinct l.name) from unnest(one.claims) l where l.name = any(w_name));
+      end loop;
+      continue again when whole;
+    end if;
 
     mine := '{}';
     for i in 1 .. cardinality(claims) loop
@@ -244,7 +287,13 @@ begin
               s := e_req[e];
               awaited := awaited or (q_phase[s] = 0 and now < q_expires[s]);
             end loop;
+            wider := wider or w_rest[w];
           end loop;
+          if not awaited and wider then
+            whole := true;
+            continue again;
+          end if;
+          wider := false;
           if not awaited then
             foreach w in array mine loop
               w_unbound[w] := (
@@ -315,6 +364,8 @@ begin
         w := todo[cardinality(todo)];
         over := null; first_mode := 0; permits := 0;
         for e in w_from[w] .. w_to[w] loop
+          wider := w_rest[w] and e >= w_tail[w];
+          exit when wider;
           r := e_req[e];
           continue when r = 0 or q_gone[r];
           if now >= q_expires[r] + (case when q_phase[r] = 0 then greatest(q_lease[r] - 5000, 0) else 0 end) then
@@ -346,6 +397,8 @@ begin
                   and (inner_first = 2 or inner_permits + e_permits[f] <= e_max[f]);
                 exit when not runs;
               end loop;
+              wider := runs and w_rest[e_row[f]] and f >= w_tail[e_row[f]];
+              exit when wider;
               if runs and w_unbound[e_row[f]] is null then
                 -- A fence locks the row for key share until its transaction ends.
                 w_unbound[e_row[f]] := (
@@ -355,6 +408,7 @@ begin
               runs := runs and w_unbound[e_row[f]];
               f := e_next[f];
             end loop;
+            exit when wider;
             if runs then
               -- Drop the silent waiters ahead of it: one that came back would not see this grant.
               f := q_first[r];
@@ -378,6 +432,7 @@ begin
           first_mode := case when first_mode in (0, e_mode[e]) then e_mode[e] else 1 end;
           if e_mode[e] = 3 then permits := permits + e_permits[e]; end if;
         end loop;
+        exit when wider;
         if over is null then
           todo := todo[1:cardinality(todo) - 1];
         else
@@ -396,7 +451,7 @@ begin
           end if;
         end if;
       end loop;
-      exit when missing <> '{}' or stage = 0;
+      exit when missing <> '{}' or wider or stage = 0;
 
       if stage = 3 then
         subject := following;
@@ -405,6 +460,8 @@ begin
       elsif stage = 1 then
         c := claims[at];
         if c.mode = 3 then
+          wider := w_rest[mine[at]];
+          exit when wider;
           for e in w_from[mine[at]] .. w_to[mine[at]] - 1 loop
             if e_mode[e] = 3 and e_max[e] <> c.max_permits and not q_gone[e_req[e]] then
               answer := format('["mismatch",%s,%s]', at, e_max[e]);
@@ -506,7 +563,8 @@ begin
         exit;
       end if;
     end loop;
-    exit again when missing = '{}';
+    exit again when missing = '{}' and not wider;
+    whole := whole or wider;
     need := array(select distinct n from unnest(missing) n);
   end loop;
 
@@ -521,16 +579,38 @@ begin
   for w in 1 .. cardinality(w_name) loop
     continue when not w_dirty[w];
     queue := null;
+    -- A new request comes behind all that are there.
+    counter := counter + 1;
     for e in w_from[w] .. w_to[w] loop
-      continue when e_req[e] = 0 or q_gone[e_req[e]];
-      one := q[e_req[e]];
-      if one.first = w_name[w] then one.first := null;
-      else one := row(one.id, one.first, null, null, null, null, null, null, null, null, null, null)::signalbox.request;
+      r := e_req[e];
+      continue when r = 0;
+      if q_gone[r] then
+        if e_place[e] > 0 then delete from signalbox.tails t where t.name = w_name[w] and t.place = e_place[e]; end if;
+        continue;
       end if;
-      queue := queue || one;
+      one := q[r];
+      if e = w_to[w] and (w_rest[w] or e > w_tail[w] or signalbox.is_full(queue)) then
+        one.since := counter / 1000.0::float8;
+      end if;
+      if one.first = w_name[w] then one.first := null;
+      else
+        one := row(one.id, one.first, null, null, null, null, null, null, null, null, one.since, null)::signalbox.request;
+      end if;
+      if e_place[e] > 0 then
+        if q_dirty[r] then
+          update signalbox.tails t set request = one where t.name = w_name[w] and t.place = e_place[e];
+        end if;
+      elsif e < w_to[w] or not (w_rest[w] or e > w_tail[w] or signalbox.is_full(queue)) then
+        queue := queue || one;
+      else
+        insert into signalbox.tails (name, place, id, request) values (w_name[w], counter, one.id, one);
+      end if;
     end loop;
     update signalbox.data d set queue = queue, version = greatest(d.version, counter), changes = d.changes + 1
       where d.id = w_id[w] returning d.changes into changes;
+    if not signalbox.is_full(queue) and signalbox.is_full(head[head_from[w] : head_from[w + 1] - 1]) then
+      perform signalbox.refill(w_id[w]);
+    end if;
     if changes >= 200 then to_move := to_move || w_id[w]; end if;
   end loop;
 end $$;

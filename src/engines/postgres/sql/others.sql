@@ -8,6 +8,8 @@ begin
     with waiting as materialized (
       select q.id from signalbox.numbers(names) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) q
         where q.phase = 0
+      union all
+      select t.id from signalbox.tails t where t.id = any(ids) and t.name = any(names) and (t.request).phase = 0
     )
     select coalesce(json_agg(i.id), '[]')::text from unnest(ids) i(id)
       where not exists (select from waiting w where w.id = i.id)
@@ -18,7 +20,7 @@ end $$;
 -- they do not wait, nothing is ahead of them, or a locked row kept them from being covered; the milliseconds until a
 -- holder or a reservation expires for which one of them is the first waiter, or null; and the rows to serve. `homes` are
 -- the rows of the first keys of `ids`, and `names` all rows of the requests.
--- O(length of their queues); writes to a queue only to cover a request for the first time.
+-- O(number of requests); writes to a queue only to cover a request for the first time.
 create or replace function signalbox.alive(session text, ids text[], homes text[], names text[]) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
@@ -27,14 +29,20 @@ as $$
 declare
   replied text := set_config('lock_timeout', '50', true) || set_config('synchronous_commit', 'off', true);
   now float8 := signalbox.clock();
-  row_id bigint;
+  uncovered record;
 begin
   insert into signalbox.signs as s (session, seen) values (session, now)
     on conflict on constraint signs_pkey do update set seen = excluded.seen;
-  for row_id in
-    select n.id from signalbox.numbers(homes) n join signalbox.data d on d.id = n.id
-      where exists (select from unnest(d.queue) q where q.phase = 0 and q.number = 0 and q.id = any(ids))
-      order by n.name
+  for uncovered in
+    with found as (
+      select d.name from signalbox.numbers(homes) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) q
+          join unnest(ids) i(id) on i.id = q.id
+        where q.phase = 0 and q.number = 0
+      union
+      select t.name from signalbox.tails t
+        where t.id = any(ids) and t.name = any(homes) and (t.request).phase = 0 and (t.request).number = 0
+    )
+    select n.id, n.name from signalbox.numbers(array(select f.name from found f)) n order by n.name
   loop
     begin
       update signalbox.data d set changes = d.changes + 1, queue = array(
@@ -44,26 +52,47 @@ begin
             from unnest(d.queue) with ordinality
               q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
             order by q.place)
-        where d.id = row_id and d.queue is not null;
+        where d.id = uncovered.id and d.queue is not null;
+      if found then
+        update signalbox.tails t set request.number = -1
+          where t.id = any(ids) and t.name = uncovered.name and (t.request).phase = 0 and (t.request).number = 0;
+      end if;
     exception when lock_not_available then null;
     end;
   end loop;
-  with entries as materialized (
-    select d.name, q.id, q.first, q.session, q.phase, q.expires, q.lease, q.number, q.claims, q.place
-      from signalbox.numbers(names) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) with ordinality
+  with queues as materialized (
+    -- If the first request is a live exclusive one, and another one in the row waits, what the tail has does not matter.
+    select d.name, d.queue, signalbox.is_full(d.queue) and not coalesce((d.queue[1]).phase > 0 and (d.queue[1]).expires > now
+        and (d.queue[1]).claims is null
+        and exists (select from unnest(d.queue) q where q.phase = 0 and q.session is not null and signalbox.blocks(q, now)),
+        false) as is_read_whole
+      from signalbox.numbers(names) n join signalbox.data d on d.id = n.id
+  ), entries as materialized (
+    select w.name, q.id, q.first, q.session, q.phase, q.expires, q.lease, q.number, q.claims, q.place
+      from queues w cross join lateral unnest(w.queue) with ordinality
         q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+    union all
+    select t.name, t.id, (t.request).first, (t.request).session, (t.request).phase, (t.request).expires,
+        (t.request).lease, (t.request).number, (t.request).claims, t.place
+      from queues w join signalbox.tails t on t.name = w.name
+      where w.is_read_whole
+    union all
+    select t.name, t.id, (t.request).first, (t.request).session, (t.request).phase, (t.request).expires,
+        (t.request).lease, (t.request).number, (t.request).claims, t.place
+      from signalbox.tails t join queues w on w.name = t.name
+      where t.id = any(ids) and not w.is_read_whole
   ), requests as materialized (
     select e.id, e.phase, e.lease, e.claims, e.number, case
         when e.phase = 0 and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
         else e.expires end as until
       from entries e where e.session is not null
     union all
-    -- Those whose first key is none of these.
+    -- Those whose entry on their first key is none of these.
     select f.id, f.phase, f.lease, f.claims, f.number, signalbox.blocks_until(f.session, f.number, f.expires, f.lease)
-      from (select distinct e.id, e.first from entries e where e.session is null and e.first <> all (names)) o
+      from (select distinct e.id, e.first from entries e where e.session is null) o
         join signalbox.data d on d.id = (select k.id from signalbox.keys k where k.name = o.first order by k.id desc limit 1)
-        cross join lateral unnest(d.queue) f
-      where f.id = o.id
+        cross join lateral signalbox.entry_of(d.name, d.queue, o.id) f
+      where not exists (select from entries e where e.id = o.id and e.session is not null)
   ), queued as (
     select e.name, e.place, r.id, r.phase, r.lease, r.until, i.id is not null as is_named,
         coalesce(cardinality(r.claims), 1) as keys,
@@ -157,17 +186,15 @@ begin
           r.phase, greatest(r.number, 0) as number, greatest(now - r.since, 0)::bigint as age,
           ceil(u.at - now)::bigint as expires_in, q.place
         from meant d
-          cross join lateral unnest(d.queue) with ordinality
-            q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+          cross join lateral signalbox.entries(d.name, d.queue) q
           -- The row of a request's first key has the request, and the rows of its other keys refer to it.
           cross join lateral (
             select q.session, q.host, q.pid, q.label, q.phase, q.expires, q.lease, q.number, q.since, q.claims
               where q.session is not null
             union all
             select f.session, f.host, f.pid, f.label, f.phase, f.expires, f.lease, f.number, f.since, f.claims
-              from signalbox.data fd, unnest(fd.queue) f
-              where q.session is null and f.id = q.id
-                and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
+              from signalbox.data fd cross join lateral signalbox.entry_of(fd.name, fd.queue, q.id) f
+              where q.session is null and fd.id = (select k.id from signalbox.keys k where k.name = q.first order by k.id desc limit 1)
           ) r
           left join lateral (select c.* from unnest(r.claims) c where c.name = d.name) c on true
           cross join lateral (select signalbox.blocks_until(r.session, r.number, r.expires, r.lease) as at) u
@@ -192,7 +219,8 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return (
     select coalesce(json_agg(d.name), '[]')::text from signalbox.data d
-      where d.queue is not null and exists (select from unnest(d.queue) q where q.session = wanted)
+      where d.queue is not null and (exists (select from unnest(d.queue) q where q.session = wanted)
+        or d.name in (select t.name from signalbox.tails t where (t.request).session = wanted))
   );
 end $$;
 
@@ -212,11 +240,7 @@ begin
     exit when wanted <@ bound;
     if attempt = 50 then return false; end if;
   end loop;
-  return exists (
-    select from signalbox.data d, unnest(d.queue) q
-      where d.id = (select k.id from signalbox.keys k where k.name = home order by k.id desc limit 1)
-        and q.id = request and q.phase = 2 and q.number = number
-        and q.expires > signalbox.clock());
+  return signalbox.holds(home, request, number, signalbox.clock());
 end $$;
 
 -- Prepares for a transaction of the caller's that expects and writes values. Inserts the missing rows, which would otherwise make

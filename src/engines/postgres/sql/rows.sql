@@ -13,7 +13,7 @@ create or replace function signalbox.is_unbound(writer xid, locker xid) returns 
 
 -- Returns until when a waiting request blocks others, in milliseconds: while its own time lasts, or signs cover it.
 create or replace function signalbox.blocks_until(session text, number bigint, expires float8, lease float8)
-returns float8 language plpgsql set search_path = pg_catalog, pg_temp as $$
+returns float8 language plpgsql strict set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
   if number <> -1 then return expires; end if;
@@ -22,6 +22,75 @@ begin
     return greatest(expires, signalbox.clock() + least(lease, 5000));
   end if;
   return greatest(expires, (select s.seen from signalbox.signs s where s.session = session) + least(lease, 5000));
+end $$;
+
+-- Whether a waiting request still blocks others; null without a request.
+create or replace function signalbox.blocks(waiter signalbox.request, now float8) returns boolean language sql volatile as
+  $$ select case when (waiter).expires operator(pg_catalog.>) now then true
+       else signalbox.blocks_until((waiter).session, (waiter).number, (waiter).expires, (waiter).lease)
+         operator(pg_catalog.>) now end $$;
+
+-- Maximum number of requests in a row of `data`, at least 3: the holder, and two waiters. The rest of a queue is its tail.
+-- A row of this size still fits into a page as it is, so reading it needs no other page.
+create or replace function signalbox.row_size() returns int language sql immutable as 'select 8';
+
+-- Whether further requests of a queue belong into its tail. A queue whose row is not full has no tail.
+create or replace function signalbox.is_full(queue signalbox.request[]) returns boolean language sql immutable as
+  $$ select coalesce(pg_catalog.cardinality(queue), 0) operator(pg_catalog.>=) signalbox.row_size() $$;
+
+-- Returns a number below the places of a tail, and not below those of the requests that have left it. The time of a request
+-- is not later than the version of the row then, and that of one from the tail is its place.
+create or replace function signalbox.tail_after(queue signalbox.request[]) returns bigint language sql immutable as
+  $$ select coalesce(pg_catalog.floor((queue[pg_catalog.cardinality(queue)]).since
+       operator(pg_catalog.*) 1000::pg_catalog.float8)::pg_catalog.int8 operator(pg_catalog.-) 2::pg_catalog.int8, 0) $$;
+
+-- Returns all entries of a queue, in the order of `place`.
+create or replace function signalbox.entries(row_name text, queue signalbox.request[]) returns table (
+  id text, first text, session text, host text, pid int, label text, phase int, expires float8, lease float8,
+  number bigint, since float8, claims signalbox.claim[], place bigint
+) language sql stable as
+  $$ select q.* from pg_catalog.unnest(queue) with ordinality q
+     union all
+     select (t.request).*, t.place from signalbox.tails t where t.name operator(pg_catalog.=) row_name $$;
+
+-- Returns the entry of a request in a queue, if it has one.
+create or replace function signalbox.entry_of(row_name text, queue signalbox.request[], wanted text) returns table (
+  id text, first text, session text, host text, pid int, label text, phase int, expires float8, lease float8,
+  number bigint, since float8, claims signalbox.claim[]
+) language sql stable as
+  $$ select q.* from pg_catalog.unnest(queue) q where q.id operator(pg_catalog.=) wanted
+     union all
+     select (t.request).* from signalbox.tails t
+       where t.id operator(pg_catalog.=) wanted and t.name operator(pg_catalog.=) row_name $$;
+
+-- Whether a request holds its grant. `home` is the row of its first key, which has the request.
+create or replace function signalbox.holds(home text, request text, number bigint, now float8) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+begin
+  return exists (
+    select from signalbox.data d cross join lateral signalbox.entry_of(home, d.queue, request) q
+      where d.id = (select k.id from signalbox.keys k where k.name = home order by k.id desc limit 1)
+        and q.phase = 2 and q.number = number and q.expires > now);
+end $$;
+
+-- Moves the next requests of a tail into its row, until that is full again. The caller has changed the row.
+create or replace function signalbox.refill(row_id bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  with taken as (
+    delete from signalbox.tails t using (
+      select n.name, n.place from signalbox.data d cross join lateral (
+          select s.name, s.place from signalbox.tails s
+            where s.name = d.name and s.place > signalbox.tail_after(d.queue)
+            order by s.place limit greatest(signalbox.row_size() - coalesce(cardinality(d.queue), 0), 0)) n
+        where d.id = row_id
+    ) o where t.name = o.name and t.place = o.place
+    returning t.place, t.request
+  )
+  update signalbox.data d set queue = d.queue || g.requests
+    from (select array_agg(t.request order by t.place) as requests from taken t) g
+    where d.id = row_id and g.requests is not null;
 end $$;
 
 -- Returns the number of a new row. A sequence can repeat numbers after a crash, so the clock is the high part.
@@ -87,10 +156,10 @@ begin
   for dead in
     select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.session, r.session) as session,
         coalesce(h.number, r.number) as number, coalesce(h.claims, r.claims) as claims, d.name
-      from signalbox.data d cross join lateral unnest(d.queue) r left join lateral (
+      from signalbox.data d cross join lateral signalbox.entries(d.name, d.queue) r left join lateral (
         select o.expires, o.session, o.number, o.claims from signalbox.numbers(array[r.first]) n
-          join signalbox.data f on f.id = n.id cross join lateral unnest(f.queue) o
-          where r.session is null and o.id = r.id) h on true
+          join signalbox.data f on f.id = n.id cross join lateral signalbox.entry_of(f.name, f.queue, r.id) o
+          where r.session is null) h on true
       where d.id = row_id
   loop
     continue when dead.expires is null
@@ -101,13 +170,15 @@ begin
       lateral (select from signalbox.data d where d.id = n.id for update skip locked) l
       having count(*) = cardinality(names);
     continue when not found;
-    update signalbox.data d set queue = nullif(array(
+    update signalbox.data d set changes = d.changes + 1, queue = nullif(array(
         select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires, u.lease, u.number, u.since,
             u.claims)::signalbox.request
           from unnest(d.queue) with ordinality
             u(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
           where u.id <> dead.id order by u.place), '{}'::signalbox.request[])
       from signalbox.numbers(names) n where d.id = n.id;
+    delete from signalbox.tails t where t.id = dead.id and t.name = any(names);
+    perform signalbox.refill(n.id) from signalbox.numbers(names) n;
   end loop;
 end $$;
 

@@ -15,6 +15,9 @@ end $$;
 -- Decides one such operation. The answer is null if decide_lock has to decide it. Kinds and parameters are those of
 -- decide_lock. A row is bound to a transaction only if another transaction has locked it, see is_unbound. `to_move` is a
 -- row that should get a new number.
+--
+-- If the first request holds the key or may claim it, and the first waiter still blocks others, nothing that is behind
+-- them matters. So the cost does not depend on the length of the queue, except for the index of its tail.
 create or replace function signalbox.decide_simple(
   kind int, session text, host text, pid int, label text, name text, id text, following text, number bigint,
   lease float8, ttl float8, heartbeat float8, now float8,
@@ -25,38 +28,39 @@ declare
   micros bigint := floor(now * 1000)::bigint;
   changes int;
   row_id bigint;
+  -- Where a request that was added to a tail has its place, and the number of requests that are left in the row.
+  place bigint;
+  size int;
 begin
   for attempt in 1 .. 2 loop
     case kind
       when 1 then
         if ttl > 0 then
-          -- Neither the first request, which holds the key or may claim it, nor the first waiter has expired.
           update signalbox.data d set
-              version = greatest(d.version, micros), changes = d.changes + 1,
-              queue = d.queue || row(
-                id, null, session, host, pid, label, 0, now + ttl,
-                lease, 0, now, null)::signalbox.request
+              version = greatest(d.version + 1, micros), changes = d.changes + 1,
+              queue = case when signalbox.is_full(d.queue) then d.queue else d.queue || row(
+                id, null, session, host, pid, label, 0, now + ttl, lease, 0, now, null)::signalbox.request end
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and coalesce((d.queue[2]).expires > now
-                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
-                  > now, true)
+              and coalesce(signalbox.blocks(d.queue[2], now), true)
               and signalbox.is_unbound(d.xmin, d.xmax)
               and not exists (select from unnest(d.queue) q where q.id = id)
-            returning d.changes, d.id, format('["queued",%s,%s%s]', cardinality(d.queue) - 1,
-              case cardinality(d.queue) when 2 then least((d.queue[1]).expires - now, heartbeat) else heartbeat end::bigint,
-              case (d.queue[1]).phase when 2 then format(',%s,%s,%s,%s,%s',
-                to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
-                coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint) end)
-            into changes, row_id, answer;
+              and (not signalbox.is_full(d.queue)
+                or not exists (select from signalbox.tails t where t.id = id and t.name = name))
+            returning d.changes, d.id, case when (d.queue[cardinality(d.queue)]).id <> id then d.version end,
+              format('["queued",%s,%s%s]',
+                cardinality(d.queue) - case when (d.queue[cardinality(d.queue)]).id = id then 1 else 0 end,
+                case cardinality(d.queue) when 2 then least((d.queue[1]).expires - now, heartbeat) else heartbeat end::bigint,
+                case (d.queue[1]).phase when 2 then format(',%s,%s,%s,%s,%s',
+                  to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
+                  coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint) end)
+              into changes, row_id, place, answer;
         else
           select '"busy"' into answer from signalbox.data d
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and coalesce((d.queue[2]).expires > now
-                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
-                  > now, true)
-              and not exists (select from unnest(d.queue) q where q.id = id);
+              and coalesce(signalbox.blocks(d.queue[2], now), true)
+              and not exists (select from signalbox.entry_of(name, d.queue, id));
         end if;
       when 2 then
         -- It holds the key, and the first waiter has not expired.
@@ -70,15 +74,11 @@ begin
             and (d.queue[1]).id = id and (d.queue[1]).number = number
             and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
             and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
-            and ((d.queue[2]).expires > now
-              or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
-                > now)
-            and coalesce((d.queue[3]).expires > now
-              or signalbox.blocks_until((d.queue[3]).session, (d.queue[3]).number, (d.queue[3]).expires, (d.queue[3]).lease)
-                > now, cardinality(d.queue) = 2)
-          returning d.changes, d.id, '1', format('["wake",%s,%s,%s],',
+            and signalbox.blocks(d.queue[2], now)
+            and coalesce(signalbox.blocks(d.queue[3], now), cardinality(d.queue) = 2)
+          returning d.changes, d.id, cardinality(d.queue), '1', format('["wake",%s,%s,%s],',
             to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
-          into changes, row_id, answer, notices;
+          into changes, row_id, size, answer, notices;
       when 3 then
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
@@ -109,30 +109,45 @@ begin
         if answer is null then
           -- The first waiter has not expired: the key is reserved for it, and the following request is queued.
           update signalbox.data d set
-              version = greatest(d.version, micros), changes = d.changes + 1,
+              version = greatest(d.version + 1, micros), changes = d.changes + 1,
               queue = row(
                   (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
                   1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
-                || d.queue[3:] || row(
-                  following, null, session, host, pid, label, 0, now + ttl,
-                  lease, 0, now, null)::signalbox.request
+                || d.queue[3:] || case when signalbox.is_full(d.queue) then '{}' else array[row(
+                  following, null, session, host, pid, label, 0, now + ttl, lease, 0, now, null)::signalbox.request] end
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).id = id and (d.queue[1]).number = number
               and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
               and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
-              and ((d.queue[2]).expires > now
-                or signalbox.blocks_until((d.queue[2]).session, (d.queue[2]).number, (d.queue[2]).expires, (d.queue[2]).lease)
-                  > now)
-              and coalesce((d.queue[3]).expires > now
-                or signalbox.blocks_until((d.queue[3]).session, (d.queue[3]).number, (d.queue[3]).expires, (d.queue[3]).lease)
-                  > now, cardinality(d.queue) = 2)
-              and not exists (select from unnest(d.queue) q where q.id = following)
-            returning d.changes, d.id,
-              format('["queued",%s,%s]', cardinality(d.queue) - 1,
+              and signalbox.blocks(d.queue[2], now)
+              and coalesce(signalbox.blocks(d.queue[3], now), cardinality(d.queue) = 2)
+              and not exists (select from signalbox.entry_of(name, d.queue, following))
+            returning d.changes, d.id, case when (d.queue[cardinality(d.queue)]).id <> following then d.version end,
+              case when (d.queue[cardinality(d.queue)]).id <> following then cardinality(d.queue) end,
+              format('["queued",%s,%s]',
+                cardinality(d.queue) - case when (d.queue[cardinality(d.queue)]).id = following then 1 else 0 end,
                 case cardinality(d.queue) when 2 then least(1000, heartbeat) else heartbeat end::bigint),
               format('["wake",%s,%s,%s],',
                 to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
-            into changes, row_id, answer, notices;
+            into changes, row_id, place, size, answer, notices;
+        end if;
+      when 6 then
+        -- It waits behind the first waiter.
+        update signalbox.data d set
+            version = greatest(d.version, micros), changes = d.changes + 1,
+            queue = case when exists (select from unnest(d.queue) q where q.id = id) then array(
+                select row(q.id, q.first, q.session, q.host, q.pid, q.label, q.phase, q.expires, q.lease, q.number,
+                    q.since, q.claims)::signalbox.request
+                  from unnest(d.queue) with ordinality
+                    q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+                  where q.id <> id order by q.place)
+              else d.queue end
+          where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
+            and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+            and (d.queue[1]).id <> id and (d.queue[2]).id <> id and signalbox.blocks(d.queue[2], now)
+          returning d.changes, d.id, cardinality(d.queue), '0' into changes, row_id, size, answer;
+        if answer is not null then
+          delete from signalbox.tails t where t.id = id and t.name = name;
         end if;
     end case;
     exit when answer is not null or attempt = 2;
@@ -142,6 +157,19 @@ begin
     exit when not found;
     now := signalbox.clock(); micros := floor(now * 1000)::bigint;
   end loop;
+  if place is not null then
+    if kind = 4 then id := following; end if;
+    insert into signalbox.tails as t (name, place, id, request)
+      values (name, place, id, row(id, null, session, host, pid, label, 0, now + ttl, lease, 0, place / 1000.0::float8,
+        null)::signalbox.request)
+      on conflict do nothing;
+    if not found then
+      -- The request came twice at a time.
+      raise exception 'another transaction queues the request' using errcode = 'serialization_failure';
+    end if;
+  end if;
+  -- The row was full, so there may be a tail.
+  if size = signalbox.row_size() - 1 then perform signalbox.refill(row_id); end if;
   if changes >= 200 then to_move := row_id; end if;
 end $$;
 

@@ -1,8 +1,8 @@
 -- The types and tables of Signalbox, in a schema that is called signalbox by default. Each statement can be run again,
 -- and then waits for no transaction that uses the tables: `create index if not exists` would.
 --
--- The queue of a lock, a value, and the state of a limiter are each a row of `data`. `keys` maps a name to the number
--- of its row, so a row that changes often changes no index.
+-- The queue of a lock, a value, and the state of a limiter are each a row of `data`; `tails` has the rest of a long
+-- queue. `keys` maps a name to the number of its row, so a row that changes often changes no index.
 do $$
 begin
   if pg_catalog.to_regtype('signalbox.claim') is null then
@@ -51,6 +51,34 @@ create table if not exists signalbox.data (
   queue signalbox.request[],
   value text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000);
+
+-- The rest of a queue that has more requests than `is_full` allows in its row of `data`, in the order of `place`. While
+-- there is a rest, the row is full. Whoever inserts, changes or deletes requests here has locked the row, and updates it
+-- in the same transaction.
+create table if not exists signalbox.tails (
+  name text collate "C" not null,
+  -- Greater than the version of the row when the request came.
+  place bigint not null,
+  id text collate "C" not null,
+  request signalbox.request not null,
+  primary key (name, place)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+do $$
+declare
+  others text;
+begin
+  if pg_catalog.to_regclass('signalbox.tails_id') is null then
+    create unique index tails_id on signalbox.tails (id, name);
+    -- Roles whose rights were granted before there was this table have boxes that are open.
+    for others in
+      select distinct case a.grantee when 0 then 'public' else a.grantee::pg_catalog.regrole::pg_catalog.text end
+        from pg_catalog.pg_class c cross join lateral pg_catalog.aclexplode(c.relacl) a
+        where c.oid = 'signalbox.data'::pg_catalog.regclass and a.grantee <> c.relowner and a.privilege_type = 'UPDATE'
+    loop
+      execute pg_catalog.format('grant select, insert, update, delete on signalbox.tails to %s', others);
+    end loop;
+  end if;
+end $$;
 
 -- When the last sign of life of each session came, in milliseconds. It covers the requests in queues that a sign of the
 -- session has named. The row of a session that has ended stays for a day at most.

@@ -59,12 +59,9 @@ begin
     where v.place = place;
   if waits then perform from signalbox.lock_values(wanted, roles, true); end if;
   if guard is not null then
-    select count(*) > 0 into holds
-      from (
-        select s.queue from signalbox.data s where s.id = (select k.id from signalbox.keys k where k.name = guard order by k.id desc limit 1)
-          for no key update
-      ) d, unnest(d.queue) q
-      where q.id = request and q.phase = 2 and q.number = number and q.expires > now;
+    perform from signalbox.data d
+      where d.id = (select k.id from signalbox.keys k where k.name = guard order by k.id desc limit 1) for no key update;
+    holds := signalbox.holds(guard, request, number, now);
   end if;
   if marks <> '{}' and (guard is null or not holds) then
     select m.place into at from unnest(marks) with ordinality m(mark, place)

@@ -11,7 +11,10 @@ create or replace view signalbox.locks as
     to_timestamp(r.since / 1000) as since,
     to_timestamp(u.at / 1000) as expires
   from signalbox.data d
-    cross join lateral unnest(d.queue) r
+    cross join lateral (
+      select q.* from unnest(d.queue) q
+      union all
+      select (t.request).* from signalbox.tails t where t.name = d.name) r
     left join lateral unnest(r.claims) c on true
     left join signalbox.signs s on s.session = r.session and r.number = -1
     cross join lateral (select greatest(r.expires, s.seen + least(r.lease, 5000)) as at) u
