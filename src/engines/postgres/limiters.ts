@@ -28,6 +28,8 @@ const MAX_AGE = 900
 /** Maximum number of limiters in one statement. */
 const MAX_BATCH = 256
 const MAX_ATTEMPTS = 50
+/** The SQLSTATE of a statement that has waited for too long for a locked row. */
+const LOCKED = '55P03'
 /** Maximum number of limiters whose state is cached. */
 const MAX_CACHED = 4096
 
@@ -88,6 +90,8 @@ export class Limiters {
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   readonly #seen = new Map<string, Seen>()
+  /** Limiters that are decided by statements of their own, because a row in a common one was locked. */
+  readonly #apart = new Set<string>()
   #swept: readonly number[] = [0, 0]
 
   constructor(query: Query, statements: Statements, clock: Clock) {
@@ -123,10 +127,21 @@ export class Limiters {
 
   async #next(): Promise<void> {
     const jobs = this.#batcher.take(MAX_BATCH)
+    const together = groupedBy(jobs, ({ limiter }) => (this.#apart.has(limiter) ? limiter : undefined))
+    await Promise.all([...together.values()].map(its => this.#execute(its)))
+  }
+
+  async #execute(jobs: readonly Job[]): Promise<void> {
+    const limiters = new Set(jobs.map(({ limiter }) => limiter))
     try {
       await this.#attempt(jobs)
     } catch (error) {
-      if (error instanceof SqlError && error.isUndone) this.#again(jobs)
+      const isLocked = error instanceof SqlError && error.code === LOCKED
+      // The others must not fail with the one whose row is locked.
+      const isApart = isLocked && limiters.size > 1
+      for (const limiter of limiters) this.#apart[isApart ? 'add' : 'delete'](limiter)
+      if (isApart) this.#batcher.putBack(jobs)
+      else if (error instanceof SqlError && error.isUndone) this.#again(jobs)
       else this.#failed(jobs, error)
     }
   }
@@ -181,7 +196,15 @@ export class Limiters {
     if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)
     this.#swept = swept
-    for (const [index, row] of rows.entries()) this.#settle(row, kept[index]!)
+    for (const [index, row] of rows.entries()) {
+      try {
+        this.#settle(row, kept[index]!)
+      } catch (error) {
+        // Another program has written to the row. The other limiters have their decisions.
+        const cause = new SqlError(`the row ${row.name} can't be read`, undefined, false, error)
+        for (const { call } of row.jobs) if (call) reject(call, cause)
+      }
+    }
   }
 
   /** Decides the requests of a limiter by its last known state. @param time undefined if it is not known */
@@ -228,6 +251,7 @@ export class Limiters {
       return request ? [{ since, id, request }] : []
     })
     if (isKept) {
+      this.#apart.delete(limiter)
       this.#remember(limiter, { version, state, isBehind: false, requests })
       const calls = jobs.flatMap(({ call }) => call ?? [])
       for (const [index, call] of calls.entries()) call.resolve(reservations[index]!)
