@@ -11,7 +11,15 @@ import {
 } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
-import { locks, nothingHeld, pause, queued, timed, until } from '../../packages/conformance/src/time.js'
+import {
+  locks,
+  nothingHeld,
+  pause,
+  queued,
+  soFar,
+  timed,
+  until,
+} from '../../packages/conformance/src/time.js'
 import { DistantVoter } from '../support/servers/distant-voter.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
@@ -280,6 +288,20 @@ describe('a quorum of five servers', () => {
     expect(took).toBeLessThan(2 * NOT_WAITED_FOR)
     servers[1]!.resume()
     await nothingHeld(one)
+  })
+
+  test('a waiter outlives one of its servers, although its lease ends while that is down', async () => {
+    await using holder = await open(url)
+    await using box = await open(url)
+    const held = await holder.mutex('key').acquire({ lease: '30s' })
+    const waiting = box.mutex('key').acquire({ lease: '1s' })
+    await queued(holder, 'key', 1)
+    const queues = await Promise.all(servers.map(each => each.command('EXISTS', 'signalbox:1:{}:queues')))
+    await servers[queues.indexOf(1)]!.kill()
+    await pause(2500)
+    expect(await soFar(waiting)).toBe('pending')
+    await held.release()
+    await (await waiting).release()
   })
 
   test('three frozen for less than a lease lose no lock; for longer, it is lost at its own deadline', async () => {

@@ -22,7 +22,7 @@ export class QuorumSigns {
     this.#candidate = candidate
   }
 
-  /** Rejects if no majority answers. */
+  /** Rejects if no server answers. */
   async send({ session, requests }: Alive): Promise<SignOutcome> {
     const byVoter = new Map<Voter, LockRequest[]>()
     // Each with the number of servers that have to cover it.
@@ -54,11 +54,16 @@ export class QuorumSigns {
     return { due: [...due], next: Math.max(soonest, ...together) }
   }
 
-  /** The answers of all servers that are not late. */
+  /**
+   * The answers of all servers that are not late. If they are too few, those that come until the others are out of reach:
+   * then some requests are due, and their check-ins ask other servers.
+   */
   #answers(asked: readonly Promise<Signed>[]): Promise<readonly Signed[]> {
     const enough = Math.min(this.#electorate.majority, asked.length)
-    const decide = ({ answers, pending, isLate }: Answers<Signed>): readonly Signed[] | undefined =>
-      answers.length >= enough && (pending === 0 || isLate) ? answers : undefined
+    const decide = ({ answers, pending, isLate, isOver }: Answers<Signed>): typeof answers | undefined => {
+      const isWaitedFor = pending > 0 && !isOver && !(isLate && answers.length >= enough)
+      return isWaitedFor || (answers.length === 0 && asked.length > 0) ? undefined : answers
+    }
     return this.#electorate.outcome(asked, decide)
   }
 }

@@ -8,6 +8,7 @@ import {
   type Operation,
   type RequestStatus,
   type SessionInfo,
+  type SignOutcome,
 } from '../../../../../src/engine/contract.js'
 import type { Ballot } from '../../../../../src/engines/redis/ballot.js'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
@@ -211,6 +212,123 @@ describe('a request over three servers', () => {
     await servers[0].next('cancel').answer(undefined)
     await pass(LEASE)
     expect(servers.flatMap(({ questions }) => questions)).toEqual([])
+  })
+
+  /** Has requests wait at the first two servers. */
+  async function waiting(...ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      const entered = enqueue(id, LEASE)
+      for (const server of servers.slice(0, 2)) await server.next('enqueue').answer({ ...QUEUED, id })
+      await entered
+    }
+  }
+
+  function sign(...ids: readonly string[]): Promise<SignOutcome> {
+    return engine.submit({ type: 'alive', session: 's', requests: ids.map(id => request(id)) })
+  }
+
+  test('a sign is sent to the servers where requests wait, and asks for those that any of them misses', async () => {
+    await waiting('one', 'two')
+    const signed = sign('one', 'two', 'unknown')
+    const [first, second] = [servers[0].next('alive'), servers[1].next('alive')]
+    expect(first.operation).toMatchObject({ requests: [{ id: 'one' }, { id: 'two' }] })
+    await first.answer({ due: [], next: 1000 })
+    await second.answer({ due: ['two'], next: 1040 })
+    expect(servers[2].questions).toEqual([])
+    const { due, next } = await signed
+    expect([...due].sort()).toEqual(['two', 'unknown'])
+    // Leases of one holder end on the servers at about the same time.
+    expect(next).toBe(1040)
+  })
+
+  /** Has a request hold the vote of the first server, and wait at the two others. */
+  async function waitingWithVote(id: string): Promise<void> {
+    const entered = enqueue(id, LEASE)
+    await servers[0].next('enqueue').answer(held(1))
+    for (const server of servers.slice(1)) await server.next('enqueue').answer(QUEUED)
+    await entered
+    // A vote is asked for once more when the messages of its server are received.
+    await servers[0].next('checkIn').answer(held(1))
+  }
+
+  test('a request is due that one server has dropped or reserved, although enough others keep it', async () => {
+    await waitingWithVote('r')
+    const signed = sign('r')
+    await servers[1].next('alive').answer({ due: [], next: 1 })
+    await servers[2].next('alive').answer({ due: ['r'], next: 1 })
+    expect(await signed).toEqual({ due: ['r'], next: 1 })
+  })
+
+  test('a sign waits for a majority of the servers, and not for a late one', async () => {
+    await waitingWithVote('r')
+    await waiting('other')
+    const signed = sign('r', 'other')
+    let isSigned = false
+    void signed.then(() => (isSigned = true))
+    // The vote that is held is asked for, too.
+    servers[0].next('checkIn')
+    await servers[0].next('alive').answer({ due: [], next: Infinity })
+    await pass(20)
+    expect(isSigned).toBe(false)
+    await servers[1].next('alive').answer({ due: [], next: Infinity })
+    expect(isSigned).toBe(true)
+    expect(await signed).toEqual({ due: [], next: Infinity })
+  })
+
+  test('a request that is granted is due', async () => {
+    await granted('r')
+    expect(await sign('r')).toEqual({ due: ['r'], next: Infinity })
+  })
+
+  test('the next sign comes for the server whose holder expires first', async () => {
+    await waiting('r')
+    const signed = sign('r')
+    await servers[0].next('alive').answer({ due: [], next: 1000 })
+    await servers[1].next('alive').answer({ due: [], next: 1051 })
+    expect(await signed).toEqual({ due: [], next: 1000 })
+  })
+
+  test('a request is due where too few servers keep it alive, so that it enters another queue', async () => {
+    await waiting('r')
+    const failed = sign('r')
+    await servers[0].next('alive').answer({ due: [], next: Infinity })
+    await servers[1].next('alive').answer(new UnavailableError('out of reach'))
+    expect(await failed).toEqual({ due: ['r'], next: Infinity })
+    const silent = sign('r')
+    await servers[0].next('alive').answer({ due: [], next: Infinity })
+    await pass(20)
+    await pass(1000)
+    expect(await silent).toEqual({ due: ['r'], next: Infinity })
+  })
+
+  test('a sign that no server answers fails', async () => {
+    await waiting('r')
+    const failed = sign('r')
+    const away = expect(failed).rejects.toThrow(UnavailableError)
+    for (const server of servers.slice(0, 2))
+      await server.next('alive').answer(new UnavailableError('out of reach'))
+    await away
+  })
+
+  test('a sign asks again for a vote that is held, which counts as a server that keeps the request', async () => {
+    await waitingWithVote('r')
+    const signed = sign('r')
+    servers[0].next('checkIn')
+    await servers[1].next('alive').answer({ due: [], next: Infinity })
+    await servers[2].next('alive').answer(new UnavailableError('out of reach'))
+    expect(await signed).toEqual({ due: [], next: Infinity })
+  })
+
+  test('a sign enters the queue of a usual server that was away', async () => {
+    const entered = enqueue('r', LEASE)
+    await servers[0].next('enqueue').answer(QUEUED)
+    await servers[1].next('enqueue').answer(new UnavailableError('out of reach'))
+    await servers[2].next('enqueue').answer(QUEUED)
+    await entered
+    await servers[1].next('enqueue').answer(new UnavailableError('out of reach'))
+    void sign('r')
+    servers[1].next('enqueue')
+    for (const server of [servers[0], servers[2]]) server.next('alive')
   })
 
   test('messages that say a grant was taken away only make the box ask, and a majority decides', async () => {
