@@ -17,7 +17,7 @@ const AFTER_EXPIRY = 5
 /** A request that waits in the engine's queues. */
 export interface CoveredRequest extends WaitTerms {
   readonly request: LockRequest
-  /** A sign that was sent at this clock time has been answered. */
+  /** A sign that was sent at this clock time has found it waiting. */
   covered(sentAt: number): void
   /** Has to check in: a sign that was sent at this clock time did not find it waiting. */
   due(sentAt: number): void
@@ -90,7 +90,9 @@ export class SignOfLife {
   }
 
   #answered({ due, next }: SignOutcome, named: readonly CoveredRequest[], sentAt: number): void {
-    for (const waiting of named) waiting.covered(sentAt)
+    const isDue = new Set(due)
+    for (const waiting of named) if (!isDue.has(waiting.request.id)) waiting.covered(sentAt)
+    // mutant: next-ignored
     this.#goOn(next + AFTER_EXPIRY)
     for (const id of due) this.#waiting.get(id)?.due(sentAt)
   }

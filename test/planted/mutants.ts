@@ -106,6 +106,12 @@ export const mutants: readonly SimulatedMutant[] = [
     breaks: ['P5', 'P9'],
   },
   {
+    id: 'next-ignored',
+    description: 'a sign does not come when a request ends that its first waiter waits for',
+    wrong: 'this.#goOn(Infinity)',
+    breaks: ['P9'],
+  },
+  {
     id: 'cancel-keeps-waiter',
     description: 'a cancelled waiter stays in the queues',
     wrong: "if (!request || request.phase === 'waiting') return",

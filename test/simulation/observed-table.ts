@@ -77,6 +77,8 @@ export class ObservedTable {
   readonly #highest = new Map<string, number>()
   /** When the last sign of each session came. */
   readonly #seen = new Map<string, number>()
+  /** What the last sign of each session named, and until when the next one was asked for. */
+  readonly #signs = new Map<string, { readonly named: ReadonlySet<string>; readonly next: number }>()
   /** Keys whose queues have changed in the operation at hand: they have to have been served. */
   readonly #touched = new Set<string>()
   readonly #timeline: Timeline
@@ -257,8 +259,9 @@ export class ObservedTable {
     }
   }
 
-  #signed({ session, requests }: Alive, { due }: SignOutcome, hints: readonly Hint[]): void {
+  #signed({ session, requests }: Alive, { due, next }: SignOutcome, hints: readonly Hint[]): void {
     this.#seen.set(session, this.#now)
+    this.#checkSign(session, new Set(requests.map(({ id }) => id)), next)
     for (const { id, claims } of requests) {
       for (const { key } of claims) this.#touched.add(key)
       const request = this.#requests.get(id)
@@ -274,6 +277,20 @@ export class ObservedTable {
       if (due.includes(id) === isWaiting)
         this.#broken('P5', `${id} waits: ${isWaiting}, but its sign of life says otherwise`)
     }
+  }
+
+  /** A session whose requests go on waiting sends its next sign when the last one asked for it. */
+  #checkSign(session: string, named: ReadonlySet<string>, next: number): void {
+    const last = this.#signs.get(session)
+    this.#signs.set(session, { named, next: this.#now + next })
+    const troubled = this.#troubledUntil({ session })
+    const waits = last !== undefined && [...named].some(id => last.named.has(id))
+    if (
+      waits &&
+      troubled !== undefined &&
+      this.#now - Math.max(last.next, troubled) > 3 * longestDelay(this.#climate) + SLACK
+    )
+      this.#broken('P9', `${session} sends a sign ${this.#now - last.next} ms after a request has expired`)
   }
 
   #cancelled(id: string): void {
@@ -616,8 +633,8 @@ export class ObservedTable {
   }
 
   /** Until when the process of a request had trouble, in server time; undefined for one that is gone. */
-  #troubledUntil(request: Observed): number | undefined {
-    const process = this.#processOf(request.session)
+  #troubledUntil({ session }: Pick<Observed, 'session'>): number | undefined {
+    const process = this.#processOf(session)
     if (!process?.alive || process.frozen) return undefined
     return process.troubledUntil + this.#offset
   }

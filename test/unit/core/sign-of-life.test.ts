@@ -83,6 +83,31 @@ test('a request that has checked in since the sign was sent does not do so again
   expect(engine.words).toBe('enqueue alive checkIn')
 })
 
+test('a request that checks in while a sign is on its way does not do so twice', async () => {
+  const { clock, engine, wait, answer } = await start()
+  const id = await wait('a', { lease: 300 })
+  clock.advance(200)
+  engine.listener.wake(id)
+  await answer({ due: [id], next: Infinity })
+  expect(engine.words).toBe('enqueue alive checkIn')
+  clock.advance(200)
+  engine.take('alive').fail(new UnavailableError('out of reach'))
+  await settle()
+  expect(engine.words).toBe('enqueue alive checkIn alive')
+})
+
+test('a sign that does not find a request waiting does not prolong its retries', async () => {
+  const { clock, engine, wait, answer, errors } = await start()
+  const id = await wait('a', { lease: 3000 })
+  for (let sign = 1; sign <= 2; sign++) {
+    clock.advance(HEARTBEAT_INTERVAL)
+    await answer({ due: [id], next: Infinity })
+    engine.take('checkIn').fail(new UnavailableError('out of reach'))
+    await settle()
+  }
+  expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
+})
+
 test('the next sign comes when a request ends that the first waiter waits for', async () => {
   const { clock, engine, wait, answer } = await start()
   await wait('a')
@@ -159,6 +184,35 @@ test('signs end with the last request that waits', async () => {
   clock.advance(10 * HEARTBEAT_INTERVAL)
   expect(engine.words).toBe('enqueue cancel')
   expect(errors).toHaveLength(1)
+})
+
+test('a sign that fails after a request was given up changes nothing', async () => {
+  const { clock, engine, wait } = await start()
+  const controller = new AbortController()
+  await wait('a', { lease: 300, signal: controller.signal })
+  clock.advance(200)
+  controller.abort()
+  engine.take('cancel').answer(undefined)
+  clock.advance(200)
+  engine.take('alive').fail(new UnavailableError('out of reach'))
+  await settle()
+  expect(engine.words).toBe('enqueue alive cancel')
+})
+
+test('a request that never waited is cancelled until its lease has passed', async () => {
+  const { clock, engine, box } = await start()
+  const lost = new IndeterminateError('out of reach')
+  const failing = expect(box.mutex('a').acquire({ lease: 1000 })).rejects.toThrow(IndeterminateError)
+  engine.take('enqueue').fail(lost)
+  await failing
+  for (let step = 0; step < 10; step++) {
+    while (engine.open > 0) engine.take('cancel').fail(lost)
+    await settle()
+    clock.advance(200)
+  }
+  const asked = engine.words
+  clock.advance(60_000)
+  expect(engine.words).toBe(asked)
 })
 
 test('a request that was given up in an outage is cancelled as soon as the engine is back', async () => {

@@ -674,6 +674,8 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     expect(enqueue('a.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
     expect(enqueue('a.2', x('j', 'k'))).toMatchObject({ state: 'queued', place: 0, checkInAfter: 50 })
     expect(enqueue('b.1', x('j'))).toMatchObject({ state: 'queued' })
+    const sign = { type: 'alive', session: 'a', requests: [known('a.2')] } as const
+    expect(table.decide(sign, now)).toEqual({ due: [], next: 50 })
     bound.clear()
     expect(claim('a.2')).toMatchObject({ state: 'held' })
   })
@@ -787,6 +789,14 @@ describe('a sign of life', () => {
     expect(queue('k')).toBe('a held, b waiting')
     now++
     expect(queue('k')).toBe('a held')
+  })
+
+  test('is not needed by a request that checks in for itself', () => {
+    sign('b', 'b.1')
+    now = 4000
+    claim('b.1')
+    now = 4000 + WAITER_TTL - 1
+    expect(queue('k')).toBe('a held, b waiting')
   })
 
   test('keeps them across a restart of the engine', () => {
