@@ -144,6 +144,37 @@ test('a sign keeps what its requests need for as long as they keep their places'
     expect(Number(await server.command('PTTL', name)), name).toBeGreaterThan(lease - 5000)
 })
 
+test('a sign counts in the call that brings it, although that call has read the last one', async () => {
+  const crowd = new Crowd('call:', await LoadedScript.load(server, atSetTime(tableScript())))
+  const enqueue = (id: string, mode: 'shared' | 'exclusive'): Operation => ({
+    type: 'enqueue',
+    request: lockRequest(id, [{ key: 'a', mode }]),
+    lease: 60_000,
+    wait: Infinity,
+  })
+  const sign: Operation = {
+    type: 'alive',
+    session: 'ben',
+    requests: [lockRequest('ben.1', [{ key: 'a', mode: 'exclusive' }])],
+  }
+  await crowd.run('amy', [enqueue('amy.1', 'shared')], 1000)
+  await crowd.run('ben', [enqueue('ben.1', 'exclusive'), sign], 1000)
+  const seen = await crowd.run('ben', [{ type: 'sweepExpired', keys: ['a'] }, sign], 8000)
+  expect(seen).toMatchObject({
+    queues: [[{ id: 'amy.1' }, { id: 'ben.1', expiresIn: 5000 }], [], [], [], []],
+  })
+})
+
+test('a sign has the first waiter behind a foreign holder check in, and no one behind it', async () => {
+  const crowd = new Crowd('foreigner:', await LoadedScript.load(server, tableScript()))
+  await crowd.outside('a', ['SET', 'foreign', 'PX', '60000'])
+  const requests = ['ben.1', 'ben.2'].map(id => lockRequest(id, [{ key: 'a', mode: 'exclusive' }]))
+  for (const request of requests)
+    await crowd.execute('ben', [{ type: 'enqueue', request, lease: 60_000, wait: Infinity }])
+  const [sign] = await crowd.execute('ben', [{ type: 'alive', session: 'ben', requests }])
+  expect(sign).toMatchObject({ due: ['ben.1'] })
+})
+
 test('a sign covers what can be read beside what another program has spoilt', async () => {
   const names = new Names('spoilt:', false)
   const crowd = new Crowd('spoilt:', await LoadedScript.load(server, tableScript()))
