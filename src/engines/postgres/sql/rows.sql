@@ -32,6 +32,7 @@ create or replace function signalbox.blocks(waiter signalbox.request, now float8
 
 -- Maximum number of requests in a row of `data`, at least 3: the holder, and two waiters. The rest of a queue is its tail.
 -- A row of this size still fits into a page as it is, so reading it needs no other page.
+-- A later revision may only decrease it: rows that are full today would have a tail and not be full.
 create or replace function signalbox.row_size() returns int language sql immutable as 'select 8';
 
 -- Whether further requests of a queue belong into its tail. A queue whose row is not full has no tail.
