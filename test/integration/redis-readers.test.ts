@@ -81,6 +81,17 @@ test.concurrent('readers of a killed process leave the group when their leases e
   await (await writing).release()
 })
 
+test.concurrent('readers whose held key another program has deleted keep no one out as a group', async () => {
+  await using here = await RedisPlace.start()
+  const [box, other] = [await here.box(), await here.box()]
+  await readers(box, 20)
+  const lock = other.readWriteLock(KEY).write
+  expect(await lock.tryAcquire()).toBeUndefined()
+  expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
+  expect(await here.server.command('DEL', KEY)).toBe(1)
+  await (await lock.acquire({ wait: 0 })).release()
+})
+
 test.concurrent(
   'a group is right although an older version, which does not know it, removes a member',
   async () => {
