@@ -415,6 +415,11 @@ export interface Engine {
   /** Whether `alive` keeps the requests of a box. Otherwise each waiting request sends heartbeats by `checkIn`. */
   readonly coversBySigns?: boolean
   /**
+   * Whether a commit can check and write only the keys that its guard claims, or a single key without a guard, because
+   * the engine keeps each key for itself.
+   */
+  readonly checksOnlyLocked?: boolean
+  /**
    * Starts the session. Called once, before any other method.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid URL.
    */

@@ -17,12 +17,13 @@ import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Values in the engine: the grant also reads the values, and the commit also releases the locks. */
 export class EngineValues implements Values {
-  readonly checksOnlyLocked = false
+  readonly checksOnlyLocked: boolean
   readonly join: boolean
   readonly #session: Session
 
   constructor(session: Session) {
     this.#session = session
+    this.checksOnlyLocked = session.engine.checksOnlyLocked ?? false
     this.join = session.engine.commitWithin !== undefined
   }
 

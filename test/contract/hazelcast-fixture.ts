@@ -4,7 +4,6 @@ import { expect, vi } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
-import { decodeTable, emptyTable, TABLE_KEY } from '../../src/engines/hazelcast/table-record.js'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
@@ -40,15 +39,18 @@ function counting(): Promise<Client> {
 }
 
 /**
- * The sessions of a place, with the requests and changes in the table's record; without the ends of sessions, which
- * stay for a week, and without values, because the tombstones of deleted ones stay for an hour.
+ * The sessions of a place, with the requests and commits in its entries; without the ends of sessions, which stay for a
+ * week, and without values, because the tombstones of deleted ones stay for an hour.
  */
 async function recordsOf(client: Client, map: string): Promise<number> {
-  const table = await client.getMap<string, string>(`${map}.table`)
-  const text = await table.get(TABLE_KEY)
-  const { requests, pending } = text === null ? emptyTable() : decodeTable(text)
+  const [table, values] = await Promise.all([
+    client.getMap<string, string>(`${map}.table`),
+    client.getMap<string, { readonly n?: number }>(`${map}.values`),
+  ])
   const sessions = [...(await table.keySet())].filter(key => key.startsWith('session/'))
-  return sessions.length + requests.length + Object.keys(pending).length
+  const room = JSON.parse((await table.get('sets')) ?? '{}') as { readonly n?: number }
+  const requests = [...(await values.values())].reduce((sum, { n = 0 }) => sum + n, room.n ?? 0)
+  return sessions.length + requests
 }
 
 /** A box that goes round a proxy that the member names to its clients. */

@@ -8,7 +8,6 @@ import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
-import { TABLE_KEY } from '../../src/engines/hazelcast/table-record.js'
 import { SignalboxError } from '../../src/errors.js'
 import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
@@ -288,7 +287,7 @@ test('hints that a member can not send, because its connection was lost, are not
   await queued(other, 'wanted', 1)
 
   const partitions = client.getPartitionService()
-  const owner = partitions.getPartitionOwner(partitions.getPartitionId(TABLE_KEY))
+  const owner = partitions.getPartitionOwner(partitions.getPartitionId('wanted'))
   const { connectionRegistry } = client as unknown as {
     connectionRegistry: { getConnection(member: unknown): { close(reason: string): void } | undefined }
   }

@@ -99,7 +99,7 @@ export class MemoryState implements EngineState {
     }
   }
 
-  changed(): void {
+  changed(_request: Request): void {
     // The requests that it returns are the state itself.
   }
 

@@ -1,4 +1,3 @@
-import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { inTime } from '../../engine/kit/in-time.js'
 
@@ -35,16 +34,4 @@ export function answered<T>(
 /** Resolves when a failed call may be retried. @param keepsAlive whether the process stays alive until then. */
 export function pause(clock: Clock, keepsAlive: boolean): Promise<void> {
   return new Promise(resolve => void clock.after(RETRY_PAUSE, resolve, keepsAlive))
-}
-
-/** Writes an entry if it is still `before`; undefined stands for a missing entry. @returns whether it was written */
-export async function compareAndSet<V>(
-  map: IMap<string, V>,
-  key: string,
-  before: V | undefined,
-  after: V,
-  clock: Clock,
-): Promise<boolean> {
-  if (before !== undefined) return answered(map.replaceIfSame(key, before, after), clock)
-  return (await answered(map.putIfAbsent(key, after), clock)) === null
 }

@@ -75,15 +75,19 @@ export function dropClosed(client: Client): void {
  * Makes a client repeat a request once for each connection that it loses. Until the request is sent again, the package
  * schedules one more repetition every 100 ms, and sends them all, even after the reply. A repeated unlock would undo a
  * later lock.
+ * @param failed is called whenever a request has failed, before it may be repeated.
+ * @returns whether this version of the package can do that.
  */
-export function repeatOnce(client: Client): void {
+export function repeatOnce(client: Client, failed: () => void): boolean {
   const { invocationService } = client as unknown as Inside
   const notifyError = invocationService?.notifyError
-  if (!notifyError) return
+  if (!notifyError) return false
   invocationService.notifyError = (invocation, error) => {
+    failed()
     invocation.sendConnection = undefined
     notifyError.call(invocationService, invocation, error)
   }
+  return true
 }
 
 /** If a connection delivers data this long after a request, but no reply to it, it is half-dead. In milliseconds. */

@@ -13,8 +13,8 @@ import { hazelcastFindings } from './diagnosed-findings.js'
  */
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
   const place = parseHazelcastUrl(url)
-  const listener = { changed: () => undefined, missed: () => undefined }
-  const link = new Link(place, 'doctor', await installedPackage(), systemClock, listener)
+  const listener = { hinted: () => undefined, missed: () => undefined }
+  const link = new Link(place, () => '', await installedPackage(), systemClock, listener)
   try {
     const facts = await hazelcastFacts(await link.get())
     return { facts: factsOf(place.name, facts), findings: hazelcastFindings(facts) }

@@ -52,7 +52,7 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       promises: ['P1', 'P2', 'P13'],
       how:
         `entries of ${named(expiring)} expire after ${shortDuration(Math.min(...expiring.map(({ ttl }) => ttl)))}, ` +
-        'including values and the table of all locks',
+        'including values and locks',
       fix: 'set time-to-live-seconds and max-idle-seconds to 0 for these maps',
     },
     evicting.length > 0 && {
@@ -60,7 +60,7 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       promises: ['P1', 'P2', 'P13'],
       how:
         `a member with many entries evicts some of ${named(evicting)} (eviction-policy ` +
-        `${evicting[0]!.eviction!}), including values and the table of all locks`,
+        `${evicting[0]!.eviction!}), including values and locks`,
       fix: 'set eviction-policy to NONE for these maps',
     },
   ]

@@ -1,9 +1,6 @@
 import { DamagedValueError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 
-/** The table's entry was written by another program, or has an unknown layout. */
-export class UnreadableError extends Error {}
-
 /** Another program has written to the entry of a store key. */
 export class DamagedEntryError extends Error {
   readonly key: string
@@ -14,7 +11,7 @@ export class DamagedEntryError extends Error {
   }
 }
 
-/** It is unknown whether a change of the table's record was applied. */
+/** It is unknown whether a change of an entry was applied. */
 export class UnclearError extends Error {}
 
 /** Returns the error for the caller of an operation. @param kind the class for errors of the client package. */
@@ -25,11 +22,6 @@ export function failureOf(
 ): Error {
   if (error instanceof SignalboxError) return error
   const context = { engine: name, cause: error }
-  if (error instanceof UnreadableError)
-    return new UnavailableError(
-      `the entry "table" of the map ${map}.table of ${name} was written by another program, or has an unknown layout`,
-      context,
-    )
   if (error instanceof DamagedEntryError)
     return new DamagedValueError(
       `can't read the value of ${error.key}: another program has written to ${map}.values`,

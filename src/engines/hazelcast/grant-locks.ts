@@ -15,35 +15,47 @@ import {
 import { IndeterminateError, UnavailableError } from '../../errors.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
-import { YIELD_AFTER, type MemberLocks } from './member-locks.js'
+import type { MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
 
 type Held = RequestStatus & { readonly state: 'held' }
 
-/** Lets the lock table decide an operation. */
+/** Lets the entries of the keys decide an operation. */
 type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
 
 /**
- * Executes operations. The lock table decides between boxes. The exclusive keys of its grants are also locked on the
+ * Executes operations. The entries of the keys decide between boxes. The exclusive keys of its grants are also locked on the
  * members, which excludes programs in other languages.
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
   readonly #own: OwnRequests
+  readonly #areFree: (keys: readonly string[]) => boolean
+  readonly #left: (id: string) => Promise<unknown> | undefined
+  readonly #watchUncontended: (request: LockRequest) => boolean
   readonly #locks: MemberLocks
   readonly #decide: Decide
   readonly #wake: (id: string) => void
 
-  /** @param wake is called with a request that has waited for other programs, once it has locked all its keys. */
+  /**
+   * @param left settles when a committed request has left its keys.
+   * @param wake is called with a request that has waited for other programs, once it has locked all its keys.
+   */
   constructor(
     place: HazelcastPlace,
     own: OwnRequests,
+    areFree: (keys: readonly string[]) => boolean,
+    left: (id: string) => Promise<unknown> | undefined,
+    watchUncontended: (request: LockRequest) => boolean,
     locks: MemberLocks,
     decide: Decide,
     wake: (id: string) => void,
   ) {
     this.#place = place
     this.#own = own
+    this.#areFree = areFree
+    this.#left = left
+    this.#watchUncontended = watchUncontended
     this.#locks = locks
     this.#decide = decide
     this.#wake = wake
@@ -73,8 +85,8 @@ export class GrantLocks {
       case 'commit': {
         const { guard, release } = operation
         const outcome = await this.#decide(operation)
-        // The caller need not wait: the member executes the unlock before any later lock of this box.
-        if (guard && release && outcome.state === 'committed') void this.#locks.unlock(guard.request.id)
+        // The caller need not wait. A later lock of this box comes before or after the unlock: they are counted.
+        if (guard && release && outcome.state === 'committed') void this.#unlockWritten(guard.request)
         return outcome
       }
       case 'inspect':
@@ -84,9 +96,15 @@ export class GrantLocks {
     }
   }
 
+  /** Other programs get the keys with what was committed. */
+  async #unlockWritten({ id }: LockRequest): Promise<void> {
+    await this.#left(id)?.catch(() => undefined)
+    await this.#locks.unlock(id)
+  }
+
   /**
-   * Adds an unknown holder if the members have the key locked and the table has no holder: another program has locked
-   * it, or a box is just locking or unlocking it. Members do not list locked keys.
+   * Adds an unknown holder if the members have the key locked and its entry has no holder: another program has locked it,
+   * or a box is just locking or unlocking it. Members do not list locked keys.
    */
   async #inspect(operation: Inspect): Promise<readonly RequestReport[]> {
     const { prefix: key, exact = false } = operation
@@ -112,7 +130,7 @@ export class GrantLocks {
   async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {
     const { request, lease } = operation
     const { id } = request
-    // If the table will probably grant the request, lock the keys while it decides.
+    // If the request will probably be granted, lock the keys while it decides.
     const locking = this.#isLikely(operation)
       ? this.#locks.tryLock(id, exclusiveKeys(request.claims), lease)
       : undefined
@@ -131,7 +149,7 @@ export class GrantLocks {
   #isLikely({ type, request: { id, claims } }: Enqueue | CheckIn): boolean {
     const keys = exclusiveKeys(claims)
     if (keys.length === 0) return false
-    return type === 'checkIn' ? this.#own.get(id)?.phase === 'reserved' : this.#own.areFree(keys)
+    return type === 'checkIn' ? this.#own.isWoken(id) : this.#areFree(keys)
   }
 
   /** Locks the exclusive keys of a grant. While another program has one of them, reports that the request is queued. */
@@ -165,7 +183,7 @@ export class GrantLocks {
     const kept = await this.#orAbandon(request, this.#locks.reuse(id, lease))
     if (kept === 'held') {
       // Nothing reports that other programs wait, so this is valid only until they get their next chance.
-      const isUncontended = this.#own.watchUncontended(id, YIELD_AFTER)
+      const isUncontended = this.#watchUncontended(request)
       return isUncontended ? { ...status, isUncontended } : status
     }
     this.#abandon(request)

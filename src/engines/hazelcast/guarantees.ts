@@ -22,6 +22,8 @@ export const hazelcastGuarantees: Guarantees = {
     {
       promise: 'P4',
       how:
+        'A request for several keys that waits behind another waiting one with a common key joins the queues of ' +
+        'its keys when that one is granted. Until then, requests for one of its keys may be served before it. ' +
         'Java programs wait in a queue of the member, so a Java program can be served before boxes that ' +
         'have waited longer. A box loses its place in that queue when its call times out, after 1 s, then ' +
         '2 s, and so on up to 30 s. If a Java program holds the lock for longer than that, other Java ' +
@@ -34,7 +36,8 @@ export const hazelcastGuarantees: Guarantees = {
         'to two seconds longer than the grant. Other boxes and Java programs wait that long, even if the ' +
         'session of a stopped process was revoked. If a box gives up or dies while it waits for a Java ' +
         'program, it may still receive the lock when that program releases it. A live box releases that ' +
-        'lock at once; otherwise it expires within two seconds.',
+        'lock at once; otherwise it expires within two seconds. Keys that are kept for a request for several keys ' +
+        'are freed five to eight seconds after its box has died or stopped.',
     },
     {
       promise: 'P11',
@@ -48,7 +51,7 @@ export const hazelcastGuarantees: Guarantees = {
       promise: 'P13',
       how:
         'State lives in the memory of the members. It is lost if all members that have a copy fail before ' +
-        'another member has one, or if the cluster splits.',
+        'another member has one, or if the cluster splits. Then a commit of several keys can be lost for some of them.',
     },
   ],
 }

@@ -1,211 +1,285 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
-import type { Awaitable, List, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
-import { firstKeys } from '../../engine/kit/first-keys.js'
-import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
-import { UnavailableError } from '../../errors.js'
+import type {
+  Awaitable,
+  Engine,
+  Listener,
+  LockRequest,
+  Operation,
+  OutcomeOf,
+  SessionInfo,
+} from '../../engine/contract.js'
+import { LateRequests } from '../../engine/kit/late-requests.js'
+import { Withdrawals } from '../../engine/kit/withdrawals.js'
+import type { AnyEffect } from '../../engine/state-machine.js'
+import { ClosedError, IndeterminateError, UnavailableError } from '../../errors.js'
 import { answered, RETRY_PAUSE } from './call.js'
+import { MapEntries, TextEntries } from './entry-store.js'
+import { EntryWatch } from './entry-watch.js'
 import { failureOf } from './failures.js'
 import { GrantLocks } from './grant-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
+import { Hints, mailboxOf, messagesIn, type Message } from './hints.js'
+import { KeyOperations } from './key-operations.js'
+import { checkLayout } from './layout.js'
 import { Link, type Package } from './link.js'
 import { MapLocks } from './map-locks.js'
-import { MemberLocks } from './member-locks.js'
+import { MemberLocks, YIELD_AFTER } from './member-locks.js'
 import { memberTime } from './member-time.js'
 import { OwnRequests } from './own-requests.js'
+import { Scan } from './scan.js'
 import { Sessions } from './sessions.js'
-import { Table, type TableChange } from './table.js'
-import type { TableRecord } from './table-record.js'
-import { Transactions } from './transactions.js'
-import { stampOf } from './value-entry.js'
-import { Values } from './values.js'
+import { Uncontended } from './uncontended.js'
 
 /**
- * Locks and values on Hazelcast, which offers only compare-and-set of one entry. So one entry is the lock table,
- * together with the committed changes that are not yet written back to the entries of values. One compare-and-set
- * decides the operations of a whole tick. The keys of exclusive grants are also locked in an IMap, where programs in
- * other languages lock them.
+ * Locks and values on Hazelcast, which offers only compare-and-set of one entry. So the entry of each key has its value
+ * and its locks, and one compare-and-set decides the operations of a tick on it. The keys of exclusive grants are also
+ * locked in an IMap, where programs in other languages lock them.
  */
-export class HazelcastEngine extends StateEngine {
+export class HazelcastEngine implements Engine {
   readonly name: string
   readonly guarantees = hazelcastGuarantees
-  // A sign of life would write the one entry that all boxes write. The entry shows the heartbeats of each request.
-  override readonly coversBySigns = false
+  readonly reportsContention = false
+  readonly checksOnlyLocked = true
+  readonly #clock: Clock
+  readonly #place: HazelcastPlace
   readonly #link: Link
-  readonly #table: Table
-  readonly #values: Values
   readonly #sessions: Sessions
-  readonly #transactions: Transactions
-  readonly #own: OwnRequests
+  readonly #hints: Hints
+  readonly #own = new OwnRequests()
+  readonly #operations: KeyOperations
+  readonly #uncontended: Uncontended
   readonly #memberLocks: MemberLocks
   readonly #grantLocks: GrantLocks
-  readonly #place: HazelcastPlace
-  readonly #watched = new Set<string>()
-  /** The version of the newest change that was reported to watchers. */
-  #reportedVersion = 0
-  #reading: Timer | undefined
+  readonly #watch: EntryWatch
+  readonly #withdrawals = new Withdrawals()
+  readonly #late: LateRequests
+  #mailbox = ''
+  #session = ''
   #listener: Listener | undefined
-  #isLeaving = false
+  #reading: Timer | undefined
+  readonly #underway = new Set<Promise<unknown>>()
 
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
-    // Members have no clock that a change of the record could read.
-    super(clock, clock, false)
     this.name = place.name
     this.#place = place
+    this.#clock = clock
     const by = randomBytes(6).toString('hex')
-    this.#link = new Link(place, by, hazelcast, clock, {
-      changed: text => this.#table.onRecord(text),
+    this.#link = new Link(place, () => this.#mailbox, hazelcast, clock, {
+      hinted: text => this.#hinted(text),
       missed: () => this.#readAgain(),
     })
     const link = () => this.#link.get()
     const tableMap = async () => (await link()).table
-    this.#values = new Values(link, hazelcast, clock)
-    const tableLocks = new MapLocks(tableMap, hazelcast, clock)
-    this.#table = new Table(by, tableMap, tableLocks, clock, change => this.#changed(change))
+    const valuesMap = async () => (await link()).values
+    const locksOf = (map: ConstructorParameters<typeof MapLocks>[0]): MapLocks =>
+      new MapLocks(map, hazelcast, clock, () => this.#link.failures)
     this.#sessions = new Sessions(tableMap, clock)
-    this.#transactions = new Transactions(
-      place,
-      this.#link,
-      this.#table,
-      this.#values,
-      this.#sessions,
-      clock,
-      () => this.#readAgain(),
-    )
-    this.#own = new OwnRequests(clock, id => this.#listener?.contended(id))
+    this.#hints = new Hints(tableMap)
     this.#memberLocks = new MemberLocks(
-      new MapLocks(async () => (await link()).locks, hazelcast, clock),
+      locksOf(async () => (await link()).locks),
       clock,
     )
+    this.#operations = new KeyOperations({
+      place,
+      by,
+      clock,
+      keys: {
+        store: new MapEntries(valuesMap, hazelcast, clock),
+        locks: locksOf(valuesMap),
+      },
+      room: { store: new TextEntries(tableMap, clock), locks: locksOf(tableMap) },
+      scan: new Scan(valuesMap, hazelcast, clock),
+      repeat: (work, until) => this.#link.repeat(work, until),
+      sessions: this.#sessions,
+      notify: (effects, text) => this.#notify(effects, text),
+      waitsFor: (session, message) => this.#hints.send(session, message),
+      unclear: () => this.#readAgain(),
+      isWithdrawn: request => this.#withdrawals.reached(request),
+    })
+    this.#uncontended = new Uncontended(clock, id => this.#listener?.contended(id))
     this.#grantLocks = new GrantLocks(
       place,
       this.#own,
+      keys => this.#operations.areLikelyFree(keys),
+      id => this.#operations.left(id),
+      request => this.#operations.isUncontended(request) && this.#uncontended.begin(request.id, YIELD_AFTER),
       this.#memberLocks,
-      async operation => super.submit(operation),
-      id => this.receive({ type: 'wake', about: id }),
+      operation => this.#decide(operation),
+      id => this.#listener?.wake(id),
     )
+    this.#watch = new EntryWatch(valuesMap, clock, key => this.#listener?.changed(key))
+    this.#late = new LateRequests({
+      clock,
+      isOwn: id => this.#own.get(id) !== undefined,
+      cancel: async request => this.submit({ type: 'cancel', request }),
+    })
   }
 
-  override async join(session: SessionInfo, listener: Listener): Promise<void> {
+  async join(session: SessionInfo, listener: Listener): Promise<void> {
+    this.#session = session.session
+    this.#mailbox = mailboxOf(session.session)
     try {
-      await this.#link.get()
-      const { text, record } = await this.#table.read()
-      this.#reportedVersion = text === undefined ? 0 : record.version
-      for (const request of await this.#sessions.deadIn(record)) this.#table.sightings.markDead(request)
+      await this.#link.repeat(async () =>
+        checkLayout((await this.#link.get()).table, this.#place, this.#clock),
+      )
       this.#sessions.join(session)
-      this.#own.join(session.session)
       this.#listener = listener
-      this.#transactions.writeBack.follow(record)
-      await super.join(session, listener)
     } catch (error) {
-      await this.#close()
+      await this.#link.close()
       throw failureOf(error, this.#place, UnavailableError)
     }
   }
 
-  override submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  override submit(operation: Operation): Awaitable<OutcomeOf<Operation>> {
-    if (this.#isLeaving) return super.submit(operation)
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  submit(operation: Operation): Awaitable<OutcomeOf<Operation>> {
+    if (!this.#listener) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    const outcome = this.#submit(operation)
+    this.#underway.add(outcome)
+    const over = (): void => void this.#underway.delete(outcome)
+    outcome.then(over, over)
+    return outcome
+  }
+
+  withdraw(request: LockRequest): boolean {
+    return this.#withdrawals.withdraw(request)
+  }
+
+  async wallClock(): Promise<number> {
+    try {
+      return await this.#link.repeat(async () => memberTime((await this.#link.get()).table, this.#clock))
+    } catch (error) {
+      throw failureOf(error, this.#place, UnavailableError)
+    }
+  }
+
+  async leave(): Promise<void> {
+    if (!this.#listener) return
+    this.#listener = undefined
+    this.#reading?.cancel()
+    this.#late.end()
+    this.#uncontended.stop()
+    this.#operations.end()
+    const isLinked = this.#link.now !== undefined
+    // What can't be released now ends with its lease.
+    if (isLinked) await answered(this.#releaseAll(), this.#clock).catch(() => undefined)
+    await this.#link.close()
+  }
+
+  async #releaseAll(): Promise<void> {
+    await Promise.allSettled(this.#underway)
+    await Promise.allSettled(
+      this.#own.all().map(request => this.#operations.execute({ type: 'cancel', request })),
+    )
+    await Promise.all([this.#memberLocks.unlockAll(), this.#sessions.leave(), this.#operations.leave()])
+  }
+
+  async #submit(operation: Operation): Promise<OutcomeOf<Operation>> {
     switch (operation.type) {
       case 'watch':
-        this.#watched.add(operation.key)
+        try {
+          await this.#link.repeat(() => this.#watch.watch(operation.key))
+        } catch (error) {
+          throw failureOf(error, this.#place, UnavailableError)
+        }
         return undefined
       case 'unwatch':
-        this.#watched.delete(operation.key)
+        this.#watch.unwatch(operation.key)
         return undefined
-      case 'list':
-        return this.#list(operation)
       default:
         return this.#grantLocks.execute(operation)
     }
   }
 
-  async wallClock(): Promise<number> {
+  async #decide<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    const asked: Operation = operation
+    const enqueued = asked.type === 'enqueue' ? asked.request : undefined
+    this.#own.sent(asked)
+    if (enqueued) this.#withdrawals.sent(enqueued)
+    if (asked.type === 'cancel' || asked.type === 'release') this.#late.givenUp(asked.request)
     try {
-      return await this.#link.repeat(async () => memberTime((await this.#link.get()).table, this.clock))
+      const outcome = await this.#operations.execute(operation)
+      this.#own.done(asked, outcome)
+      return outcome
     } catch (error) {
-      throw failureOf(error, this.#place, UnavailableError)
+      if (enqueued) this.#own.failed(enqueued.id)
+      const maySend = asked.type === 'enqueue' || asked.type === 'extendOrYield'
+      if (maySend && error instanceof IndeterminateError) this.#late.lost(asked)
+      throw error
+    } finally {
+      if (enqueued) this.#withdrawals.answered(enqueued)
     }
   }
 
-  override async leave(): Promise<void> {
-    if (this.#isLeaving || !this.#listener) return
-    this.#isLeaving = true
-    this.#reading?.cancel()
-    this.#own.stop()
-    const isLinked = this.#link.now !== undefined
-    const left = Promise.all([
-      super.leave(),
-      this.#memberLocks.unlockAll(),
-      this.#sessions.leave(),
-      this.#transactions.writeBack.leave(),
-    ])
-    // What can't be released now ends with its lease.
-    if (isLinked) await answered(left, this.clock).catch(() => undefined)
-    await this.#close()
-  }
-
-  protected override transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
-    return this.#transactions.run(work, purpose)
-  }
-
-  protected override notify(): void {
-    // Other boxes receive the record itself.
-  }
-
-  protected override receive(hint: Hint): void {
-    if (hint.type === 'lost') void this.#memberLocks.unlock(hint.about)
-    super.receive(hint)
-  }
-
-  async #list(list: List): Promise<readonly string[]> {
-    try {
-      // Read first: a change that is not in this record any more is in the entries by now.
-      const { record } = await this.#link.repeat(() => this.#table.read())
-      const keys = await this.#link.repeat(() => this.#values.list(list))
-      return firstKeys([...keys, ...Object.keys(record.pending)], list)
-    } catch (error) {
-      throw failureOf(error, this.#place, UnavailableError)
+  #notify(effects: readonly AnyEffect[], text: string | undefined): void {
+    for (const effect of effects) {
+      if (effect.type === 'changed') continue
+      const { type, session, id, key } = effect
+      if (session === this.#session) this.#receive({ type, id, key })
+      else {
+        this.#hints.send(session, { type, id, key, text })
+        // A hint may be lost. Then this box passes the request over.
+        if (type === 'wake') this.#listener?.reserved(key)
+      }
     }
   }
 
-  #changed({ record, isOwn, isNext }: TableChange): void {
-    const { lost, woken } = this.#own.follow(record)
-    if (!isOwn) {
-      for (const id of lost) this.receive({ type: 'lost', about: id })
-      for (const id of woken) this.receive({ type: 'wake', about: id })
+  #hinted(text: string): void {
+    for (const message of messagesIn(text)) {
+      this.#operations.changed(message.key, message.text)
+      this.#receive(message)
     }
-    this.#notifyWatchers(record)
-    this.#transactions.writeBack.follow(record)
-    // If a record was missed, its changes may have been written back by now, and be in no record.
-    if (!isOwn && !isNext) this.#listener?.missed()
   }
 
-  #notifyWatchers({ version, pending }: TableRecord): void {
-    if (version <= this.#reportedVersion) return
-    for (const [key, text] of Object.entries(pending))
-      if (this.#watched.has(key) && stampOf(text) > this.#reportedVersion)
-        this.receive({ type: 'changed', about: key })
-    this.#reportedVersion = version
+  #receive({ type, id }: Message): void {
+    const request = this.#own.get(id)
+    if (!request) return
+    if (type === 'look') return this.#uncontended.end(id)
+    if (type === 'lost') {
+      this.#listener?.lost(id)
+      return void this.#checkLost(request)
+    }
+    this.#operations.woken(request).then(
+      mayBeGranted => {
+        if (!mayBeGranted) return
+        this.#own.woken(id)
+        this.#listener?.wake(id)
+      },
+      () => this.#listener?.wake(id),
+    )
   }
 
-  /**
-   * Reads the record because changes may have been missed. Retries until it succeeds: no later event may report them.
-   */
+  /** Frees the members' locks of a request that was lost. Anybody may have sent the hint. */
+  async #checkLost(request: LockRequest): Promise<void> {
+    const left = await this.#operations.present([request]).catch(() => undefined)
+    if (left?.size === 0) await this.#memberLocks.unlock(request.id)
+  }
+
+  /** Finds out what hints have been missed. Retries until it succeeds: no later event may report them. */
   #readAgain(): void {
-    if (!this.#listener || this.#isLeaving) return
-    this.#table.read().then(
-      () => this.#listener!.missed(),
+    if (!this.#listener) return
+    this.#reading?.cancel()
+    this.#reading = undefined
+    this.#missed().then(
+      () => this.#listener?.missed(),
       () => {
         this.#reading?.cancel()
-        this.#reading = this.clock.after(RETRY_PAUSE, () => this.#readAgain(), false)
+        this.#reading = this.#clock.after(RETRY_PAUSE, () => this.#readAgain(), false)
       },
     )
   }
 
-  async #close(): Promise<void> {
-    this.#transactions.writeBack.close()
-    await this.#link.close()
+  async #missed(): Promise<void> {
+    this.#operations.forgetAll()
+    const requests = this.#own.all()
+    const left = await this.#operations.present(requests)
+    if (requests.length > 0 && left.size === 0) this.#sessions.entriesLost()
+    for (const { id } of requests) {
+      if (left.has(id)) this.#listener?.wake(id)
+      else this.#listener?.lost(id)
+    }
+    await checkLayout((await this.#link.get()).table, this.#place, this.#clock)
+    await this.#watch.again()
   }
 }

@@ -61,7 +61,7 @@ export function configuredPlace({ hazelcast, map, ...rest }: ExistingHazelcast):
   return { name, config, map: mapName(map) }
 }
 
-/** Returns the names of the maps: whose keys are locked, with the lock table, and with the values. */
+/** Returns the names of the maps: whose keys are locked, of the boxes, and of the keys. */
 export function mapNames(map: string): readonly [locks: string, table: string, values: string] {
   return [map, `${map}${TABLE}`, `${map}${VALUES}`]
 }

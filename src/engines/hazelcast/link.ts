@@ -7,7 +7,6 @@ import { ClosedError, InvalidArgumentError, UnavailableError } from '../../error
 import { answered, MIN_CALL_TIME, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
 import { closeHalfDead, dropClosed, eventConnections, repeatOnce, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
-import { rangeOf, TABLE_KEY } from './table-record.js'
 
 /** Settings of a client unless its configuration says otherwise. */
 const PROPERTIES = {
@@ -50,15 +49,16 @@ export interface Linked {
   readonly client: Client
   /** Java programs and boxes lock the keys of this map. */
   readonly locks: IMap<string, unknown>
-  /** The sessions, and the table's record, whose key is the only one that boxes lock in this map. */
+  /** The sessions, the hints for boxes, and the sets that wait. */
   readonly table: IMap<string, string>
+  /** The locks and the value of each key. */
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
 /** Receives the events of a link. */
 export interface LinkListener {
-  /** Called when another box has changed the table's record to this text. */
-  changed(record: string): void
+  /** Called with the hints that another box has sent, as text. */
+  hinted(text: string): void
   /** Called when changes may have been missed, because a member was unreachable or the client is new. */
   missed(): void
 }
@@ -68,7 +68,7 @@ export interface LinkListener {
  */
 export class Link {
   readonly #place: HazelcastPlace
-  readonly #by: string
+  readonly #mailbox: () => string
   readonly #package: Package
   readonly #clock: Clock
   readonly #listener: LinkListener
@@ -76,21 +76,29 @@ export class Link {
   /** The connections over which the client received events at the last check. */
   #eventConnections: readonly object[] = []
   #checking: Timer | undefined
+  #failures = 0
+  /** Whether each request that is sent again is counted as a failure. */
+  #countsRepeats = false
 
-  /** @param by the name under which this box changes the record. */
+  /** @param mailbox the key of the entry to which other boxes write hints for this one; empty for none. */
   constructor(
     place: HazelcastPlace,
-    by: string,
+    mailbox: () => string,
     clientPackage: Package,
     clock: Clock,
     listener: LinkListener,
   ) {
     this.#place = place
-    this.#by = by
+    this.#mailbox = mailbox
     this.#package = clientPackage
     this.#clock = clock
     this.#listener = listener
     this.#clients = new Reconnector(() => this.#connect(), clock)
+  }
+
+  /** As long as this stays the same, no request was sent again, by the client or from member to member. */
+  get failures(): number {
+    return this.#countsRepeats ? this.#failures : ++this.#failures
   }
 
   /** The current client; undefined if none is connected. */
@@ -190,7 +198,14 @@ export class Link {
   }
 
   async #prepare(client: Client): Promise<Linked> {
-    repeatOnce(client)
+    const failed = (): void => {
+      this.#failures++
+    }
+    failed()
+    const { smartRouting = true } = this.#place.config.network ?? {}
+    // Otherwise one member sends requests to the others.
+    this.#countsRepeats = repeatOnce(client, failed) && smartRouting
+    client.getCluster().addMembershipListener({ memberAdded: failed, memberRemoved: failed })
     const names = mapNames(this.#place.map)
     const maps = Promise.all([
       client.getMap<string, unknown>(names[0]),
@@ -198,18 +213,14 @@ export class Link {
       client.getMap<string, HazelcastJsonValue>(names[2]),
     ])
     const [locks, table, values] = await answered(maps, this.#clock)
-    const changed = ({ value }: { value: string | null }): void => {
-      if (value !== null) this.#listener.changed(value)
+    const mailbox = this.#mailbox()
+    if (mailbox !== '') {
+      const hinted = ({ value }: { value: string | null }): void => {
+        if (value !== null) this.#listener.hinted(value)
+      }
+      const listening = table.addEntryListener({ added: hinted, updated: hinted }, mailbox, true)
+      await answered(listening, this.#clock)
     }
-    const { Predicates } = this.#package
-    // Without the predicate, the member would send this box's own changes back, each with the old and the new record.
-    const listening = table.addEntryListenerWithPredicate(
-      { added: changed, updated: changed },
-      Predicates.not(Predicates.between('this', ...rangeOf(this.#by))),
-      TABLE_KEY,
-      true,
-    )
-    await answered(listening, this.#clock)
     return { client, locks, table, values }
   }
 

@@ -14,16 +14,26 @@ export class MapLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #package: Package
   readonly #clock: Clock
+  readonly #failures: () => number
   /** Running calls that lock or unlock. */
   readonly #calls = new Set<Promise<unknown>>()
   /** How often each key is locked, or about to be locked, and not yet unlocked. */
   readonly #wanted = new Map<string, number>()
+  /** The failures before each of these keys was locked. */
+  readonly #lockedAt = new Map<string, number>()
   /** The latest unlock of each key, until its reply. */
   readonly #unlocking = new Map<string, Promise<void>>()
   /** The keys that are being unlocked completely. Until that is done, this client does not lock them. */
   readonly #clearing = new Map<string, Promise<void>>()
 
-  constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package, clock: Clock) {
+  /** @param failures as long as it returns the same, no request was sent twice. */
+  constructor(
+    map: () => Promise<IMap<string, unknown>>,
+    hazelcast: Package,
+    clock: Clock,
+    failures: () => number,
+  ) {
+    this.#failures = failures
     this.#map = map
     this.#package = hazelcast
     this.#clock = clock
@@ -106,13 +116,16 @@ export class MapLocks {
   }
 
   async #unlock(key: string): Promise<boolean> {
-    const calls = Promise.allSettled([this.#unlockOnce(key), this.#map().then(map => map.isLocked(key))])
-    const [unlocked, isLocked] = await answered(calls, this.#clock)
-    if (unlocked.status === 'rejected') {
-      if (unlocked.reason instanceof this.#package.IllegalMonitorStateError) return false
-      throw unlocked.reason as Error
+    const lockedAt = this.#lockedAt.get(key)
+    try {
+      await this.#unlockOnce(key)
+    } catch (error) {
+      if (error instanceof this.#package.IllegalMonitorStateError) return false
+      throw error
     }
-    if (isLocked.status === 'fulfilled' && isLocked.value && !this.#wanted.has(key)) {
+    if (lockedAt === this.#failures()) return true
+    const isLocked = await this.isLocked(key).catch(() => false)
+    if (isLocked && !this.#wanted.has(key)) {
       const clearing = this.#clear(key)
       this.#clearing.set(key, clearing)
       await clearing
@@ -150,8 +163,13 @@ export class MapLocks {
 
   #want(key: string, more: 1 | -1): void {
     const count = (this.#wanted.get(key) ?? 0) + more
-    if (count > 0) this.#wanted.set(key, count)
-    else this.#wanted.delete(key)
+    if (count > 0) {
+      if (!this.#wanted.has(key)) this.#lockedAt.set(key, this.#failures())
+      this.#wanted.set(key, count)
+    } else {
+      this.#wanted.delete(key)
+      this.#lockedAt.delete(key)
+    }
   }
 
   #tracked<T>(call: Promise<T>): Promise<T> {

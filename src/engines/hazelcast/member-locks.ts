@@ -41,8 +41,8 @@ interface Holding {
 }
 
 /**
- * The locks on IMap keys, which exclude programs in other languages. The table decides between boxes, and a key is
- * locked only for a grant of the table.
+ * The locks on IMap keys, which exclude programs in other languages. The entries of keys decide between boxes,
+ * and a key is locked only for a grant of theirs.
  */
 export class MemberLocks {
   readonly #mapLocks: MapLocks

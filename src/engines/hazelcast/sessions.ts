@@ -2,13 +2,14 @@ import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import type { SessionInfo } from '../../engine/contract.js'
 import { answered } from './call.js'
-import type { RequestRecord, TableRecord } from './table-record.js'
 
 /**
  * How much longer than its longest lease the entry of a session lives, so that not every lease writes it, in
  * milliseconds.
  */
 const MARGIN = 30_000
+/** Maximum number of sessions that are not looked up each time. */
+const MAX_SEEN = 4096
 /** How long after the end of a session the time of its end is kept, in milliseconds. */
 const RETENTION = 7 * 86_400_000
 
@@ -22,6 +23,9 @@ export class Sessions {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   #own: SessionInfo | undefined
+  /** When sessions of other boxes were looked up, as clock time. */
+  readonly #seen = new Map<string, number>()
+  readonly #dead = new Set<string>()
   /** Until when the first entry of this session exists, unless a clock jumps, as clock time. */
   #until = -Infinity
 
@@ -55,9 +59,29 @@ export class Sessions {
     this.#until = -Infinity
   }
 
-  /** Returns the requests in the record whose sessions are dead. @throws what the client throws */
-  async deadIn(record: TableRecord): Promise<RequestRecord[]> {
-    const sessions = sessionsIn(record)
+  /** Whether the session is known to have died. */
+  isDead(session: string): boolean {
+    return this.#dead.has(session)
+  }
+
+  /** Finds out whether sessions are dead that were not looked up lately. @throws what the client throws */
+  async lookUp(sessions: readonly string[]): Promise<void> {
+    const now = this.#clock.now()
+    const unknown = sessions.filter(
+      session =>
+        session !== this.#own?.session &&
+        !this.#dead.has(session) &&
+        // A session that lives has entries for at least this time.
+        !(now - (this.#seen.get(session) ?? -Infinity) < MARGIN),
+    )
+    if (unknown.length === 0) return
+    if (this.#seen.size > MAX_SEEN) this.#seen.clear()
+    for (const session of unknown) this.#seen.set(session, now)
+    for (const session of await this.#deadOf(unknown)) this.#dead.add(session)
+  }
+
+  /** Returns those of these sessions that are dead. @throws what the client throws */
+  async #deadOf(sessions: readonly string[]): Promise<string[]> {
     const living = await this.#read(sessions)
     const silent = sessions.filter(session => !living.has(session))
     if (silent.length === 0) return []
@@ -65,18 +89,59 @@ export class Sessions {
     const ends = new Map(await answered(map.getAll(silent.map(expiryKey)), this.#clock))
     const now = Date.now()
     // If that time is unknown, the TTL counts from the first sighting of the request.
-    return record.requests.filter(({ session }) => Number(ends.get(expiryKey(session)) ?? Infinity) < now)
+    return silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < now)
   }
 
-  /** Returns the known processes of the sessions in the record. @throws what the client throws */
-  async of(record: TableRecord): Promise<ReadonlyMap<string, SessionInfo>> {
-    const sessions = new Map<string, SessionInfo>()
-    for (const [session, text] of await this.#read(sessionsIn(record))) {
-      const info = infoOf(text)
-      if (info) sessions.set(session, info)
+  /** Whether this box is to clean up now. @param interval for which no other box is. @throws what the client throws */
+  async isSweeper(interval: number): Promise<boolean> {
+    const map = await this.#map()
+    return (await answered(map.putIfAbsent(SWEPT_KEY, this.#own!.session, interval), this.#clock)) === null
+  }
+
+  /** Boxes will have to look for entries that are free, because this one no longer does. Never throws. */
+  async leaveFree(): Promise<void> {
+    try {
+      await answered((await this.#map()).set(FREE_KEY, this.#own!.session), this.#clock)
+    } catch {
+      // They are found when the next box leaves some, or dies.
     }
-    if (this.#own) sessions.set(this.#own.session, this.#own)
-    return sessions
+  }
+
+  /**
+   * Returns the sessions that died at least a minute ago and were not forgotten, and whether boxes have left free entries
+   * since the last call. @throws what the client throws
+   */
+  async ended(): Promise<{ readonly sessions: readonly string[]; readonly isLeft: boolean }> {
+    const map = await this.#map()
+    const keys = [...(await answered(map.keySet(), this.#clock))]
+    const living = new Set(keys.filter(key => key.startsWith(ENTRY)).map(key => key.slice(ENTRY.length)))
+    const silent = keys
+      .filter(key => key.startsWith(LIFE))
+      .map(key => key.slice(LIFE.length))
+      .filter(session => !living.has(session))
+    const ends = new Map(await answered(map.getAll(silent.map(expiryKey)), this.#clock))
+    const latest = Date.now() - SWEPT_AFTER
+    const sessions = silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < latest)
+    const isLeft = keys.includes(FREE_KEY)
+    if (isLeft) await answered(map.delete(FREE_KEY), this.#clock)
+    return { sessions, isLeft }
+  }
+
+  /** Nothing of these sessions is left. @throws what the client throws */
+  async forget(sessions: readonly string[]): Promise<void> {
+    const map = await this.#map()
+    await answered(Promise.all(sessions.map(session => map.delete(expiryKey(session)))), this.#clock)
+  }
+
+  /** Returns the known processes of sessions. @throws what the client throws */
+  async of(sessions: readonly string[]): Promise<ReadonlyMap<string, SessionInfo>> {
+    const known = new Map<string, SessionInfo>()
+    for (const [session, text] of await this.#read(sessions)) {
+      const info = infoOf(text)
+      if (info) known.set(session, info)
+    }
+    if (this.#own) known.set(this.#own.session, this.#own)
+    return known
   }
 
   /** Deletes the entries of this session. Never throws. */
@@ -100,6 +165,12 @@ export class Sessions {
 }
 
 const ENTRY = 'session/'
+const LIFE = 'life/'
+/** The keys of the entries that say that a box cleans up, and that boxes have left free entries. */
+const SWEPT_KEY = 'swept'
+const FREE_KEY = 'free'
+/** How long after its end a session is forgotten at the earliest, in milliseconds. */
+const SWEPT_AFTER = 60_000
 
 function entryOf(session: string): string {
   return `${ENTRY}${session}`
@@ -107,11 +178,7 @@ function entryOf(session: string): string {
 
 /** The key of the entry with the time until which a session lives. */
 function expiryKey(session: string): string {
-  return `life/${session}`
-}
-
-function sessionsIn({ requests }: TableRecord): string[] {
-  return [...new Set(requests.map(({ session }) => session))]
+  return `${LIFE}${session}`
 }
 
 /** Undefined if another program has written the entry. Then it only shows that the session lives. */

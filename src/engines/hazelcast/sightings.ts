@@ -1,4 +1,7 @@
-import type { RequestRecord, TableRecord } from './table-record.js'
+interface Heartbeat {
+  readonly id: string
+  readonly heartbeat: string
+}
 
 interface Sighting {
   readonly heartbeat: string
@@ -14,10 +17,10 @@ interface Sighting {
 export class Sightings {
   #seen = new Map<string, Sighting>()
 
-  /** Records the new heartbeats of a record that was seen at `now`, and forgets requests that are no longer in it. */
-  see(record: TableRecord, now: number): void {
+  /** Records the new heartbeats of requests that were seen at `now`, and forgets all others. */
+  see(requests: readonly Heartbeat[], now: number): void {
     const seen = new Map<string, Sighting>()
-    for (const { id, heartbeat } of record.requests) {
+    for (const { id, heartbeat } of requests) {
       const before = this.#seen.get(id)
       seen.set(id, before?.heartbeat === heartbeat ? before : { heartbeat, at: now })
     }
@@ -25,12 +28,12 @@ export class Sightings {
   }
 
   /** Records that the session of a request died long ago. */
-  markDead({ id, heartbeat }: RequestRecord): void {
+  markDead({ id, heartbeat }: Heartbeat): void {
     this.#seen.set(id, { heartbeat, at: -Infinity })
   }
 
-  /** When a request of the newest record expires, as clock time. */
-  expiry({ id, ttl }: RequestRecord): number {
+  /** When a request that was seen expires, as clock time. */
+  expiry({ id, ttl }: Heartbeat & { readonly ttl: number }): number {
     return this.#seen.get(id)!.at + ttl
   }
 }

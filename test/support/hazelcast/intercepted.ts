@@ -8,10 +8,11 @@ export interface MapCall {
   /** The name of the map. */
   readonly map: string
   readonly method: string
+  readonly key: unknown
   send(): Promise<unknown>
 }
 
-const REMOTE = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|tryLock|unlock|isLocked)$/
+const REMOTE = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|remove|tryLock|unlock|isLocked)$/
 
 /**
  * The client's package, with clients whose remote calls of maps are made by `call`.
@@ -26,7 +27,7 @@ export function intercepted(
       get(_, name) {
         const method = target[name as string]!
         if (typeof name !== 'string' || !REMOTE.test(name)) return method
-        return (...args: unknown[]) => call({ map, method: name, send: () => method.apply(target, args) })
+        return (...args: unknown[]) => call({ map, method: name, key: args[0], send: () => method.apply(target, args) })
       },
     })
   const Client = {

@@ -72,7 +72,7 @@ test.each([
 
 test('a client of a version without these parts is left alone', () => {
   expect(() => closeHalfDead({} as never)).not.toThrow()
-  expect(() => repeatOnce({} as never)).not.toThrow()
+  expect(repeatOnce({} as never, () => undefined)).toBe(false)
 })
 
 test('a request whose connection was lost counts as sent on no connection until it is sent again', () => {
@@ -81,8 +81,10 @@ test('a request whose connection was lost counts as sent on no connection until 
   const { invocationService } = client as { invocationService: Record<string, unknown> }
   invocationService.notifyError = (invocation: { sendConnection?: object }) =>
     repeated.push(invocation.sendConnection)
-  repeatOnce(client)
+  let failed = 0
+  expect(repeatOnce(client, () => failed++)).toBe(true)
   const notifyError = invocationService.notifyError as (invocation: unknown, error: Error) => void
   notifyError(pending.get(1), new Error('the connection was lost'))
   expect(repeated).toEqual([undefined])
+  expect(failed).toBe(1)
 })

@@ -42,7 +42,12 @@ class MemberLock {
 /** Whether a lock of this client is renewed if another program does these things between the calls of the renewal. */
 async function renewal(between: (calls: number, lock: MemberLock) => void) {
   const member = new MemberLock((calls, lock) => between(calls - 1, lock))
-  const locks = new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock())
+  const locks = new MapLocks(
+    () => Promise.resolve(member as never),
+    hazelcast,
+    new VirtualClock(),
+    () => 0,
+  )
   await locks.tryLock('key', 0, 1000, true)
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
@@ -81,10 +86,17 @@ test.each([1, 2, 3])(
 
 /** The locks of a client on a key that another program changes between the calls to the member. */
 function locksOn(between: (calls: number, lock: MemberLock) => void = () => undefined) {
+  let failures = 0
   const member = new MemberLock(between)
   return {
     member,
-    locks: new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock()),
+    locks: new MapLocks(
+      () => Promise.resolve(member as never),
+      hazelcast,
+      new VirtualClock(),
+      // Requests may be sent again all the time.
+      () => failures++,
+    ),
   }
 }
 
@@ -147,4 +159,23 @@ test('a lock that an earlier unlock undoes, because the client repeated the unlo
   expect(await again).toBe(false)
   await unlocking
   expect(member.owner).toBeUndefined()
+})
+
+test('a key is not asked for after its unlock if no request was sent again since it was locked', async () => {
+  const calls: number[] = []
+  const member = new MemberLock(call => calls.push(call))
+  let failures = 0
+  const locks = new MapLocks(
+    () => Promise.resolve(member as never),
+    hazelcast,
+    new VirtualClock(),
+    () => failures,
+  )
+  for (const expected of [2, 3]) {
+    calls.length = 0
+    await locks.tryLock('key', 0, 1000, true)
+    if (expected === 3) failures++
+    expect(await locks.unlock('key')).toBe(true)
+    expect(calls).toHaveLength(expected)
+  }
 })

@@ -41,7 +41,15 @@ class FreeMap {
 }
 
 function locksOn(map: FreeMap, clock: VirtualClock): MemberLocks {
-  return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast, clock), clock)
+  return new MemberLocks(
+    new MapLocks(
+      () => Promise.resolve(map as never),
+      hazelcast,
+      clock,
+      () => 0,
+    ),
+    clock,
+  )
 }
 
 test('a renewal while other programs get a chance reports no lock as lost', async () => {

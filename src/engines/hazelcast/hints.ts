@@ -1,0 +1,77 @@
+import type { IMap } from 'hazelcast-client'
+import { endOfTick } from '../../engine/kit/tick-batcher.js'
+
+/** A hint for a box. */
+export interface Message {
+  /** `look`: another request has come for a key that this one holds. */
+  readonly type: 'wake' | 'lost' | 'look'
+  /** The request. */
+  readonly id: string
+  /** The key whose entry has changed. */
+  readonly key: string
+  /** The entry after that change, unless it is long. With it, the next change of that box needs no read. */
+  readonly text?: string | undefined
+}
+
+const TYPES: readonly string[] = ['wake', 'lost', 'look'] satisfies Message['type'][]
+/** Maximum length of an entry in a hint, in characters. */
+const MAX_LENGTH = 4096
+
+/** How long a member keeps hints, in milliseconds. */
+const KEPT = 60_000
+
+/**
+ * Sends hints to other boxes. Each box listens to one entry. What is written there is only sent, never read, so that
+ * late, lost and overwritten hints are all the same.
+ */
+export class Hints {
+  readonly #map: () => Promise<IMap<string, string>>
+  readonly #waiting = new Map<string, Message[]>()
+
+  constructor(map: () => Promise<IMap<string, string>>) {
+    this.#map = map
+  }
+
+  /** Sends a hint with the others of this tick. */
+  send(session: string, message: Message): void {
+    const others = this.#waiting.get(session)
+    if (others) return void others.push(message)
+    if (this.#waiting.size === 0) endOfTick(() => this.#sendAll())
+    this.#waiting.set(session, [message])
+  }
+
+  #sendAll(): void {
+    const all = [...this.#waiting]
+    this.#waiting.clear()
+    for (const [session, messages] of all) {
+      const text = JSON.stringify(messages.map(encode))
+      this.#map().then(
+        map => map.set(mailboxOf(session), text, KEPT).catch(() => undefined),
+        () => undefined,
+      )
+    }
+  }
+}
+
+function encode({ type, id, key, text }: Message): string[] {
+  return text === undefined || text.length > MAX_LENGTH ? [type, id, key] : [type, id, key, text]
+}
+
+/** The key of the entry to which the hints for a box are written. */
+export function mailboxOf(session: string): string {
+  return `hint/${session}`
+}
+
+/** Returns the hints in a text; none for the text of another program. */
+export function messagesIn(text: string): Message[] {
+  try {
+    const messages = JSON.parse(text) as [Message['type'], string, string, string?][]
+    return messages.flatMap(([type, id, key, entry]) =>
+      TYPES.includes(type) && typeof id === 'string' && typeof key === 'string'
+        ? [{ type, id, key, text: typeof entry === 'string' ? entry : undefined }]
+        : [],
+    )
+  } catch {
+    return []
+  }
+}

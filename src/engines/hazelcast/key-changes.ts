@@ -1,0 +1,365 @@
+import type { Clock } from '../../clock.js'
+import { TickBatcher } from '../../engine/kit/tick-batcher.js'
+import { UnavailableError } from '../../errors.js'
+import { answered, MIN_CALL_TIME, pause } from './call.js'
+import type { EntryStore } from './entry-store.js'
+import { decodeKeyEntry, encodeKeyEntry } from './entry-text.js'
+import { DamagedEntryError, UnclearError } from './failures.js'
+import type { Floor } from './floor.js'
+import { emptyEntry, wasApplied, type KeyEntry, type Mark } from './key-entry.js'
+import type { MapLocks } from './map-locks.js'
+import type { EntryContext } from './open-entry.js'
+import { Sightings } from './sightings.js'
+import type { SessionInfo } from '../../engine/contract.js'
+
+/** Maximum time to try a change, in milliseconds. */
+const TIMEOUT = 10_000
+/** Maximum time to find out whether a change was applied whose reply is missing, in milliseconds. */
+const REPLY_TIMEOUT = 5000
+/**
+ * After this many tries and this many milliseconds, the entry is locked for each further try. Otherwise boxes closer to
+ * the members would always be faster than a distant one.
+ */
+const LOCK_AFTER = { tries: 2, time: 50 }
+/** How long a member waits for other boxes that have locked the entry, in milliseconds. */
+const LOCK_WAIT = 3000
+/** The lease of that lock, in milliseconds. `MapLocks` requests up to two seconds more. */
+const LOCK_LEASE = 0
+
+/**
+ * What this box knows of an entry that other boxes have changed within the first time is old after the second, in
+ * milliseconds. A change of it would probably fail, which costs more than to read it first.
+ */
+const SHARED = { for: 5000, fresh: 100 }
+
+/** An entry as it was read. */
+export interface Found {
+  /** Undefined if there is none. */
+  readonly text: string | undefined
+  readonly entry: KeyEntry
+}
+
+/** An entry as a state that work may change. */
+export interface OpenState {
+  readonly isChanged: boolean
+  /** Returns the changed entry, with this mark. */
+  close(mark: Mark): KeyEntry
+}
+
+/** Opens an entry for a batch of work. */
+export type Opener<S> = new (key: string, entry: KeyEntry, context: EntryContext, clock: Clock) => S
+
+/** Work on an entry. It has no other effects, because it may be done several times. */
+export interface Work<S, T> {
+  run(state: S): T
+  /** The longest lease that it may grant, in milliseconds. */
+  readonly lease?: number
+  /** The processes of sessions, if it reports them. */
+  readonly sessions?: ReadonlyMap<string, SessionInfo>
+}
+
+/** What the entries of all keys share. */
+export interface EntryParts {
+  readonly store: EntryStore
+  /** The locks of the map of entries. */
+  readonly locks: Pick<MapLocks, 'tryLock' | 'unlockOnce'>
+  readonly clock: Clock
+  /** The floor of new entries. */
+  readonly floor: Pick<Floor, 'get' | 'isValid'>
+  /** Called with each entry that is found or saved. */
+  readonly seen: (key: string, found: Found) => void
+  /** Does work that may be done twice again while connections are lost. */
+  readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
+  /** Makes the entries of the session outlive a lease. */
+  readonly extendFor: (lease: number) => Promise<void>
+  readonly nextMark: () => Mark
+  readonly nextVersion: (above: number) => number
+  /** Returns the error for the callers of a change that failed. */
+  readonly failure: (error: unknown) => Error
+  /** Called when it is unknown whether a change was applied. */
+  readonly unclear: () => void
+  /** Whether a session is known to be dead, so that all its requests have expired. */
+  readonly isDead: (session: string) => boolean
+}
+
+interface Job<S> {
+  readonly work: Work<S, unknown>
+  readonly since: number
+  resolve(outcome: unknown): void
+  reject(error: unknown): void
+}
+
+/** Changes the entry of one key by compare-and-set: the work of a tick shares one. */
+export class KeyChanges<S extends OpenState> {
+  readonly #key: string
+  readonly #Opener: Opener<S>
+  readonly #parts: EntryParts
+  readonly #sightings = new Sightings()
+  readonly #batch = new TickBatcher<Job<S>>(() => this.#run())
+  #known: Found | undefined
+  /** Whether this box has read or written what it knows. Anybody may have sent a hint. */
+  #isCertain = false
+  /** When it was learned, as clock time. */
+  #knownAt = -Infinity
+  /** When another box was last found to have changed the entry, as clock time. */
+  #sharedAt = -Infinity
+  /** Whether other boxes were faster with the last change. */
+  #isContended = false
+  #isLocked = false
+  #isRunning = false
+
+  constructor(key: string, opener: Opener<S>, parts: EntryParts) {
+    this.#key = key
+    this.#Opener = opener
+    this.#parts = parts
+  }
+
+  /** The newest known entry; undefined if it is not known. */
+  get known(): Found | undefined {
+    return this.#known
+  }
+
+  /** The newest entry that this box has read or written; undefined if it knows only of a newer one. */
+  get certain(): Found | undefined {
+    return this.#isCertain ? this.#known : undefined
+  }
+
+  get isIdle(): boolean {
+    return !this.#isRunning && this.#batch.size === 0
+  }
+
+  /** Does work on the newest entry, perhaps several times, and saves what the last run of it changed. */
+  change<T>(work: Work<S, T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const answer = resolve as (outcome: unknown) => void
+      this.#batch.add({ work, since: this.#parts.clock.now(), resolve: answer, reject })
+    })
+  }
+
+  /**
+   * Another box has changed the entry, as a hint says. Anybody may have sent the hint: a change of a false text fails, and
+   * nothing else is decided without a read.
+   * @param text the new entry, if it is known.
+   */
+  changed(text: string | undefined): void {
+    const { clock } = this.#parts
+    // A change that is under way learns the newer entry itself.
+    if (this.#isRunning) return
+    if (text === undefined) this.#known = undefined
+    else
+      try {
+        const found = this.#decode(text)
+        const { turn } = found.entry.locks
+        if (this.#known?.text && turn <= this.#known.entry.locks.turn) return
+        this.#sharedAt = clock.now()
+        this.#adopt(found, clock.now(), false)
+      } catch {
+        // The next operation reads the entry.
+      }
+  }
+
+  async #run(): Promise<void> {
+    const jobs = this.#batch.take()
+    this.#isRunning = true
+    try {
+      for (const answer of await this.#tryUntilDone(jobs)) answer()
+    } catch (error) {
+      const failure = this.#parts.failure(error)
+      for (const job of jobs) job.reject(failure)
+      if (error instanceof UnclearError) this.#parts.unclear()
+    } finally {
+      this.#unlock()
+      this.#isRunning = false
+    }
+  }
+
+  /** If other boxes are faster, jobs that have arrived since join the next try. */
+  async #tryUntilDone(jobs: Job<S>[]): Promise<(() => void)[]> {
+    const { clock } = this.#parts
+    const began = clock.now()
+    const until = jobs[0]!.since + TIMEOUT
+    // Whether the entry was read since the last of the jobs came: only then is one answered that changes nothing.
+    let isFresh = false
+    for (let tries = 0; ; tries++) {
+      if (tries > 0 && clock.now() >= until)
+        throw new UnavailableError(`the locks of ${this.#key} were too busy; the operation was not applied`)
+      if (tries >= LOCK_AFTER.tries && clock.now() - began >= LOCK_AFTER.time) await this.#lock()
+      const lease = Math.max(...jobs.map(({ work }) => work.lease ?? 0))
+      // Other boxes consider a session dead if it has requests and no entry.
+      await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
+      const known = this.#known
+      // Nothing that was read for this change is old, however long that took.
+      const isUsable = known?.text !== undefined && (tries > 0 || !this.#isOld)
+      const found = isUsable ? known : await this.#nothing(until)
+      // A change is decided on what is known when it is sent.
+      if (this.#known !== known) continue
+      const state = this.#open(found, jobs)
+      const answers = jobs.map(job => {
+        const outcome = job.work.run(state)
+        return () => job.resolve(outcome)
+      })
+      if (state.isChanged) {
+        const since = tries > 0 ? clock.now() : jobs[0]!.since
+        if (await this.#save(found, state, since + REPLY_TIMEOUT)) return answers
+        isFresh = true
+      } else {
+        if (isFresh) return answers
+        isFresh = true
+        if ((await this.#read(until)).text === found.text && this.#known?.text === found.text) return answers
+      }
+      // No job joins others whose time is running out.
+      if (this.#batch.size === 0 || clock.now() >= until - TIMEOUT / 2) continue
+      jobs.push(...this.#batch.take())
+      isFresh = false
+    }
+  }
+
+  get #isOld(): boolean {
+    const now = this.#parts.clock.now()
+    return now - this.#sharedAt < SHARED.for && now - this.#knownAt > SHARED.fresh
+  }
+
+  #open({ entry }: Found, jobs: readonly Job<S>[]): S {
+    const { clock, isDead, nextVersion } = this.#parts
+    for (const each of entry.locks.requests) if (isDead(each.session)) this.#sightings.markDead(each)
+    const sessions = jobs.find(({ work }) => work.sessions)?.work.sessions
+    const context = { sightings: this.#sightings, nextVersion, ...(sessions && { sessions }) }
+    return new this.#Opener(this.#key, entry, context, clock)
+  }
+
+  /** The entry of a key that has none. */
+  async #nothing(until: number): Promise<Found> {
+    const { floor, repeat } = this.#parts
+    return { text: undefined, entry: emptyEntry(await repeat(async () => floor.get(), until)) }
+  }
+
+  /** Saves the state. Returns false if another box was faster; then the newest entry is known. */
+  async #save(found: Found, state: S, until: number): Promise<boolean> {
+    const { clock, floor, nextMark } = this.#parts
+    const mark = nextMark()
+    const entry = state.close(mark)
+    const text = encodeKeyEntry(entry)
+    const sentAt = clock.now()
+    const isApplied = await this.#apply(found, text, mark, until)
+    if (isApplied && found.text === undefined && !floor.isValid)
+      throw new UnclearError('an entry was created too late')
+    // Other boxes see it later, so a grant of this box ends here first.
+    if (isApplied) this.#adopt({ text, entry }, sentAt)
+    this.#isContended = !isApplied
+    return isApplied
+  }
+
+  async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
+    const { clock } = this.#parts
+    const limit = Math.max(until - clock.now(), MIN_CALL_TIME)
+    try {
+      return await answered(this.#send(found, text), clock, limit)
+    } catch (cause) {
+      if (cause instanceof DamagedEntryError) throw cause
+      return this.#settle(found, text, mark, until, cause)
+    }
+  }
+
+  /** Sends a change. If it is not applied, learns the newest entry. */
+  async #send(found: Found, text: string): Promise<boolean> {
+    const { store } = this.#parts
+    if (found.text === undefined) {
+      const adding = store.add(this.#key, text)
+      this.#unlock()
+      const present = await adding
+      if (present === undefined) return true
+      this.#learn(present)
+      return false
+    }
+    const replacing = store.replace(this.#key, found.text, text)
+    // The member executes it after the change, so that a failed change learns the newest entry in the same round trip.
+    const reading = this.#isContended ? store.get(this.#key) : undefined
+    reading?.catch(() => undefined)
+    // Other boxes need not wait for the reply.
+    this.#unlock()
+    if (await replacing) return true
+    this.#learn(await (reading ?? store.get(this.#key)))
+    return false
+  }
+
+  /**
+   * Finds out whether a change was applied whose reply was lost. Sends it again if it was not, which is harmless
+   * because it is the same change.
+   */
+  async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
+    const { clock, store } = this.#parts
+    const inTime = <T>(call: Promise<T>): Promise<T> =>
+      answered(call, clock, Math.max(until - clock.now(), 0))
+    while (clock.now() < until) {
+      try {
+        const now = await inTime(store.get(this.#key))
+        if (now === text) return true
+        if (now !== found.text) {
+          this.#learn(now)
+          const isApplied =
+            now === undefined ? undefined : wasApplied(this.#known!.entry.locks, mark, found.entry.locks)
+          if (isApplied === undefined) break
+          return isApplied
+        }
+        if (await inTime(this.#send(found, text))) return true
+      } catch (error) {
+        if (error instanceof DamagedEntryError) throw error
+        await pause(clock, true)
+      }
+    }
+    this.#known = undefined
+    throw new UnclearError('the reply to a change was lost', { cause })
+  }
+
+  /** Reads the entry. */
+  async #read(until: number): Promise<Found> {
+    const { repeat, store } = this.#parts
+    return this.#learn(await repeat(() => store.get(this.#key), until))
+  }
+
+  /** Takes a text that was read for the newest one. */
+  #learn(text: string | undefined): Found {
+    if (this.#known && this.#known.text === text) {
+      this.#isCertain = true
+      this.#knownAt = this.#parts.clock.now()
+      return this.#known
+    }
+    if (this.#known) this.#sharedAt = this.#parts.clock.now()
+    return this.#adopt(this.#decode(text), this.#parts.clock.now())
+  }
+
+  #decode(text: string | undefined): Found {
+    if (text === undefined) return { text, entry: emptyEntry() }
+    try {
+      return { text, entry: decodeKeyEntry(this.#key, text) }
+    } catch (error) {
+      this.#known = undefined
+      throw new DamagedEntryError(this.#key, error)
+    }
+  }
+
+  #adopt(found: Found, seenAt: number, isCertain = true): Found {
+    this.#known = found
+    this.#knownAt = this.#parts.clock.now()
+    this.#isCertain = isCertain
+    this.#sightings.see(found.entry.locks.requests, seenAt)
+    this.#parts.seen(this.#key, found)
+    return found
+  }
+
+  /**
+   * Locks the entry, in the order of arrival, until the next change. Until then, or until the lease ends, changes of
+   * other boxes wait on the member. If other boxes have locked it for too long, it is not locked.
+   */
+  async #lock(): Promise<void> {
+    const { locks } = this.#parts
+    if (!this.#isLocked) this.#isLocked = await locks.tryLock(this.#key, LOCK_WAIT, LOCK_LEASE, true)
+  }
+
+  /** Unlocks the entry if it is locked, without waiting. If that fails, the lock ends with its lease. */
+  #unlock(): void {
+    if (!this.#isLocked) return
+    this.#isLocked = false
+    this.#parts.locks.unlockOnce(this.#key).catch(() => undefined)
+  }
+}

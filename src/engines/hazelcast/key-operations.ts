@@ -1,0 +1,396 @@
+import type { Clock } from '../../clock.js'
+import type {
+  CheckIn,
+  Commit,
+  CommitOutcome,
+  Enqueue,
+  Granted,
+  LockRequest,
+  Operation,
+  OutcomeOf,
+  RequestStatus,
+} from '../../engine/contract.js'
+import { allDue } from '../../engine/kit/all-due.js'
+import { UnavailableError } from '../../errors.js'
+import { Commits } from './commits.js'
+import { DeadSets } from './dead-sets.js'
+import { Decisions, type Notify } from './decisions.js'
+import { failureOf } from './failures.js'
+import type { HazelcastPlace } from './hazelcast-url.js'
+import type { EntryParts } from './key-changes.js'
+import { KeyEntries } from './key-entries.js'
+import { microseconds, type KeyRequest } from './key-entry.js'
+import type { Message } from './hints.js'
+import { Floor } from './floor.js'
+import { FreeEntries } from './free-entries.js'
+import { Leaving } from './leaving.js'
+import { homeOf } from './open-entry.js'
+import { Reads } from './reads.js'
+import { Reports } from './reports.js'
+import type { Scan } from './scan.js'
+import type { Sessions } from './sessions.js'
+import { Sets } from './sets.js'
+import { Sweeper } from './sweeper.js'
+import { ROOM_KEY, WaitingRoom } from './waiting-room.js'
+
+/** What changes a request that is in its entries. */
+type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn>
+
+/** Where entries are, and how they are locked. */
+export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
+
+/** What operations on keys need of their engine. */
+export interface OperationParts {
+  readonly place: HazelcastPlace
+  /** The name under which this box changes entries. */
+  readonly by: string
+  readonly clock: Clock
+  /** The entries of keys. */
+  readonly keys: EntryPlace
+  /** The entry of the waiting room. */
+  readonly room: EntryPlace
+  readonly scan: Pick<Scan, 'free' | 'inUse' | 'list'>
+  readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
+  readonly sessions: Pick<
+    Sessions,
+    'ended' | 'extendFor' | 'forget' | 'isDead' | 'isSweeper' | 'leaveFree' | 'lookUp' | 'of'
+  >
+  /** Takes the hints of saved decisions. */
+  readonly notify: Notify
+  /** Called with a holder of another session for which a request now waits. */
+  readonly waitsFor: (session: string, message: Message) => void
+  /** Called when it is unknown whether a change was applied. */
+  readonly unclear: () => void
+  /** Called before an enqueue is decided. True: it was withdrawn. */
+  readonly isWithdrawn: (request: LockRequest) => boolean
+}
+
+/** Executes operations on the entries of their keys. It knows nothing of the locks on the members. */
+export class KeyOperations {
+  readonly #parts: OperationParts
+  readonly #entries: KeyEntries
+  readonly #decisions: Decisions
+  readonly #room: WaitingRoom
+  readonly #dead: DeadSets
+  readonly #reads: Reads
+  readonly #commits: Commits
+  readonly #sets: Sets
+  readonly #reports: Reports
+  readonly #leaving = new Leaving()
+  readonly #free: FreeEntries
+  readonly #sweeper: Sweeper
+
+  constructor(parts: OperationParts) {
+    this.#parts = parts
+    const { place, by, clock, keys, room, scan, sessions } = parts
+    let count = 0
+    let version = 0
+    const floor = new Floor(room.store, clock)
+    const shared = {
+      clock,
+      floor,
+      repeat: <T>(work: () => Promise<T>, until?: number) => parts.repeat(work, until),
+      extendFor: (lease: number) => sessions.extendFor(lease),
+      nextMark: () => ({ by, count: ++count }),
+      nextVersion: (above: number) => (version = Math.max(version, above, microseconds()) + 1),
+      failure: (error: unknown) => failureOf(error, place, UnavailableError),
+      unclear: () => parts.unclear(),
+      isDead: (session: string) => sessions.isDead(session),
+    }
+    this.#free = new FreeEntries(keys.store, floor, clock, key => this.#entries.changed(key, undefined))
+    this.#entries = new KeyEntries({ ...shared, ...keys, seen: (key, found) => this.#free.see(key, found) })
+    this.#decisions = new Decisions(this.#entries, clock, parts.notify)
+    this.#room = new WaitingRoom({ ...shared, ...room, seen: () => undefined }, effects =>
+      parts.notify(
+        effects.map(effect => ({ ...effect, key: ROOM_KEY })),
+        undefined,
+      ),
+    )
+    this.#dead = new DeadSets(this.#decisions, clock)
+    this.#reads = new Reads(this.#decisions, this.#dead)
+    this.#commits = new Commits(this.#decisions, this.#reads, this.#dead, clock)
+    this.#sets = new Sets(
+      this.#decisions,
+      this.#room,
+      keys => this.#lookBehind(keys),
+      (key, request) => this.#tellHolders(key, request),
+      keys => this.#freed(keys),
+      keys => this.areLikelyFree(keys),
+      this.#leaving,
+      (read, set) => this.#reads.read(read, set),
+      (home, decided) => this.#dead.apply(home, decided),
+      request => parts.isWithdrawn(request),
+      clock,
+    )
+    this.#reports = new Reports(this.#decisions, this.#room, this.#dead, scan, sessions)
+    this.#sweeper = new Sweeper(this.#decisions, this.#reports, scan, sessions, clock)
+  }
+
+  /** Whether the keys are probably free. */
+  areLikelyFree(keys: readonly string[]): boolean {
+    return this.areFree(keys) && (keys.length === 1 || !this.#sets.areBusy(keys))
+  }
+
+  /** Whether no request of any box claims one of these keys, as far as it is known, except those that leave them. */
+  areFree(keys: readonly string[]): boolean {
+    return keys.every(key => this.#requestsOf(key).every(({ id }) => this.#leaving.has(id)))
+  }
+
+  /** Settles when a request has left all of its keys; undefined if it is not about to. */
+  left(id: string): Promise<unknown> | undefined {
+    return this.#leaving.left(id)
+  }
+
+  /** Another box has changed the entry of a key. @param text the new entry, if it is known. */
+  changed(key: string, text: string | undefined): void {
+    if (key === ROOM_KEY) this.#room.changed()
+    else this.#entries.changed(key, text)
+  }
+
+  /** Whether a grant excludes all others, and no other request claims its only key, as far as it is known. */
+  isUncontended({ id, claims }: LockRequest): boolean {
+    const [claim] = claims
+    const requests = this.#entries.known(claim!.key)?.entry.locks.requests
+    return (
+      claims.length === 1 && claim!.mode === 'exclusive' && requests?.length === 1 && requests[0]!.id === id
+    )
+  }
+
+  /** Does nothing by itself any more. */
+  end(): void {
+    this.#dead.end()
+    this.#decisions.end()
+    this.#sweeper.end()
+    this.#free.end()
+  }
+
+  /** Leaves what this box would have deleted later to others. Never throws. */
+  async leave(): Promise<void> {
+    await this.#dead.settled()
+    if (this.#free.isLeft) await this.#parts.sessions.leaveFree()
+  }
+
+  /** Removes what dead boxes have left, as it happens from time to time. Rejects if it may not be done. */
+  sweep(): Promise<void> {
+    return this.#sweeper.sweep()
+  }
+
+  /** Anything may have happened. */
+  forgetAll(): void {
+    this.#entries.forgetAll()
+    this.#room.changed()
+  }
+
+  /** Handles a hint that a request may be granted. Returns whether it should check in. */
+  async woken(request: LockRequest): Promise<boolean> {
+    return !this.#isOfSets(request) || this.#sets.woken(request.id)
+  }
+
+  /** Returns the IDs of those requests that are still in their entries. Sets that wait find that out themselves. */
+  async present(requests: readonly LockRequest[]): Promise<ReadonlySet<string>> {
+    const found = await Promise.all(
+      requests.map(async ({ id, claims }) =>
+        this.#sets.isWaiting(id)
+          ? true
+          : this.#decisions.at(homeOf(claims), state => state.request(id) !== undefined),
+      ),
+    )
+    return new Set(requests.filter((_, at) => found[at]).map(({ id }) => id))
+  }
+
+  execute<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  async execute(operation: Operation): Promise<OutcomeOf<Operation>> {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'checkIn':
+        return this.#stand(operation)
+      case 'commit':
+        return this.#commit(operation)
+      case 'read':
+        return this.#reads.read(operation)
+      case 'list':
+        return this.#unlessFailed(() => this.#parts.scan.list(operation))
+      case 'inspect':
+        return this.#unlessFailed(() => this.#reports.inspect(operation))
+      case 'revoke':
+        return this.#unlessFailed(() => this.#reports.revoke([operation.session]))
+      case 'sweepExpired':
+        await Promise.all(operation.keys.map(key => this.#sweep(key)))
+        return undefined
+      case 'forceRelease':
+        return this.#forceRelease(operation.key, operation.number)
+      case 'alive':
+        return allDue(operation)
+      case 'watch':
+      case 'unwatch':
+        return undefined
+      case 'release':
+      case 'cancel':
+        return this.#leaving.until(operation.request, this.#change(operation))
+      default:
+        return this.#change(operation)
+    }
+  }
+
+  /** Whether a request is for several keys, or follows one that is. */
+  #isOfSets({ id, claims }: LockRequest): boolean {
+    return claims.length > 1 || this.#sets.has(id)
+  }
+
+  async #change(operation: Change): Promise<OutcomeOf<Change>> {
+    if (this.#isOfSets(operation.request)) return this.#ofSet(operation)
+    const lease = 'lease' in operation ? { lease: operation.lease } : {}
+    const { key } = operation.request.claims[0]!
+    return this.#decisions.at(key, (_, machine, now) => machine.decide(operation, now), lease)
+  }
+
+  #ofSet(operation: Change): Promise<OutcomeOf<Change>> {
+    switch (operation.type) {
+      case 'cancel':
+        return this.#sets.cancel(operation.request)
+      case 'renew':
+        return this.#sets.renew(operation)
+      case 'release':
+        return this.#sets.release(operation)
+      case 'downgrade':
+        return this.#sets.downgrade(operation)
+      case 'extendOrYield':
+        return this.#sets.extendOrYield(operation)
+    }
+  }
+
+  async #stand(operation: Enqueue | CheckIn): Promise<RequestStatus> {
+    const { request, lease, read } = operation
+    this.#sweeper.used()
+    const { key } = request.claims[0]!
+    if (this.#isOfSets(request))
+      return operation.type === 'enqueue' ? this.#sets.enqueue(operation) : this.#sets.checkIn(operation)
+    if (operation.type === 'enqueue') {
+      const entered = this.#sets.entered(request.claims)
+      if (entered) await entered
+      if (this.#sets.areWaitedFor([key])) return this.#sets.enqueue(operation)
+      const decided = this.areFree([key]) ? this.#leaving.decided([key]) : undefined
+      if (decided) await decided
+    }
+    const isOfKey = [...(read?.keys ?? []), ...(read?.ids ?? []).map(each => each.key)].every(
+      other => other === key,
+    )
+    const decide = (): Promise<RequestStatus> =>
+      this.#decisions.at(
+        key,
+        (_, machine, now): RequestStatus => {
+          if (operation.type === 'enqueue' && this.#parts.isWithdrawn(request)) return { state: 'busy' }
+          return machine.decide({ ...operation, read: isOfKey ? read : undefined }, now)
+        },
+        { lease },
+      )
+    let status = await decide()
+    if (status.state === 'busy' && (await this.#freed([key]))) status = await decide()
+    if (status.state === 'queued') this.#lookBehind([key])
+    if (status.state === 'queued' && operation.type === 'enqueue') this.#tellHolders(key, request)
+    if (status.state !== 'held' || !read || isOfKey) return status
+    return { ...status, read: await this.#reads.read(read) }
+  }
+
+  #commit(commit: Commit): Promise<CommitOutcome> {
+    const { guard, expect, writes, record } = commit
+    if (guard && this.#isOfSets(guard.request)) return this.#commitSet(commit, guard)
+    const key = guard?.request.claims[0]!.key ?? [...expect, ...writes, ...record][0]!.key
+    if (!guard) return this.#commits.alone(commit, key)
+    const committing = this.#decisions.at(key, (_, machine, now) => machine.decide(commit, now))
+    return commit.release ? this.#leaving.until(guard.request, committing) : committing
+  }
+
+  async #commitSet(commit: Commit, guard: Granted): Promise<CommitOutcome> {
+    const { request } = guard
+    this.#sets.committing(guard)
+    const committing = this.#commits.ofSet(commit, guard)
+    const left = committing.then(({ written }) => written)
+    this.#leaving.until(request, left).catch(() => undefined)
+    this.#leaving.deciding(
+      request.claims.map(({ key }) => key),
+      committing,
+    )
+    try {
+      const { outcome } = await committing
+      if (outcome.state === 'committed') this.#sets.committed(guard)
+      else this.#sets.refused(guard)
+      return outcome
+    } catch (error) {
+      this.#sets.undecided(guard)
+      throw error
+    }
+  }
+
+  /** Tells those who hold a key that a request waits for it. */
+  #tellHolders(key: string, { session }: LockRequest): void {
+    const known = this.#entries.known(key)
+    for (const other of known?.entry.locks.requests ?? [])
+      if (other.phase !== 'waiting' && other.phase !== 'reserved' && other.session !== session)
+        this.#parts.waitsFor(other.session, { type: 'look', id: other.id, key, text: known?.text })
+  }
+
+  /** Frees keys from those ahead of a request that are dead, without being waited for. */
+  #lookBehind(keys: readonly string[]): void {
+    for (const key of keys) if (this.#requestsOf(key).some(({ set }) => set)) this.#dead.look(key)
+    this.#freed(keys).catch(() => undefined)
+  }
+
+  /** Frees keys from sessions that are found to be dead. Returns whether there are any. Never rejects. */
+  async #freed(keys: readonly string[]): Promise<boolean> {
+    const { sessions } = this.#parts
+    const inUse = new Set(keys.flatMap(key => this.#requestsOf(key).map(({ session }) => session)))
+    try {
+      await sessions.lookUp([...inUse])
+      if (![...inUse].some(session => sessions.isDead(session))) return false
+      await Promise.all(
+        keys.map(async key => {
+          await this.#sweep(key)
+          await this.#dead.free(key)
+        }),
+      )
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #requestsOf(key: string): readonly KeyRequest[] {
+    return this.#entries.known(key)?.entry.locks.requests ?? []
+  }
+
+  async #sweep(key: string): Promise<void> {
+    const pointers = await this.#decisions.at(key, (state, machine, now) => {
+      machine.decide({ type: 'sweepExpired', keys: [key] }, now)
+      return state.pointers()
+    })
+    if (pointers.length > 0) this.#dead.look(key)
+  }
+
+  async #forceRelease(key: string, number: number): Promise<boolean> {
+    const { isDone, pointers } = await this.#decisions.at(key, (state, machine, now) => ({
+      isDone: machine.decide({ type: 'forceRelease', key, number }, now),
+      pointers: state.pointers(),
+    }))
+    if (isDone) return true
+    const homes = [...new Set(pointers.map(({ home }) => home))]
+    const released = await Promise.all(
+      homes.map(home =>
+        this.#decisions.at(home, (_, machine, now) =>
+          machine.decide({ type: 'forceRelease', key: home, number }, now),
+        ),
+      ),
+    )
+    if (!released.includes(true)) return false
+    await this.#dead.free(key)
+    return true
+  }
+
+  async #unlessFailed<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#parts.repeat(work)
+    } catch (error) {
+      throw failureOf(error, this.#parts.place, UnavailableError)
+    }
+  }
+}

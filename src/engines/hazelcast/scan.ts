@@ -1,0 +1,71 @@
+import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
+import type { Clock } from '../../clock.js'
+import type { List } from '../../engine/contract.js'
+import { firstKeys } from '../../engine/kit/first-keys.js'
+import { MAX_KEY_LENGTH } from '../../options.js'
+import { answered } from './call.js'
+import type { Package } from './link.js'
+
+/** Maximum time to examine all keys, in milliseconds. */
+const TIMEOUT = 10_000
+
+/** Sorts after every text that can follow a prefix. With this bound, members sort only the keys with the prefix. */
+const GREATEST_REST = '\uFFFF'.repeat(MAX_KEY_LENGTH)
+
+/** Searches the keys of entries. Members examine all of their entries. Each method throws what the client throws. */
+export class Scan {
+  readonly #map: () => Promise<IMap<string, HazelcastJsonValue>>
+  readonly #package: Package
+  readonly #clock: Clock
+
+  constructor(map: () => Promise<IMap<string, HazelcastJsonValue>>, hazelcast: Package, clock: Clock) {
+    this.#map = map
+    this.#package = hazelcast
+    this.#clock = clock
+  }
+
+  /** Returns the keys with this prefix that have requests or commits that are not applied. */
+  async inUse(prefix: string): Promise<string[]> {
+    const { Predicates } = this.#package
+    const range = this.#range(prefix)
+    const keys = await this.#keys(Predicates.and(range, Predicates.greaterThan('n', 0)), range)
+    return keys.sort()
+  }
+
+  /** Returns the keys of entries that have neither a value nor requests. */
+  async free(): Promise<string[]> {
+    const { Predicates } = this.#package
+    const predicate = Predicates.and(Predicates.equal('n', 0), Predicates.equal('version', 0))
+    return this.#keys(predicate, predicate)
+  }
+
+  /** Returns the first keys of entries, in the order of their UTF-16 code units. */
+  async list(list: List): Promise<string[]> {
+    const { Predicates } = this.#package
+    const range = Predicates.and(this.#range(list.prefix), Predicates.greaterThan('__key', list.after))
+    const used = Predicates.or(Predicates.greaterThan('version', 0), Predicates.greaterThan('n', 0))
+    const keys = await this.#keys(Predicates.paging(Predicates.and(range, used), list.limit), range)
+    return firstKeys(keys, list)
+  }
+
+  #range(prefix: string) {
+    const { Predicates } = this.#package
+    return Predicates.and(
+      Predicates.greaterEqual('__key', prefix),
+      Predicates.lessEqual('__key', prefix + GREATEST_REST),
+    )
+  }
+
+  /** @param otherwise the predicate if another program has written entries that are no JSON. */
+  async #keys(
+    predicate: Parameters<IMap<string, HazelcastJsonValue>['keySetWithPredicate']>[0],
+    otherwise: typeof predicate,
+  ): Promise<string[]> {
+    const map = await this.#map()
+    try {
+      return [...(await answered(map.keySetWithPredicate(predicate), this.#clock, TIMEOUT))]
+    } catch {
+      return [...(await answered(map.keySetWithPredicate(otherwise), this.#clock, TIMEOUT))]
+    }
+  }
+}

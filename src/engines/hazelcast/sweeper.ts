@@ -1,0 +1,68 @@
+import type { Clock, Timer } from '../../clock.js'
+import type { Decisions } from './decisions.js'
+import type { Reports } from './reports.js'
+import type { Scan } from './scan.js'
+import type { Sessions } from './sessions.js'
+
+/** How often one box of a place cleans up, in milliseconds. */
+const SWEEP_INTERVAL = 60_000
+/** Maximum number of entries that are looked at at the same time. */
+const AT_ONCE = 32
+
+/** Removes what dead boxes have left in the entries of keys that nobody uses any more. */
+export class Sweeper {
+  readonly #decisions: Decisions
+  readonly #reports: Reports
+  readonly #scan: Pick<Scan, 'free'>
+  readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget'>
+  readonly #clock: Clock
+  #timer: Timer | undefined
+  #hasSwept = false
+  #isOver = false
+
+  constructor(
+    decisions: Decisions,
+    reports: Reports,
+    scan: Pick<Scan, 'free'>,
+    sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget'>,
+    clock: Clock,
+  ) {
+    this.#decisions = decisions
+    this.#reports = reports
+    this.#scan = scan
+    this.#sessions = sessions
+    this.#clock = clock
+  }
+
+  /** This box is in use. The first time is at random, so that boxes sweep even if none lives for long. */
+  used(): void {
+    if (this.#timer || this.#isOver) return
+    const delay = this.#hasSwept ? SWEEP_INTERVAL : Math.random() * SWEEP_INTERVAL
+    const run = (): void => {
+      this.#hasSwept = true
+      const over = (): void => (this.#timer = undefined)
+      this.#sweep().then(over, over)
+    }
+    this.#timer = this.#clock.after(delay, run, false)
+  }
+
+  end(): void {
+    this.#isOver = true
+    this.#timer?.cancel()
+  }
+
+  async #sweep(): Promise<void> {
+    if (await this.#sessions.isSweeper(SWEEP_INTERVAL)) await this.sweep()
+  }
+
+  /** Sweeps once. Rejects if it may not be done. */
+  async sweep(): Promise<void> {
+    const { sessions, isLeft } = await this.#sessions.ended()
+    if (sessions.length === 0 && !isLeft) return
+    if (sessions.length > 0) await this.#reports.revoke(sessions, true)
+    const free = await this.#scan.free()
+    for (let at = 0; at < free.length; at += AT_ONCE)
+      await Promise.allSettled(free.slice(at, at + AT_ONCE).map(key => this.#decisions.look(key)))
+    await this.#sessions.forget(sessions)
+  }
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import type { KeyOperations } from '../../src/engines/hazelcast/key-operations.js'
+import { runSets } from '../simulation/hazelcast/run.js'
+import { mutatedCopy } from './mutated-copy.js'
+import { setMutants } from './set-mutants.js'
+
+/** Maximum number of runs until a mutant must be found. */
+const RUNS = 6000
+
+test.each(setMutants)('the mutant $id of sets is found: $description', { timeout: 600_000 }, async mutant => {
+  const copy = mutatedCopy(mutant, ['engines/hazelcast/key-operations.ts'])
+  try {
+    const mutated = (await copy.load('engines/hazelcast/key-operations.js')) as {
+      KeyOperations: typeof KeyOperations
+    }
+    let found: string | undefined
+    for (let seed = 0; found === undefined && seed < RUNS; seed++)
+      found = (await runSets(seed, mutated.KeyOperations)).wrong
+    expect(found, `${RUNS} runs went by`).toBeDefined()
+    // A mutant that is not a program breaks everything.
+    expect(found).not.toMatch(/ReferenceError|SyntaxError/)
+  } finally {
+    copy.remove()
+  }
+})

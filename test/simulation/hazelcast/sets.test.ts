@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { runSets } from './run.js'
+
+/** About two seconds. */
+const RUNS = 150
+
+test('boxes that lock and change sets of keys, while calls, hints and processes are lost, break no promise', async () => {
+  for (let seed = 0; seed < RUNS; seed++) {
+    const { wrong, log } = await runSets(seed, KeyOperations)
+    if (wrong !== undefined) expect.fail(`seed ${seed}: ${wrong}\n${log.join('\n')}`)
+  }
+})

@@ -1,0 +1,211 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import type { EntryStore } from '../../../../src/engines/hazelcast/entry-store.js'
+import { decodeKeyEntry } from '../../../../src/engines/hazelcast/entry-text.js'
+import { KeyChanges, type EntryParts } from '../../../../src/engines/hazelcast/key-changes.js'
+import { OpenEntry } from '../../../../src/engines/hazelcast/open-entry.js'
+import { IndeterminateError } from '../../../../src/errors.js'
+import { pass } from '../../limits/passing.js'
+
+/** An entry in memory. `lose` decides about each call whether it is applied, and whether its reply arrives. */
+class Memory implements EntryStore {
+  text: string | undefined
+  readonly calls: string[] = []
+  fate: (call: string) => 'done' | 'reply lost' | 'lost' = () => 'done'
+
+  get(): Promise<string | undefined> {
+    return this.#call('get', () => this.text)
+  }
+
+  add(_key: string, text: string): Promise<string | undefined> {
+    return this.#call('add', () => {
+      const present = this.text
+      this.text ??= text
+      return present
+    })
+  }
+
+  remove(): Promise<void> {
+    return Promise.reject(new Error('not used'))
+  }
+
+  replace(_key: string, before: string, after: string): Promise<boolean> {
+    return this.#call('replace', () => {
+      if (this.text !== before) return false
+      this.text = after
+      return true
+    })
+  }
+
+  async #call<T>(name: string, apply: () => T): Promise<T> {
+    this.calls.push(name)
+    const fate = this.fate(name)
+    if (fate === 'lost') throw new Error('lost')
+    const outcome = apply()
+    await Promise.resolve()
+    if (fate === 'reply lost') throw new Error('lost')
+    return outcome
+  }
+}
+
+function changesOn(
+  store: Memory,
+  clock: VirtualClock,
+  by: string,
+  extendFor = () => Promise.resolve(),
+): KeyChanges<OpenEntry> {
+  let count = 0
+  const parts: EntryParts = {
+    store,
+    clock,
+    locks: { tryLock: () => Promise.resolve(false), unlockOnce: () => Promise.resolve() },
+    floor: { get: () => 0, isValid: true },
+    seen: () => undefined,
+    repeat: work => work(),
+    extendFor,
+    nextMark: () => ({ by, count: ++count }),
+    nextVersion: above => above + 1,
+    failure: error => new IndeterminateError('unclear', { engine: 'test:', cause: error }),
+    unclear: () => undefined,
+    isDead: () => false,
+  }
+  return new KeyChanges('k', OpenEntry, parts)
+}
+
+const put = (value: string) => ({
+  run: (state: OpenEntry) => state.put('k', value, state.nextVersion()),
+})
+const valueIn = (store: Memory): string | undefined => decodeKeyEntry('k', store.text!).value
+
+test('the first change of an unknown key, and later ones, take one call each; those of a tick share it', async () => {
+  const store = new Memory()
+  const one = changesOn(store, new VirtualClock(), 'one')
+  await one.change(put('1'))
+  await Promise.all([one.change(put('2')), one.change(put('3'))])
+  expect(store.calls).toEqual(['add', 'replace'])
+  expect(valueIn(store)).toBe('3')
+})
+
+test('a change of an entry that another box has changed is decided again on the newest one', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  await other.change({
+    run: state => state.put('k', `${state.values(['k'])[0]!.value}2`, state.nextVersion()),
+  })
+  await one.change({ run: state => state.put('k', `${state.values(['k'])[0]!.value}3`, state.nextVersion()) })
+  expect(valueIn(store)).toBe('123')
+})
+
+test('what only reads is never answered from what is known', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  await other.change(put('2'))
+  expect(await one.change({ run: state => state.values(['k'])[0]!.value })).toBe('2')
+})
+
+test('a job that joins others is not answered by a read that was sent before it came', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  await other.change(put('2'))
+  let arrive = (): void => undefined
+  const late = new Promise<void>(resolve => (arrive = resolve))
+  const get = store.get.bind(store)
+  store.get = () => get().then(text => late.then(() => text))
+  const valueOf = (state: OpenEntry): string | undefined => state.values(['k'])[0]!.value
+  const changed = one.change({ run: state => valueOf(state) === '1' && put('x').run(state) })
+  await pass(clock, 1)
+  expect(store.calls.at(-1)).toBe('get')
+  await other.change(put('3'))
+  const read = one.change({ run: valueOf })
+  arrive()
+  await changed
+  expect(await read).toBe('3')
+})
+
+test.for(['add', 'replace'] as const)(
+  'a lost %s is sent again, and one whose reply is lost is not',
+  async name => {
+    for (const fate of ['lost', 'reply lost'] as const) {
+      const store = new Memory()
+      const clock = new VirtualClock()
+      const one = changesOn(store, clock, 'one')
+      if (name === 'replace') await one.change(put('0'))
+      let isLost = false
+      store.fate = call => (call === name && !isLost ? ((isLost = true), fate) : 'done')
+      store.calls.length = 0
+      const changed = one.change(put('1'))
+      await pass(clock, 1000)
+      await changed
+      expect(valueIn(store)).toBe('1')
+      expect(store.calls.filter(call => call === name)).toHaveLength(fate === 'lost' ? 2 : 1)
+    }
+  },
+)
+
+test('a change whose reply is lost is found by its mark behind the changes of others', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  let lost = 0
+  store.fate = call => (call === 'replace' && lost++ === 0 ? 'reply lost' : 'done')
+  const changing = one.change({ run: state => (state.put('k', '2', state.nextVersion()), 'done') })
+  await other.change(put('3'))
+  await pass(clock, 1000)
+  expect(await changing).toBe('done')
+  expect(valueIn(store)).toBe('3')
+})
+
+test('a change whose reply is lost and that nobody can find fails as indeterminate after five seconds', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const one = changesOn(store, clock, 'one')
+  await one.change(put('1'))
+  store.fate = () => 'lost'
+  const failing = expect(one.change(put('2'))).rejects.toBeInstanceOf(IndeterminateError)
+  await pass(clock, 6000)
+  await failing
+})
+
+test('an entry that a hint brought is used for the next change, and a false one only costs a call', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  await other.change(put('2'))
+  one.changed(store.text)
+  store.calls.length = 0
+  await one.change(put('3'))
+  expect(store.calls).toEqual(['replace'])
+  for (const text of ['hello', store.text!.replace('"lock":[', '"lock":[9')]) {
+    one.changed(text)
+    await one.change(put('4'))
+    expect(valueIn(store)).toBe('4')
+  }
+})
+
+test('what is known of an entry that other boxes change is read again before a change, but not what was just read', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  // Each attempt takes longer than what is known stays new.
+  const wait = (): Promise<void> => {
+    clock.advanceTo(clock.now() + 200)
+    return Promise.resolve()
+  }
+  const [one, other] = [changesOn(store, clock, 'one', wait), changesOn(store, clock, 'other')]
+  await one.change(put('1'))
+  await other.change(put('2'))
+  const value = { run: (state: OpenEntry) => state.values(['k'])[0]!.value }
+  expect(await one.change(value)).toBe('2')
+  await other.change(put('3'))
+  store.calls.length = 0
+  await one.change(put('4'))
+  expect(store.calls[0]).toBe('add')
+  expect(await one.change(value)).toBe('4')
+})
