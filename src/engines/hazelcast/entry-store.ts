@@ -15,6 +15,14 @@ export interface EntryStore {
   remove(key: string, before: string): Promise<void>
 }
 
+/** Entries that the members drop after a while. Each method throws what the client throws. */
+export interface SignStore {
+  /** @param ttl in milliseconds. */
+  put(key: string, text: string, ttl: number): Promise<void>
+  /** Returns those of these entries that exist. */
+  getAll(keys: readonly string[]): Promise<ReadonlyMap<string, string>>
+}
+
 /** The entries in an IMap. */
 export class MapEntries implements EntryStore {
   readonly #map: () => Promise<IMap<string, HazelcastJsonValue>>
@@ -73,7 +81,7 @@ export class MapEntries implements EntryStore {
 }
 
 /** The entries in an IMap of strings. */
-export class TextEntries implements EntryStore {
+export class TextEntries implements EntryStore, SignStore {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
 
@@ -100,5 +108,14 @@ export class TextEntries implements EntryStore {
   async remove(key: string, before: string): Promise<void> {
     const map = await this.#map()
     await answered(map.remove(key, before), this.#clock)
+  }
+  async put(key: string, text: string, ttl: number): Promise<void> {
+    const map = await this.#map()
+    await answered(map.set(key, text, ttl), this.#clock)
+  }
+
+  async getAll(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const map = await this.#map()
+    return new Map(await answered(map.getAll([...keys]), this.#clock))
   }
 }

@@ -41,6 +41,7 @@ export class HazelcastEngine implements Engine {
   readonly name: string
   readonly guarantees = hazelcastGuarantees
   readonly reportsContention = false
+  readonly coversBySigns = true
   readonly checksOnlyLocked = true
   readonly #clock: Clock
   readonly #place: HazelcastPlace
@@ -81,6 +82,7 @@ export class HazelcastEngine implements Engine {
       locksOf(async () => (await link()).locks),
       clock,
     )
+    const entries = new TextEntries(tableMap, clock)
     this.#operations = new KeyOperations({
       place,
       by,
@@ -89,7 +91,8 @@ export class HazelcastEngine implements Engine {
         store: new MapEntries(valuesMap, hazelcast, clock),
         locks: locksOf(valuesMap),
       },
-      room: { store: new TextEntries(tableMap, clock), locks: locksOf(tableMap) },
+      room: { store: entries, locks: locksOf(tableMap) },
+      signs: entries,
       scan: new Scan(valuesMap, hazelcast, clock),
       repeat: (work, until) => this.#link.repeat(work, until),
       sessions: this.#sessions,

@@ -6,8 +6,9 @@ import type { EntryStore } from './entry-store.js'
 import { decodeKeyEntry, encodeKeyEntry } from './entry-text.js'
 import { DamagedEntryError, UnclearError } from './failures.js'
 import type { Floor } from './floor.js'
-import { emptyEntry, wasApplied, type KeyEntry, type Mark } from './key-entry.js'
+import { emptyEntry, wasApplied, type KeyEntry, type KeyRequest, type Mark } from './key-entry.js'
 import type { MapLocks } from './map-locks.js'
+import type { Signs } from './signs.js'
 import type { EntryContext } from './open-entry.js'
 import { Sightings } from './sightings.js'
 import type { SessionInfo } from '../../engine/contract.js'
@@ -80,6 +81,7 @@ export interface EntryParts {
   readonly unclear: () => void
   /** Whether a session is known to be dead, so that all its requests have expired. */
   readonly isDead: (session: string) => boolean
+  readonly signs: Pick<Signs, 'isCovered' | 'seen'>
 }
 
 interface Job<S> {
@@ -122,6 +124,13 @@ export class KeyChanges<S extends OpenState> {
   /** The newest entry that this box has read or written; undefined if it knows only of a newer one. */
   get certain(): Found | undefined {
     return this.#isCertain ? this.#known : undefined
+  }
+
+  /** The requests for this key alone that have neither been renewed nor checked in within their TTL. */
+  get overdue(): readonly KeyRequest[] {
+    const now = this.#parts.clock.now()
+    const { requests } = this.#known?.entry.locks ?? { requests: [] }
+    return requests.filter(each => !each.set && this.#sightings.expiry(each) <= now)
   }
 
   get isIdle(): boolean {
@@ -220,10 +229,10 @@ export class KeyChanges<S extends OpenState> {
   }
 
   #open({ entry }: Found, jobs: readonly Job<S>[]): S {
-    const { clock, isDead, nextVersion } = this.#parts
+    const { clock, isDead, nextVersion, signs } = this.#parts
     for (const each of entry.locks.requests) if (isDead(each.session)) this.#sightings.markDead(each)
     const sessions = jobs.find(({ work }) => work.sessions)?.work.sessions
-    const context = { sightings: this.#sightings, nextVersion, ...(sessions && { sessions }) }
+    const context = { sightings: this.#sightings, signs, nextVersion, ...(sessions && { sessions }) }
     return new this.#Opener(this.#key, entry, context, clock)
   }
 

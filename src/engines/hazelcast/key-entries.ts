@@ -1,3 +1,4 @@
+import type { KeyRequest } from './key-entry.js'
 import { KeyChanges, type EntryParts, type Found, type Work } from './key-changes.js'
 import { OpenEntry } from './open-entry.js'
 
@@ -36,6 +37,11 @@ export class KeyEntries {
   /** The newest entry of a key that this box has read or written; undefined if it knows only of a newer one. */
   certain(key: string): Found | undefined {
     return this.#keys.get(key)?.certain
+  }
+
+  /** The requests for a key alone that have neither been renewed nor checked in within their TTL, as far as it is known. */
+  overdue(key: string): readonly KeyRequest[] {
+    return this.#keys.get(key)?.overdue ?? []
   }
 
   /** Another box has changed the entry of a key. @param text the new entry, if it is known. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type {
+  Alive,
   CheckIn,
   Commit,
   CommitOutcome,
@@ -9,8 +10,8 @@ import type {
   Operation,
   OutcomeOf,
   RequestStatus,
+  SignOutcome,
 } from '../../engine/contract.js'
-import { allDue } from '../../engine/kit/all-due.js'
 import { UnavailableError } from '../../errors.js'
 import { Commits } from './commits.js'
 import { DeadSets } from './dead-sets.js'
@@ -18,6 +19,7 @@ import { Decisions, type Notify } from './decisions.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { EntryParts } from './key-changes.js'
+import type { SignStore } from './entry-store.js'
 import { KeyEntries } from './key-entries.js'
 import { microseconds, type KeyRequest } from './key-entry.js'
 import type { Message } from './hints.js'
@@ -30,11 +32,15 @@ import { Reports } from './reports.js'
 import type { Scan } from './scan.js'
 import type { Sessions } from './sessions.js'
 import { Sets } from './sets.js'
+import { Signs } from './signs.js'
 import { Sweeper } from './sweeper.js'
 import { ROOM_KEY, WaitingRoom } from './waiting-room.js'
 
 /** What changes a request that is in its entries. */
 type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn>
+
+/** Number of sessions whose signs are looked up for a key, unless one has just missed its turn. */
+const LOOKED_UP = 8
 
 /** Where entries are, and how they are locked. */
 export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
@@ -49,6 +55,8 @@ export interface OperationParts {
   readonly keys: EntryPlace
   /** The entry of the waiting room. */
   readonly room: EntryPlace
+  /** The signs of life of boxes. */
+  readonly signs: SignStore
   readonly scan: Pick<Scan, 'free' | 'inUse' | 'list'>
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
   readonly sessions: Pick<
@@ -77,6 +85,7 @@ export class KeyOperations {
   readonly #sets: Sets
   readonly #reports: Reports
   readonly #leaving = new Leaving()
+  readonly #signs: Signs
   readonly #free: FreeEntries
   readonly #sweeper: Sweeper
 
@@ -86,6 +95,7 @@ export class KeyOperations {
     let count = 0
     let version = 0
     const floor = new Floor(room.store, clock)
+    this.#signs = new Signs(parts.signs, clock)
     const shared = {
       clock,
       floor,
@@ -96,6 +106,10 @@ export class KeyOperations {
       failure: (error: unknown) => failureOf(error, place, UnavailableError),
       unclear: () => parts.unclear(),
       isDead: (session: string) => sessions.isDead(session),
+      signs: {
+        isCovered: (request: KeyRequest) => this.#isCovered(request),
+        seen: (session: string) => this.#signs.seen(session),
+      },
     }
     this.#free = new FreeEntries(keys.store, floor, clock, key => this.#entries.changed(key, undefined))
     this.#entries = new KeyEntries({ ...shared, ...keys, seen: (key, found) => this.#free.see(key, found) })
@@ -220,7 +234,7 @@ export class KeyOperations {
       case 'forceRelease':
         return this.#forceRelease(operation.key, operation.number)
       case 'alive':
-        return allDue(operation)
+        return this.#alive(operation)
       case 'watch':
       case 'unwatch':
         return undefined
@@ -292,6 +306,34 @@ export class KeyOperations {
     return { ...status, read: await this.#reads.read(read) }
   }
 
+  async #alive({ type, session, requests }: Alive): Promise<SignOutcome> {
+    const ids = requests.map(({ id }) => id)
+    const sending = this.#unlessFailed(() => this.#signs.send(session, ids))
+    const byKey = new Map<string, LockRequest[]>()
+    for (const request of requests) {
+      // A set checks in.
+      if (this.#isOfSets(request)) continue
+      const { key } = request.claims[0]!
+      byKey.set(key, [...(byKey.get(key) ?? []), request])
+    }
+    const [outcomes] = await Promise.all([
+      Promise.all(
+        [...byKey].map(async ([key, ofKey]) => {
+          await this.#lookUpSigns([key]).catch(() => undefined)
+          return this.#decisions.at(key, (_, machine, now) =>
+            machine.decide({ type, session, requests: ofKey }, now),
+          )
+        }),
+      ),
+      sending,
+    ])
+    this.#lookBehind([...byKey.keys()])
+    return {
+      due: outcomes.flatMap(({ due }) => due),
+      next: Math.min(Infinity, ...outcomes.map(({ next }) => next)),
+    }
+  }
+
   #commit(commit: Commit): Promise<CommitOutcome> {
     const { guard, expect, writes, record } = commit
     if (guard && this.#isOfSets(guard.request)) return this.#commitSet(commit, guard)
@@ -336,13 +378,14 @@ export class KeyOperations {
     this.#freed(keys).catch(() => undefined)
   }
 
-  /** Frees keys from sessions that are found to be dead. Returns whether there are any. Never rejects. */
+  /** Frees keys from sessions that are found to be dead or silent. Returns whether there are any. Never rejects. */
   async #freed(keys: readonly string[]): Promise<boolean> {
     const { sessions } = this.#parts
     const inUse = new Set(keys.flatMap(key => this.#requestsOf(key).map(({ session }) => session)))
     try {
-      await sessions.lookUp([...inUse])
-      if (![...inUse].some(session => sessions.isDead(session))) return false
+      await Promise.all([sessions.lookUp([...inUse]), this.#lookUpSigns(keys)])
+      const areAlive = [...inUse].every(session => !sessions.isDead(session))
+      if (areAlive && !keys.some(key => this.#hasSilent(key))) return false
       await Promise.all(
         keys.map(async key => {
           await this.#sweep(key)
@@ -355,11 +398,36 @@ export class KeyOperations {
     }
   }
 
+  /** Looks up the signs of sessions of which nothing else is known, those first that are served first. */
+  async #lookUpSigns(keys: readonly string[]): Promise<void> {
+    const sessions = keys.flatMap(key => {
+      const overdue = this.#entries.overdue(key)
+      const waiting = new Set(
+        overdue.filter(({ phase }) => phase === 'waiting').map(({ session }) => session),
+      )
+      // Those behind it may be dead, too, and each would miss its turn.
+      const isMissed = overdue.some(({ phase }) => phase === 'reserved')
+      return isMissed ? [...waiting] : [...waiting].slice(0, LOOKED_UP)
+    })
+    if (sessions.length > 0) await this.#signs.lookUp(sessions)
+  }
+
+  /** Whether a request for a key alone waits there, and its box seems to be silent. */
+  #hasSilent(key: string): boolean {
+    return this.#entries.overdue(key).some(each => each.phase === 'waiting' && !this.#isCovered(each))
+  }
+
+  #isCovered(request: KeyRequest): boolean {
+    return !this.#parts.sessions.isDead(request.session) && this.#signs.isCovered(request)
+  }
+
   #requestsOf(key: string): readonly KeyRequest[] {
     return this.#entries.known(key)?.entry.locks.requests ?? []
   }
 
   async #sweep(key: string): Promise<void> {
+    // Without them, boxes are taken to be alive.
+    await this.#lookUpSigns([key]).catch(() => undefined)
     const pointers = await this.#decisions.at(key, (state, machine, now) => {
       machine.decide({ type: 'sweepExpired', keys: [key] }, now)
       return state.pointers()

@@ -1,6 +1,12 @@
 import type { Clock } from '../../clock.js'
 import { sharedClaims, type Claim } from '../../engine/claim.js'
-import type { LockRequest, RecordedId, SessionInfo, Versioned } from '../../engine/contract.js'
+import {
+  coverTtl,
+  type LockRequest,
+  type RecordedId,
+  type SessionInfo,
+  type Versioned,
+} from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import { timeOfVersion } from '../../engine/kit/time-of-version.js'
 import type { Request } from '../../engine/lock-table.js'
@@ -18,6 +24,7 @@ import {
   type SetPointer,
 } from './key-entry.js'
 import type { Sightings } from './sightings.js'
+import type { Signs } from './signs.js'
 
 /** Maximum number of sets that ended in an entry and are still known there. */
 const MAX_ENDED = 16
@@ -25,6 +32,7 @@ const MAX_ENDED = 16
 /** What decisions need in addition to the entry. */
 export interface EntryContext {
   readonly sightings: Sightings
+  readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   /** Returns a version above this one that this box has never used. */
   readonly nextVersion: (above: number) => number
   /** The processes of sessions, if an operation reports them. */
@@ -91,7 +99,20 @@ export class OpenEntry extends MemoryState {
       const expires = set && 'home' in set ? Infinity : context.sightings.expiry(each)
       const since = this.#now - Math.max(wall - each.since, 0)
       const kept = phase === 'here' ? 'held' : phase
-      const request = { id, session, claims: [claim], phase: kept, expires, lease, number, label, since }
+      // A set checks in at its home.
+      const isCovered = !set && phase === 'waiting' && context.signs.isCovered(each)
+      const request = {
+        id,
+        session,
+        claims: [claim],
+        phase: kept,
+        expires,
+        isCovered,
+        lease,
+        number,
+        label,
+        since,
+      }
       super.append(request)
       this.#before.set(request, { record: each, expires })
       if (set) this.#parts.set(request, { set, expires })
@@ -156,6 +177,10 @@ export class OpenEntry extends MemoryState {
     return this.#context.sessions?.get(session)
   }
 
+  override seen(session: string): number {
+    return this.#context.signs.seen(session)
+  }
+
   override values(keys: readonly string[]): Versioned[] {
     return keys.map(() => {
       const value = this.#value
@@ -199,6 +224,12 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
     this.#stamp = this.nextVersion()
     this.#ids = [...live(this.#ids), [id, Date.now() + retention]]
+  }
+
+  /** Whether a request waits that blocks no other any more. */
+  isSilent({ phase, expires, isCovered, session, lease }: Request): boolean {
+    const isOver = phase === 'waiting' && this.#now >= expires
+    return isOver && !(isCovered && this.#now < this.seen(session) + coverTtl(lease))
   }
 
   /** The request of a set in this entry; undefined for any other. */

@@ -690,11 +690,7 @@ function isFree(
   machine.decide({ type: 'sweepExpired', keys: [claim.key] }, now)
   const ahead = new Ahead()
   for (const other of state.queue(claim.key) ?? []) {
-    if (
-      other.request.id === request.id ||
-      (other.request.phase === 'waiting' && now >= other.request.expires)
-    )
-      continue
+    if (other.request.id === request.id || state.isSilent(other.request)) continue
     ahead.add(other.claim)
     if (!ahead.admits(claim)) return false
   }

@@ -8,7 +8,7 @@ import type {
   ReadOutcome,
   RequestStatus,
 } from '../../../src/engine/contract.js'
-import { heartbeatWithin } from '../../../src/engine/contract.js'
+import { SignOfLife, type CoveredRequest } from '../../../src/core/sign-of-life.js'
 import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.js'
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import type { SignalboxError } from '../../../src/errors.js'
@@ -59,6 +59,7 @@ export class SimulatedBox {
   readonly #process: SimulatedProcess
   readonly #world: EntryWorld
   readonly #story: Story
+  readonly #signs: SignOfLife
   readonly #own = new Map<string, LockRequest>()
   readonly #wake = new Map<string, () => void>()
   readonly #lost = new Set<string>()
@@ -89,6 +90,7 @@ export class SimulatedBox {
       clock,
       keys: { store: world.store(process, ''), locks },
       room: { store: world.store(process, 'room '), locks },
+      signs: world.store(process, 'sign '),
       scan: {
         inUse: () =>
           Promise.resolve([...world.texts].filter(([key]) => !key.startsWith('room')).map(([key]) => key)),
@@ -132,13 +134,36 @@ export class SimulatedBox {
       unclear: () => undefined,
       isWithdrawn: () => false,
     })
+    this.#signs = new SignOfLife(name, clock, sign => this.operations.execute(sign))
   }
 
   async run(job: Job): Promise<string> {
+    const { claims, name, wait } = job
+    const request: LockRequest = {
+      id: `${this.#process.name}.${name}`,
+      session: this.#process.name,
+      claims,
+      label: undefined,
+    }
+    const covered: CoveredRequest = {
+      request,
+      lease: LEASE,
+      wait,
+      covered: () => undefined,
+      due: () => this.#wake.get(request.id)?.(),
+      uncovered: () => undefined,
+    }
+    try {
+      return await this.#run(job, request, covered)
+    } finally {
+      this.#signs.remove(covered)
+    }
+  }
+
+  async #run(job: Job, request: LockRequest, covered: CoveredRequest): Promise<string> {
     const { clock, name } = this.#process
     const { claims, wait } = job
     const keys = claims.map(({ key }) => key)
-    const request: LockRequest = { id: `${name}.${job.name}`, session: name, claims, label: undefined }
     const read = { keys, ids: [] }
     const until = clock.now() + wait
     this.#own.set(request.id, request)
@@ -160,18 +185,20 @@ export class SimulatedBox {
         }
         status = { state: 'queued', id: request.id, place: 0, checkInAfter: 500, sessionsAhead: [] }
       }
-      if (status.state !== 'queued') break
+      if (status.state !== 'queued') {
+        this.#signs.remove(covered)
+        break
+      }
+      this.#signs.add(covered)
       if (clock.now() >= until) {
         this.#own.delete(request.id)
+        this.#signs.remove(covered)
         await this.#cancel(request, false)
         return 'timeout'
       }
       const { checkInAfter } = status
       const left = Math.max(until - clock.now(), 0)
-      await this.#pause(
-        Math.min(checkInAfter, heartbeatWithin({ lease: LEASE, wait: left }), left || 1),
-        waking,
-      )
+      await this.#pause(Math.min(checkInAfter, left || 1), waking)
       operation = { type: 'checkIn', request, lease: LEASE, wait: Math.max(until - clock.now(), 0), read }
     }
     if (status.state !== 'held') {

@@ -1,5 +1,5 @@
 import { VirtualClock } from '../../../src/clock.js'
-import type { EntryStore } from '../../../src/engines/hazelcast/entry-store.js'
+import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry-store.js'
 import type { Random } from '../random.js'
 
 /** What happens to the calls of a run. */
@@ -51,6 +51,8 @@ const START = 1_800_000_000_000
 /** Entries in memory. Each call waits until it is chosen to happen. */
 export class EntryWorld {
   readonly texts = new Map<string, string>()
+  /** The entries that end, and when, as time of the world. */
+  readonly #signs = new Map<string, { readonly text: string; readonly until: number }>()
   readonly log: string[] = []
   readonly processes: SimulatedProcess[] = []
   /** Milliseconds since the start. */
@@ -86,7 +88,7 @@ export class EntryWorld {
   }
 
   /** The entries as a process sees them. @param prefix of the keys in `texts`. */
-  store(process: SimulatedProcess, prefix: string): EntryStore {
+  store(process: SimulatedProcess, prefix: string): EntryStore & SignStore {
     const call = <T>(key: string, name: string, apply: () => T): Promise<T> =>
       this.#send({ process, key, name: `${name} ${prefix}${key}`, apply })
     return {
@@ -107,6 +109,20 @@ export class EntryWorld {
         call(key, 'remove', () => {
           if (this.texts.get(prefix + key) === before) this.texts.delete(prefix + key)
         }),
+      put: (key, text, ttl) =>
+        call(key, `put ${text}`, () => void this.#signs.set(key, { text, until: this.now + ttl })),
+      getAll: keys =>
+        call(
+          keys.join(),
+          'getAll',
+          () =>
+            new Map(
+              keys.flatMap(key => {
+                const sign = this.#signs.get(key)
+                return sign && this.now < sign.until ? [[key, sign.text] as const] : []
+              }),
+            ),
+        ),
     }
   }
 

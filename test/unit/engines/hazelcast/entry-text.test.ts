@@ -110,7 +110,8 @@ test('a home that is removed leaves a mark, so that its set never stands there a
   const clock = new VirtualClock(1000)
   const sightings = new Sightings()
   sightings.see(full.locks.requests, 1000)
-  const open = () => new OpenEntry('k', full, { sightings, nextVersion: above => above + 1 }, clock)
+  const signs = { isCovered: () => false, seen: () => -Infinity }
+  const open = () => new OpenEntry('k', full, { sightings, signs, nextVersion: above => above + 1 }, clock)
   const removed = open()
   removed.remove(removed.part('box.2')!)
   expect(removed.hasEnded('box.2')).toBe(true)

@@ -68,6 +68,7 @@ function changesOn(
     failure: error => new IndeterminateError('unclear', { engine: 'test:', cause: error }),
     unclear: () => undefined,
     isDead: () => false,
+    signs: { isCovered: () => false, seen: () => -Infinity },
   }
   return new KeyChanges('k', OpenEntry, parts)
 }
