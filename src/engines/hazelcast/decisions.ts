@@ -10,11 +10,13 @@ export type Decide<T> = (state: OpenEntry, machine: StateMachine, now: number) =
 /** Takes the hints of a decision that is saved. @param text the entry since then. */
 export type Notify = (effects: readonly AnyEffect[], text: string | undefined) => void
 
-export interface DecisionTerms {
+export interface DecisionTerms<T> {
   /** The longest lease that may be granted, in milliseconds. */
   readonly lease?: number
   /** The processes of sessions, if they are reported. */
   readonly sessions?: ReadonlyMap<string, SessionInfo>
+  /** Whether a decision with this outcome can wait for the changes of other boxes. */
+  readonly canWait?: (outcome: T) => boolean
   /** A request that needs no hint, because the decision is about it. */
   readonly about?: string
 }
@@ -42,7 +44,7 @@ export class Decisions {
   }
 
   /** Decides about a key. Rejects as `Engine.submit` does. */
-  async at<T>(key: string, decide: Decide<T>, terms: DecisionTerms = {}): Promise<T> {
+  async at<T>(key: string, decide: Decide<T>, terms: DecisionTerms<T> = {}): Promise<T> {
     let effects: AnyEffect[] = []
     const outcome = await this.entries.change(key, {
       ...terms,

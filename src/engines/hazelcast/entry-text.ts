@@ -38,12 +38,14 @@ type LocksText = [
   decided: [id: string, number: number, changes: ChangeText[]][],
 ]
 type RequestText = [
+  /** Without the session if it begins with that. */
   id: string,
   session: number,
   claim: ClaimText,
   phase: number,
   ttl: number,
-  heartbeat: string,
+  /** The mark, or only its count if the box of the session made it. */
+  heartbeat: string | number,
   lease: number,
   number: number,
   since: number,
@@ -113,16 +115,17 @@ function decodeLocks(
 
 function encodeRequest(request: KeyRequest, session: number): RequestText {
   const { id, claim, phase, ttl, heartbeat, lease, number, since, label, set } = request
+  const own = `${request.session}.`
   const text: RequestText = [
-    id,
+    id.startsWith(own) ? id.slice(own.length - 1) : id,
     session,
     encodeClaim(claim),
     PHASES.indexOf(phase),
-    ttl,
-    heartbeat,
+    Math.ceil(ttl),
+    isCountOf(heartbeat, own) ? Number(heartbeat.slice(own.length)) : heartbeat,
     lease,
     number,
-    since,
+    Math.floor(since),
   ]
   if (label !== undefined || set) text.push(label ?? null)
   if (set) text.push('home' in set ? set.home : encodeHome(set))
@@ -137,14 +140,15 @@ function encodeHome({ others, overwritten }: SetHome): Exclude<RequestText[10], 
 }
 
 function decodeRequest(key: string, text: RequestText, sessions: readonly string[]): KeyRequest {
-  const [id, session, claim, phase, ttl, heartbeat, lease, number, since, label, set] = text
+  const [id, at, claim, phase, ttl, heartbeat, lease, number, since, label, set] = text
+  const session = sessions[at]!
   return {
-    id,
-    session: sessions[session]!,
+    id: id.startsWith('.') ? `${session}${id}` : id,
+    session,
     claim: decodeClaim(key, claim),
     phase: PHASES[phase]!,
     ttl,
-    heartbeat,
+    heartbeat: typeof heartbeat === 'number' ? `${session}.${heartbeat}` : heartbeat,
     lease,
     number,
     since,
@@ -185,4 +189,9 @@ function decodeClaim(key: string, text: ClaimText): Claim {
   if (text === 1) return { key, mode: 'shared' }
   const [permits, max] = text
   return { key, mode: 'permits', permits, max }
+}
+
+/** Whether a mark is of the box with this prefix, so that its count says it all. */
+function isCountOf(mark: string, prefix: string): boolean {
+  return mark.startsWith(prefix) && /^[1-9]\d{0,14}$/.test(mark.slice(prefix.length))
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
 import type {
   Awaitable,
@@ -66,7 +65,6 @@ export class HazelcastEngine implements Engine {
     this.name = place.name
     this.#place = place
     this.#clock = clock
-    const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, () => this.#mailbox, hazelcast, clock, {
       hinted: text => this.#hinted(text),
       missed: () => this.#readAgain(),
@@ -85,7 +83,7 @@ export class HazelcastEngine implements Engine {
     const entries = new TextEntries(tableMap, clock)
     this.#operations = new KeyOperations({
       place,
-      by,
+      by: () => this.#session,
       clock,
       keys: {
         store: new MapEntries(valuesMap, hazelcast, clock),
@@ -176,6 +174,7 @@ export class HazelcastEngine implements Engine {
       this.#own.all().map(request => this.#operations.execute({ type: 'cancel', request })),
     )
     await Promise.all([this.#memberLocks.unlockAll(), this.#sessions.leave(), this.#operations.leave()])
+    await this.#hints.settled()
   }
 
   async #submit(operation: Operation): Promise<OutcomeOf<Operation>> {

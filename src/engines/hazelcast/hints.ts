@@ -15,7 +15,7 @@ export interface Message {
 
 const TYPES: readonly string[] = ['wake', 'lost', 'look'] satisfies Message['type'][]
 /** Maximum length of an entry in a hint, in characters. */
-const MAX_LENGTH = 4096
+const MAX_LENGTH = 16_384
 
 /** How long a member keeps hints, in milliseconds. */
 const KEPT = 60_000
@@ -27,6 +27,7 @@ const KEPT = 60_000
 export class Hints {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #waiting = new Map<string, Message[]>()
+  readonly #underway = new Set<Promise<unknown>>()
 
   constructor(map: () => Promise<IMap<string, string>>) {
     this.#map = map
@@ -40,15 +41,21 @@ export class Hints {
     this.#waiting.set(session, [message])
   }
 
+  /** Settles when all hints are sent. */
+  async settled(): Promise<void> {
+    await new Promise<void>(resolve => endOfTick(resolve))
+    await Promise.allSettled(this.#underway)
+  }
+
   #sendAll(): void {
     const all = [...this.#waiting]
     this.#waiting.clear()
     for (const [session, messages] of all) {
       const text = JSON.stringify(messages.map(encode))
-      this.#map().then(
-        map => map.set(mailboxOf(session), text, KEPT).catch(() => undefined),
-        () => undefined,
-      )
+      const sending = this.#map().then(map => map.set(mailboxOf(session), text, KEPT))
+      this.#underway.add(sending)
+      const over = (): void => void this.#underway.delete(sending)
+      sending.then(over, over)
     }
   }
 }

@@ -22,6 +22,10 @@ const REPLY_TIMEOUT = 5000
  * the members would always be faster than a distant one.
  */
 const LOCK_AFTER = { tries: 2, time: 50 }
+/** A change that can wait locks the entry later, because claims and releases must not wait for it, in milliseconds. */
+const PATIENT_LOCK_AFTER = 2000
+/** The longest pause before the first further try of a change that can wait, and of any, in milliseconds. */
+const BACK_OFF = { first: 4, most: 200 }
 /** How long a member waits for other boxes that have locked the entry, in milliseconds. */
 const LOCK_WAIT = 3000
 /** The lease of that lock, in milliseconds. `MapLocks` requests up to two seconds more. */
@@ -53,6 +57,8 @@ export type Opener<S> = new (key: string, entry: KeyEntry, context: EntryContext
 /** Work on an entry. It has no other effects, because it may be done several times. */
 export interface Work<S, T> {
   run(state: S): T
+  /** Whether the work with this outcome can wait for the changes of other boxes. */
+  canWait?(outcome: T): boolean
   /** The longest lease that it may grant, in milliseconds. */
   readonly lease?: number
   /** The processes of sessions, if it reports them. */
@@ -109,6 +115,8 @@ export class KeyChanges<S extends OpenState> {
   #isContended = false
   #isLocked = false
   #isRunning = false
+  /** Ends the pause of changes that can wait, if there is one. */
+  #goOn: (() => void) | undefined
 
   constructor(key: string, opener: Opener<S>, parts: EntryParts) {
     this.#key = key
@@ -142,6 +150,7 @@ export class KeyChanges<S extends OpenState> {
     return new Promise((resolve, reject) => {
       const answer = resolve as (outcome: unknown) => void
       this.#batch.add({ work, since: this.#parts.clock.now(), resolve: answer, reject })
+      if (!work.canWait) this.#goOn?.()
     })
   }
 
@@ -189,10 +198,13 @@ export class KeyChanges<S extends OpenState> {
     const until = jobs[0]!.since + TIMEOUT
     // Whether the entry was read since the last of the jobs came: only then is one answered that changes nothing.
     let isFresh = false
+    let canWait = false
     for (let tries = 0; ; tries++) {
       if (tries > 0 && clock.now() >= until)
         throw new UnavailableError(`the locks of ${this.#key} were too busy; the operation was not applied`)
-      if (tries >= LOCK_AFTER.tries && clock.now() - began >= LOCK_AFTER.time) await this.#lock()
+      const lockAfter = canWait ? PATIENT_LOCK_AFTER : LOCK_AFTER.time
+      if (tries >= LOCK_AFTER.tries && clock.now() - began >= lockAfter && (await this.#lock()))
+        await this.#read(until)
       const lease = Math.max(...jobs.map(({ work }) => work.lease ?? 0))
       // Other boxes consider a session dead if it has requests and no entry.
       await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
@@ -203,14 +215,15 @@ export class KeyChanges<S extends OpenState> {
       // A change is decided on what is known when it is sent.
       if (this.#known !== known) continue
       const state = this.#open(found, jobs)
-      const answers = jobs.map(job => {
-        const outcome = job.work.run(state)
-        return () => job.resolve(outcome)
-      })
-      if (state.isChanged) {
+      const outcomes = jobs.map(({ work }) => work.run(state))
+      const answers = jobs.map((job, at) => () => job.resolve(outcomes[at]))
+      canWait = jobs.every(({ work }, at) => work.canWait?.(outcomes[at]))
+      if (canWait && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(tries, until)
+      else if (state.isChanged) {
         const since = tries > 0 ? clock.now() : jobs[0]!.since
         if (await this.#save(found, state, since + REPLY_TIMEOUT)) return answers
         isFresh = true
+        if (canWait && !this.#isLocked) await this.#backOff(tries, until)
       } else {
         if (isFresh) return answers
         isFresh = true
@@ -221,6 +234,20 @@ export class KeyChanges<S extends OpenState> {
       jobs.push(...this.#batch.take())
       isFresh = false
     }
+  }
+
+  /** Pauses until other boxes have probably made their changes, and reads the entry. */
+  async #backOff(tries: number, until: number): Promise<void> {
+    const most = Math.min(BACK_OFF.first * 2 ** tries, BACK_OFF.most)
+    await new Promise<void>(resolve => {
+      const timer = this.#parts.clock.after(1 + Math.random() * most, () => this.#goOn!(), true)
+      this.#goOn = () => {
+        timer.cancel()
+        this.#goOn = undefined
+        resolve()
+      }
+    })
+    await this.#read(until)
   }
 
   get #isOld(): boolean {
@@ -282,7 +309,7 @@ export class KeyChanges<S extends OpenState> {
     }
     const replacing = store.replace(this.#key, found.text, text)
     // The member executes it after the change, so that a failed change learns the newest entry in the same round trip.
-    const reading = this.#isContended ? store.get(this.#key) : undefined
+    const reading = this.#isContended && !this.#isLocked ? store.get(this.#key) : undefined
     reading?.catch(() => undefined)
     // Other boxes need not wait for the reply.
     this.#unlock()
@@ -358,11 +385,12 @@ export class KeyChanges<S extends OpenState> {
 
   /**
    * Locks the entry, in the order of arrival, until the next change. Until then, or until the lease ends, changes of
-   * other boxes wait on the member. If other boxes have locked it for too long, it is not locked.
+   * other boxes wait on the member. If other boxes have locked it for too long, it is not locked. Returns whether it was
+   * locked now.
    */
-  async #lock(): Promise<void> {
-    const { locks } = this.#parts
-    if (!this.#isLocked) this.#isLocked = await locks.tryLock(this.#key, LOCK_WAIT, LOCK_LEASE, true)
+  async #lock(): Promise<boolean> {
+    if (this.#isLocked) return false
+    return (this.#isLocked = await this.#parts.locks.tryLock(this.#key, LOCK_WAIT, LOCK_LEASE, true))
   }
 
   /** Unlocks the entry if it is locked, without waiting. If that fails, the lock ends with its lease. */
@@ -371,4 +399,9 @@ export class KeyChanges<S extends OpenState> {
     this.#isLocked = false
     this.#parts.locks.unlockOnce(this.#key).catch(() => undefined)
   }
+}
+
+/** Whether a request is about to claim the key. */
+function isAboutToChange({ locks }: KeyEntry): boolean {
+  return locks.requests.some(({ phase }) => phase === 'reserved')
 }

@@ -48,8 +48,8 @@ export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
 /** What operations on keys need of their engine. */
 export interface OperationParts {
   readonly place: HazelcastPlace
-  /** The name under which this box changes entries. */
-  readonly by: string
+  /** The name under which this box changes entries: its session. */
+  readonly by: () => string
   readonly clock: Clock
   /** The entries of keys. */
   readonly keys: EntryPlace
@@ -101,7 +101,7 @@ export class KeyOperations {
       floor,
       repeat: <T>(work: () => Promise<T>, until?: number) => parts.repeat(work, until),
       extendFor: (lease: number) => sessions.extendFor(lease),
-      nextMark: () => ({ by, count: ++count }),
+      nextMark: () => ({ by: by(), count: ++count }),
       nextVersion: (above: number) => (version = Math.max(version, above, microseconds()) + 1),
       failure: (error: unknown) => failureOf(error, place, UnavailableError),
       unclear: () => parts.unclear(),
@@ -136,7 +136,9 @@ export class KeyOperations {
       request => parts.isWithdrawn(request),
       clock,
     )
-    this.#reports = new Reports(this.#decisions, this.#room, this.#dead, scan, sessions)
+    this.#reports = new Reports(this.#decisions, this.#room, this.#dead, scan, sessions, key =>
+      this.#lookUpSigns([key]).catch(() => false),
+    )
     this.#sweeper = new Sweeper(this.#decisions, this.#reports, scan, sessions, clock)
   }
 
@@ -296,7 +298,7 @@ export class KeyOperations {
           if (operation.type === 'enqueue' && this.#parts.isWithdrawn(request)) return { state: 'busy' }
           return machine.decide({ ...operation, read: isOfKey ? read : undefined }, now)
         },
-        { lease },
+        { lease, ...(operation.type === 'enqueue' && { canWait: ({ state }) => state === 'queued' }) },
       )
     let status = await decide()
     if (status.state === 'busy' && (await this.#freed([key]))) status = await decide()
@@ -398,8 +400,11 @@ export class KeyOperations {
     }
   }
 
-  /** Looks up the signs of sessions of which nothing else is known, those first that are served first. */
-  async #lookUpSigns(keys: readonly string[]): Promise<void> {
+  /**
+   * Looks up the signs of sessions of which nothing else is known, those first that are served first. Returns whether
+   * there are any.
+   */
+  async #lookUpSigns(keys: readonly string[]): Promise<boolean> {
     const sessions = keys.flatMap(key => {
       const overdue = this.#entries.overdue(key)
       const waiting = new Set(
@@ -410,6 +415,7 @@ export class KeyOperations {
       return isMissed ? [...waiting] : [...waiting].slice(0, LOOKED_UP)
     })
     if (sessions.length > 0) await this.#signs.lookUp(sessions)
+    return sessions.length > 0
   }
 
   /** Whether a request for a key alone waits there, and its box seems to be silent. */

@@ -226,10 +226,10 @@ export class OpenEntry extends MemoryState {
     this.#ids = [...live(this.#ids), [id, Date.now() + retention]]
   }
 
-  /** Whether a request waits that blocks no other any more. */
-  isSilent({ phase, expires, isCovered, session, lease }: Request): boolean {
-    const isOver = phase === 'waiting' && this.#now >= expires
-    return isOver && !(isCovered && this.#now < this.seen(session) + coverTtl(lease))
+  /** Whether a request has expired, so that it blocks no other. A sign of its session covers one that waits. */
+  hasExpired({ phase, expires, isCovered, session, lease }: Request, now: number): boolean {
+    const isCoveredNow = phase === 'waiting' && isCovered && now < this.seen(session) + coverTtl(lease)
+    return now >= expires && !isCoveredNow
   }
 
   /** The request of a set in this entry; undefined for any other. */

@@ -1,6 +1,7 @@
 import type { Inspect, RequestReport } from '../../engine/contract.js'
 import type { DeadSets } from './dead-sets.js'
 import type { Decisions } from './decisions.js'
+import type { Pointer } from './open-entry.js'
 import type { Scan } from './scan.js'
 import type { Sessions } from './sessions.js'
 import type { WaitingRoom } from './waiting-room.js'
@@ -21,14 +22,18 @@ export class Reports {
   readonly #dead: DeadSets
   readonly #scan: Pick<Scan, 'inUse'>
   readonly #sessions: Pick<Sessions, 'of'>
+  readonly #lookUpSigns: (key: string) => Promise<boolean>
 
+  /** @param lookUpSigns looks up whether boxes whose requests wait for a key live. Returns whether that was unknown. */
   constructor(
     decisions: Decisions,
     room: WaitingRoom,
     dead: DeadSets,
     scan: Pick<Scan, 'inUse'>,
     sessions: Pick<Sessions, 'of'>,
+    lookUpSigns: (key: string) => Promise<boolean>,
   ) {
+    this.#lookUpSigns = lookUpSigns
     this.#decisions = decisions
     this.#room = room
     this.#dead = dead
@@ -94,19 +99,8 @@ export class Reports {
   }
 
   async #ofKey(key: string): Promise<Reported[]> {
-    const { found, pointers } = await this.#decisions.at(key, (state, machine, now) => {
-      const reports = machine.decide({ type: 'inspect', prefix: key, exact: true }, now)
-      const live = [...(state.queue(key) ?? [])].filter(({ request }) => now < request.expires)
-      return {
-        pointers: state.pointers(),
-        found: reports.map((report, at) => {
-          const { id } = live[at]!.request
-          // A key is kept for a set before the set has all of its keys.
-          const isStanding = report.phase === 'held' && report.number === 0
-          return { id, report: { ...report, ...(isStanding && { phase: 'waiting' as const }) } }
-        }),
-      }
-    })
+    const first = await this.#foundAt(key)
+    const { found, pointers } = (await this.#lookUpSigns(key)) ? await this.#foundAt(key) : first
     if (pointers.length === 0) return found
     const homes = new Map(
       await Promise.all(
@@ -122,6 +116,22 @@ export class Reports {
       ),
     )
     return found.map(({ id, report }) => ({ id, report: { ...report, ...homes.get(id) } }))
+  }
+
+  #foundAt(key: string): Promise<{ readonly found: Reported[]; readonly pointers: Pointer[] }> {
+    return this.#decisions.at(key, (state, machine, now) => {
+      const reports = machine.decide({ type: 'inspect', prefix: key, exact: true }, now)
+      const live = [...(state.queue(key) ?? [])].filter(({ request }) => !state.hasExpired(request, now))
+      return {
+        pointers: state.pointers(),
+        found: reports.map((report, at) => {
+          const { id } = live[at]!.request
+          // A key is kept for a set before the set has all of its keys.
+          const isStanding = report.phase === 'held' && report.number === 0
+          return { id, report: { ...report, ...(isStanding && { phase: 'waiting' as const }) } }
+        }),
+      }
+    })
   }
 }
 

@@ -690,7 +690,8 @@ function isFree(
   machine.decide({ type: 'sweepExpired', keys: [claim.key] }, now)
   const ahead = new Ahead()
   for (const other of state.queue(claim.key) ?? []) {
-    if (other.request.id === request.id || state.isSilent(other.request)) continue
+    const isSilent = other.request.phase === 'waiting' && state.hasExpired(other.request, now)
+    if (other.request.id === request.id || isSilent) continue
     ahead.add(other.claim)
     if (!ahead.admits(claim)) return false
   }

@@ -86,7 +86,7 @@ export class SimulatedBox {
     }
     this.operations = new Operations({
       place,
-      by: name,
+      by: () => name,
       clock,
       keys: { store: world.store(process, ''), locks },
       room: { store: world.store(process, 'room '), locks },
