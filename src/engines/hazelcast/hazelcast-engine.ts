@@ -75,7 +75,7 @@ export class HazelcastEngine implements Engine {
     const locksOf = (map: ConstructorParameters<typeof MapLocks>[0]): MapLocks =>
       new MapLocks(map, hazelcast, clock, () => this.#link.failures)
     this.#sessions = new Sessions(tableMap, clock)
-    this.#hints = new Hints(tableMap)
+    this.#hints = new Hints(tableMap, clock)
     this.#memberLocks = new MemberLocks(
       locksOf(async () => (await link()).locks),
       clock,
@@ -203,6 +203,8 @@ export class HazelcastEngine implements Engine {
     try {
       const outcome = await this.#operations.execute(operation)
       this.#own.done(asked, outcome)
+      // The holders learn of it although this process may end at once.
+      if (asked.type === 'forceRelease' || asked.type === 'revoke') await this.#hints.settled()
       return outcome
     } catch (error) {
       if (enqueued) this.#own.failed(enqueued.id)

@@ -1,5 +1,7 @@
 import type { IMap } from 'hazelcast-client'
+import type { Clock } from '../../clock.js'
 import { endOfTick } from '../../engine/kit/tick-batcher.js'
+import { answered } from './call.js'
 
 /** A hint for a box. */
 export interface Message {
@@ -26,11 +28,13 @@ const KEPT = 60_000
  */
 export class Hints {
   readonly #map: () => Promise<IMap<string, string>>
+  readonly #clock: Clock
   readonly #waiting = new Map<string, Message[]>()
   readonly #underway = new Set<Promise<unknown>>()
 
-  constructor(map: () => Promise<IMap<string, string>>) {
+  constructor(map: () => Promise<IMap<string, string>>, clock: Clock) {
     this.#map = map
+    this.#clock = clock
   }
 
   /** Sends a hint with the others of this tick. */
@@ -41,10 +45,10 @@ export class Hints {
     this.#waiting.set(session, [message])
   }
 
-  /** Settles when all hints are sent. */
+  /** Resolves when all hints have arrived, or it is known that they have not. */
   async settled(): Promise<void> {
     await new Promise<void>(resolve => endOfTick(resolve))
-    await Promise.allSettled(this.#underway)
+    await answered(Promise.allSettled(this.#underway), this.#clock).catch(() => undefined)
   }
 
   #sendAll(): void {
