@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { runLateSet } from './late-set.js'
 import { runSets } from './run.js'
 
 /** About two seconds. */
@@ -11,3 +12,10 @@ test('boxes that lock and change sets of keys, while calls, hints and processes 
     if (wrong !== undefined) expect.fail(`seed ${seed}: ${wrong}\n${log.join('\n')}`)
   }
 })
+
+test.each([false, true])(
+  'a set whose first key comes late has nothing once another box has its other key, others: %s',
+  async others => {
+    expect(await runLateSet(KeyOperations, others)).toBeUndefined()
+  },
+)
