@@ -210,3 +210,50 @@ test('what is known of an entry that other boxes change is read again before a c
   expect(store.calls[0]).toBe('add')
   expect(await one.change(value)).toBe('4')
 })
+
+test('a change that can wait pauses when another box was faster, unless one comes that can not', async () => {
+  for (const isJoined of [false, true]) {
+    const store = new Memory()
+    const clock = new VirtualClock()
+    const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
+    await one.change(put('1'))
+    await other.change(put('2'))
+    store.calls.length = 0
+    const waiting = one.change({ ...put('3'), canWait: () => true })
+    await pass(clock, 0)
+    expect(store.calls).toEqual(['replace', 'get'])
+    if (isJoined) await one.change(put('4'))
+    else await pass(clock, 300)
+    await waiting
+    expect(valueIn(store)).toBe(isJoined ? '4' : '3')
+    expect(store.calls).toEqual(['replace', 'get', 'get', 'replace', 'get'])
+  }
+})
+
+test('a change that can wait lets a request claim the key first', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const one = changesOn(store, clock, 'one')
+  const waiter = (id: string) => ({
+    id,
+    session: id,
+    claims: [{ key: 'k', mode: 'exclusive' as const }],
+    phase: 'reserved' as const,
+    expires: 1000,
+    lease: 1000,
+    number: 0,
+    label: undefined,
+    since: 0,
+  })
+  await one.change({ run: state => state.append(waiter('first')) })
+  store.calls.length = 0
+  const changed = one.change({
+    run: state => state.append({ ...waiter('second'), phase: 'waiting' }),
+    canWait: () => true,
+  })
+  await pass(clock, 0)
+  expect(store.calls).toEqual([])
+  await pass(clock, 10)
+  await changed
+  expect(store.calls).toEqual(['get', 'replace'])
+})
