@@ -107,7 +107,7 @@ export async function runLateSet(
       status = await other.execute({ type: 'checkIn', ...terms })
     }
     if (status.state !== 'held') return `the other key was not freed: ${status.state}`
-    for (let count = 0; others && count < ENDED; count++) {
+    for (let count = 0; count < (others ? ENDED : 0); count++) {
       const set = request('other', `set ${count}`, exclusive('a', 'c'))
       const held = await other.execute({ type: 'enqueue', request: set, lease: LEASE, wait: LEASE })
       if (held.state !== 'held') return `the first key was not free: ${held.state}`

@@ -27,7 +27,8 @@ export function intercepted(
       get(_, name) {
         const method = target[name as string]!
         if (typeof name !== 'string' || !REMOTE.test(name)) return method
-        return (...args: unknown[]) => call({ map, method: name, key: args[0], send: () => method.apply(target, args) })
+        return (...args: unknown[]) =>
+          call({ map, method: name, key: args[0], send: () => method.apply(target, args) })
       },
     })
   const Client = {
