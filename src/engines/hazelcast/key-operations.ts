@@ -1,18 +1,20 @@
 import type { Clock } from '../../clock.js'
-import type {
-  Alive,
-  CheckIn,
-  Commit,
-  CommitOutcome,
-  Enqueue,
-  Granted,
-  LockRequest,
-  Operation,
-  OutcomeOf,
-  RequestStatus,
-  SignOutcome,
+import {
+  HEARTBEAT_INTERVAL,
+  type Alive,
+  type CheckIn,
+  type Commit,
+  type CommitOutcome,
+  type Enqueue,
+  type Granted,
+  type LockRequest,
+  type Operation,
+  type OutcomeOf,
+  type RequestStatus,
+  type SignOutcome,
 } from '../../engine/contract.js'
 import { UnavailableError } from '../../errors.js'
+import { answered, NoAnswerError } from './call.js'
 import { Commits } from './commits.js'
 import { DeadSets } from './dead-sets.js'
 import { Decisions, type Notify } from './decisions.js'
@@ -320,11 +322,22 @@ export class KeyOperations {
     }
     const [outcomes] = await Promise.all([
       Promise.all(
-        [...byKey].map(async ([key, ofKey]) => {
-          await this.#lookUpSigns([key]).catch(() => undefined)
-          return this.#decisions.at(key, (_, machine, now) =>
-            machine.decide({ type, session, requests: ofKey }, now),
-          )
+        [...byKey].map(async ([key, ofKey]): Promise<SignOutcome> => {
+          const deciding = this.#lookUpSigns([key])
+            .catch(() => undefined)
+            .then(() =>
+              this.#decisions.at(key, (_, machine, now) =>
+                machine.decide({ type, session, requests: ofKey }, now),
+              ),
+            )
+          try {
+            // The next sign must not wait for a key that is busy.
+            return await answered(deciding, this.#parts.clock, HEARTBEAT_INTERVAL)
+          } catch (error) {
+            // Only the requests for a key that can't be read fail, when they check in.
+            const due = error instanceof NoAnswerError ? [] : ofKey.map(({ id }) => id)
+            return { due, next: Infinity }
+          }
         }),
       ),
       sending,

@@ -28,14 +28,14 @@ export class Scan {
   async inUse(prefix: string): Promise<string[]> {
     const { Predicates } = this.#package
     const range = this.#range(prefix)
-    const keys = await this.#keys(Predicates.and(range, Predicates.greaterThan('n', 0)), range)
+    const keys = await this.#keys(Predicates.and(range, this.#notZero(['n'])), range)
     return keys.sort()
   }
 
   /** Returns the keys of entries that have neither a value nor requests. */
   async free(): Promise<string[]> {
     const { Predicates } = this.#package
-    const predicate = Predicates.and(Predicates.equal('n', 0), Predicates.equal('version', 0))
+    const predicate = Predicates.and(...['n', 'version'].map(field => Predicates.equal(field, 0)))
     return this.#keys(predicate, predicate)
   }
 
@@ -43,9 +43,18 @@ export class Scan {
   async list(list: List): Promise<string[]> {
     const { Predicates } = this.#package
     const range = Predicates.and(this.#range(list.prefix), Predicates.greaterThan('__key', list.after))
-    const used = Predicates.or(Predicates.greaterThan('version', 0), Predicates.greaterThan('n', 0))
-    const keys = await this.#keys(Predicates.paging(Predicates.and(range, used), list.limit), range)
+    const used = Predicates.and(range, this.#notZero(['n', 'version']))
+    const keys = await this.#keys(Predicates.paging(used, list.limit), range)
     return firstKeys(keys, list)
+  }
+
+  /**
+   * Not all of these fields are 0. A member may find no field at all in an entry that is changed meanwhile, so it must
+   * not be asked for those that are greater: it would miss that entry.
+   */
+  #notZero(fields: readonly string[]) {
+    const { Predicates } = this.#package
+    return Predicates.not(Predicates.and(...fields.map(field => Predicates.equal(field, 0))))
   }
 
   #range(prefix: string) {

@@ -59,7 +59,8 @@ export class HazelcastServer extends ServerProcess {
       program: 'java',
       argv: [
         '-Xms64m',
-        '-Xmx192m',
+        // Tests have hundreds of maps on a member, and each costs about a megabyte once it was searched.
+        '-Xmx384m',
         '-XX:+UseSerialGC',
         '-XX:TieredStopAtLevel=1',
         `-Dhazelcast.config=${CONFIGURATION}`,
