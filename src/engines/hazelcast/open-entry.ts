@@ -71,6 +71,11 @@ export class OpenEntry extends MemoryState {
   readonly #now: number
   readonly #before = new Map<Request, { readonly record: KeyRequest; readonly expires: number }>()
   readonly #parts = new Map<Request, SetPart>()
+  /**
+   * The requests with a new expiry. It may equal the one before, if this box has just seen that for the first time, but
+   * others have seen it earlier.
+   */
+  readonly #renewed = new Set<Request>()
   #ended: readonly string[]
   #decided: readonly Decided[]
   #number: number
@@ -134,9 +139,10 @@ export class OpenEntry extends MemoryState {
   override changed(request: Request): void {
     this.isChanged = true
     const part = this.#parts.get(request)
-    if (!part) return
-    if (request.phase !== 'reserved') part.expires = request.expires
-    else {
+    if (!part || request.phase !== 'reserved') {
+      this.#renewed.add(request)
+      if (part) part.expires = request.expires
+    } else {
       // The key is kept for the set until it has all of its keys.
       request.phase = 'held'
       request.expires = part.expires
@@ -406,7 +412,7 @@ export class OpenEntry extends MemoryState {
     const expires = part ? part.expires : request.expires
     const before = this.#before.get(request)
     const isPointer = part !== undefined && 'home' in part.set
-    const isRenewed = !isPointer && before?.expires !== expires
+    const isRenewed = !isPointer && (this.#renewed.has(request) || before?.expires !== expires)
     return {
       id,
       session,

@@ -13,6 +13,7 @@ export class OpenRoom extends MemoryState {
   isChanged = false
   readonly #entry: KeyEntry
   readonly #now: number
+  readonly #renewed = new Set<Request>()
   readonly #before = new Map<Request, { readonly record: KeyRequest; readonly expires: number }>()
 
   constructor(_key: string, entry: KeyEntry, { sightings }: EntryContext, clock: Clock) {
@@ -40,8 +41,9 @@ export class OpenRoom extends MemoryState {
     super.remove(request)
   }
 
-  override changed(): void {
+  override changed(request: Request): void {
     this.isChanged = true
+    this.#renewed.add(request)
   }
 
   /** Returns the changed entry, with this mark. */
@@ -58,14 +60,14 @@ export class OpenRoom extends MemoryState {
   #recordOf(request: Request, mark: string): KeyRequest {
     const { id, session, claims, phase, expires, lease, number, label } = request
     const before = this.#before.get(request)
-    const isRenewed = before?.expires !== expires
+    const isRenewed = this.#renewed.has(request) || before?.expires !== expires
     return {
       id,
       session,
       claim: { key: '', mode: 'exclusive' },
       phase,
-      ttl: isRenewed ? expires - this.#now : before.record.ttl,
-      heartbeat: isRenewed ? mark : before.record.heartbeat,
+      ttl: isRenewed || !before ? expires - this.#now : before.record.ttl,
+      heartbeat: isRenewed || !before ? mark : before.record.heartbeat,
       lease,
       number,
       since: before?.record.since ?? Date.now(),

@@ -122,3 +122,19 @@ test('a home that is removed leaves a mark, so that its set never stands there a
   pointer.remove(pointer.part('box.3')!)
   expect(pointer.hasEnded('box.3')).toBe(false)
 })
+
+test('a renewal has a heartbeat of its own, also at the moment in which its box sees the request first', () => {
+  const clock = new VirtualClock(1000)
+  const sightings = new Sightings()
+  const signs = { isCovered: () => false, seen: () => -Infinity }
+  sightings.see(full.locks.requests, 1000)
+  const state = new OpenEntry('k', full, { sightings, signs, nextVersion: above => above + 1 }, clock)
+  for (const before of full.locks.requests) {
+    const request = state.request(before.id)!
+    // Others may have seen it long before.
+    request.expires = 1000 + before.ttl
+    state.changed(request)
+  }
+  const renewed = state.close({ by: 'box', count: 99 }).locks.requests
+  for (const { set, heartbeat } of renewed) if (!set || !('home' in set)) expect(heartbeat).toBe('box.99')
+})
