@@ -126,6 +126,43 @@ export async function runLateSet(
   }
 }
 
+/**
+ * A set is cancelled while its box asks, because of a hint, whether it is its turn. Returns what is wrong if the answer
+ * is that it is.
+ */
+export async function runCancelledSet(Operations: typeof KeyOperations): Promise<string | undefined> {
+  const entries = new Entries()
+  const [first] = boxOf(Operations, entries, 'first')
+  const [late] = boxOf(Operations, entries, 'late')
+  const [other] = boxOf(Operations, entries, 'other')
+  const enqueue = (box: KeyOperations, request: LockRequest, wait = LEASE): Promise<RequestStatus> =>
+    box.execute({ type: 'enqueue', request, lease: LEASE, wait })
+  try {
+    const single = request('other', '1', exclusive('b'))
+    const held = await enqueue(other, single)
+    if (held.state !== 'held') return `the key was not free: ${held.state}`
+    const [ahead, cancelled] = ['first', 'late'].map(box => request(box, '1', exclusive('a', 'b')))
+    await enqueue(first, ahead!)
+    await enqueue(late, cancelled!)
+    await other.execute({ type: 'release', request: single, number: held.number })
+    const next = await first.execute({ type: 'checkIn', request: ahead!, lease: LEASE, wait: LEASE })
+    if (next.state !== 'held') return `the set ahead was not served: ${next.state}`
+    await settled()
+    entries.holdsBack = { box: 'late', key: 'room sets' }
+    const asked = late.woken(cancelled!)
+    await settled()
+    const left = late.execute({ type: 'cancel', request: cancelled! })
+    await settled()
+    entries.letGo()
+    await Promise.all([asked, left])
+    await first.execute({ type: 'release', request: ahead!, number: next.number })
+    const { state } = await enqueue(other, request('other', '2', exclusive('b')), 0)
+    return state === 'held' ? undefined : `a cancelled set keeps its key: ${state}`
+  } finally {
+    for (const box of [first, late, other]) box.end()
+  }
+}
+
 function boxOf(
   Operations: typeof KeyOperations,
   entries: Entries,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
-import { runLateSet } from './late-set.js'
+import { runCancelledSet, runLateSet } from './late-set.js'
 import { runSets } from './run.js'
 
 /** About two seconds. */
@@ -19,3 +19,7 @@ test.each([false, true])(
     expect(await runLateSet(KeyOperations, others)).toBeUndefined()
   },
 )
+
+test('a cancelled set has no place in a queue, although a hint for it was being handled', async () => {
+  expect(await runCancelledSet(KeyOperations)).toBeUndefined()
+})
