@@ -24,7 +24,9 @@ export interface Hold {
   claims: readonly Claim[]
   /** As time of the world. */
   until: number
+  /** When the first of the calls was sent that may have granted it, as step of the world. */
   readonly sentAt: number
+  /** When its box learned of it, as step of the world. */
   readonly grantedAt: number
   isOver: boolean
 }
@@ -168,15 +170,17 @@ export class SimulatedBox {
     const until = clock.now() + wait
     this.#own.set(request.id, request)
     let sentAt: number
-    let worldSentAt: number
+    // A call that fails may have granted the request.
+    let worldSentAt: number | undefined
     let operation: Enqueue | CheckIn = { type: 'enqueue', request, lease: LEASE, wait, read }
     let status: RequestStatus
     for (;;) {
       sentAt = clock.now()
-      worldSentAt = this.#world.step
+      worldSentAt ??= this.#world.step
       const waking = new Promise<void>(resolve => this.#wake.set(request.id, resolve))
       try {
         status = await this.operations.execute(operation)
+        if (status.state === 'queued') worldSentAt = undefined
       } catch (error) {
         if (operation.type === 'enqueue') {
           this.#own.delete(request.id)
@@ -211,7 +215,7 @@ export class SimulatedBox {
       claims,
       // The clock of a process that was paused is behind; it passes at once when the process goes on.
       until: sentAt + LEASE,
-      sentAt: worldSentAt,
+      sentAt: worldSentAt!,
       grantedAt: this.#world.step,
       isOver: false,
     }
