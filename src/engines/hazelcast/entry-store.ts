@@ -109,6 +109,7 @@ export class TextEntries implements EntryStore, SignStore {
     const map = await this.#map()
     await answered(map.remove(key, before), this.#clock)
   }
+
   async put(key: string, text: string, ttl: number): Promise<void> {
     const map = await this.#map()
     await answered(map.set(key, text, ttl), this.#clock)

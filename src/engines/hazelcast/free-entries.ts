@@ -20,7 +20,7 @@ interface Candidate {
   isBelowFloor: boolean
 }
 
-/** Deletes the entries that nobody uses, and that have no value. */
+/** Deletes unused entries that have no value. */
 export class FreeEntries {
   readonly #store: EntryStore
   readonly #floor: Floor

@@ -94,7 +94,7 @@ export interface KeyEntry {
 /** Maximum number of boxes whose latest change is kept. */
 const MAX_MARKS = 12
 
-/** The entry of a key that nobody has used. @param floor is below all of its later numbers. */
+/** Returns the entry of an unused key. @param floor is below all of its later numbers. */
 export function emptyEntry(floor = 0): KeyEntry {
   const turn = Math.max(microseconds(), floor)
   const locks = { turn, number: turn, marks: [], requests: [], ended: [], decided: [] }

@@ -9,7 +9,7 @@ const SWEEP_INTERVAL = 60_000
 /** Maximum number of entries that are looked at at the same time. */
 const AT_ONCE = 32
 
-/** Removes what dead boxes have left in the entries of keys that nobody uses any more. */
+/** Removes the requests of dead boxes from keys that are no longer used. */
 export class Sweeper {
   readonly #decisions: Decisions
   readonly #reports: Reports

@@ -57,7 +57,7 @@ class Entries {
     }
   }
 
-  /** What was held back happens now. */
+  /** Makes the changes that were held back. */
   letGo(): void {
     this.holdsBack = undefined
     for (const apply of this.#held.splice(0)) apply()
@@ -66,7 +66,8 @@ class Entries {
 
 /**
  * A box takes a set. The change of its first key is late, and meanwhile another box frees the other key and locks it.
- * Returns what is wrong then. @param others whether so many other sets end meanwhile that the first key has forgotten it.
+ * Returns a violated promise, or undefined.
+ * @param others whether so many other sets end meanwhile that the entry of the first key no longer lists this one.
  */
 export async function runLateSet(
   Operations: typeof KeyOperations,
@@ -127,8 +128,8 @@ export async function runLateSet(
 }
 
 /**
- * A set is cancelled while its box asks, because of a hint, whether it is its turn. Returns what is wrong if the answer
- * is that it is.
+ * A set is cancelled while its box, woken by a hint, checks in. The set has its turn then. Returns a violated promise, or
+ * undefined.
  */
 export async function runCancelledSet(Operations: typeof KeyOperations): Promise<string | undefined> {
   const entries = new Entries()

@@ -163,7 +163,7 @@ test('a change whose reply is lost is found by its mark behind the changes of ot
   expect(valueIn(store)).toBe('3')
 })
 
-test('a change whose reply is lost and that nobody can find fails as indeterminate after five seconds', async () => {
+test('a change whose reply is lost fails as indeterminate after five seconds if its outcome cannot be found out', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
   const one = changesOn(store, clock, 'one')

@@ -77,7 +77,7 @@ test('a session is looked up at most once a second, and the own one never', asyn
   expect(one.isCovered({ id: 'one.2', session: 'one' })).toBe(false)
 })
 
-test('a sign that another program has written names nobody', async () => {
+test('a sign that another program has written covers no request', async () => {
   const { one, look, texts } = signs()
   texts.set('alive/other', 'no JSON')
   await look()
