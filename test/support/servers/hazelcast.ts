@@ -59,9 +59,11 @@ export class HazelcastServer extends ServerProcess {
       program: 'java',
       argv: [
         '-Xms64m',
-        // Tests have hundreds of maps on a member, and each costs about a megabyte once it was searched.
+        // Some tests have hundreds of maps on a member, and each costs about a megabyte once it was searched.
         '-Xmx384m',
         '-XX:+UseSerialGC',
+        // Otherwise each pause writes to a file, and waits for a busy disk.
+        '-XX:+PerfDisableSharedMem',
         '-XX:TieredStopAtLevel=1',
         `-Dhazelcast.config=${CONFIGURATION}`,
         '-cp',

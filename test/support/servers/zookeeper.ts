@@ -64,6 +64,8 @@ export class ZooKeeperServer extends ServerProcess {
       argv: [
         '-Xmx256m',
         '-XX:+UseSerialGC',
+        // Otherwise each pause writes to a file, and waits for a busy disk.
+        '-XX:+PerfDisableSharedMem',
         '-XX:TieredStopAtLevel=1',
         '-Xshare:auto',
         ...Object.entries(settings).map(([name, value]) => `-D${name}=${value}`),
