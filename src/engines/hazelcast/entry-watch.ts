@@ -62,9 +62,9 @@ export class EntryWatch {
     let newest = 0
     const changed = ({ value }: { value: HazelcastJsonValue | null }): void => {
       // Most changes are about locks.
-      const stamp = Number(/^\{"stamp":(\d+),/.exec(value?.toString() ?? '')?.[1] ?? Infinity)
-      if (stamp <= newest) return
-      newest = stamp
+      const stamp = /^\{"stamp":(\d+),/.exec(value?.toString() ?? '')?.[1]
+      if (stamp !== undefined && Number(stamp) <= newest) return
+      newest = Number(stamp ?? 0)
       this.#changed(key)
     }
     return map.addEntryListener({ added: changed, updated: changed, removed: changed }, key, true)
