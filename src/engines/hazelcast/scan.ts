@@ -9,6 +9,9 @@ import type { Package } from './link.js'
 /** Maximum time to examine all keys, in milliseconds. */
 const TIMEOUT = 10_000
 
+/** The class of all entries on the members. */
+const JSON_CLASS = 'com.hazelcast.core.HazelcastJsonValue'
+
 /** Sorts after every text that can follow a prefix. With this bound, members sort only the keys with the prefix. */
 const GREATEST_REST = '\uFFFF'.repeat(MAX_KEY_LENGTH)
 
@@ -36,7 +39,7 @@ export class Scan {
   async free(): Promise<string[]> {
     const { Predicates } = this.#package
     const predicate = Predicates.and(...['n', 'version'].map(field => Predicates.equal(field, 0)))
-    return this.#keys(predicate, predicate)
+    return this.#keys(predicate, Predicates.and(Predicates.instanceOf(JSON_CLASS), predicate))
   }
 
   /** Returns the first keys of entries, in the order of their UTF-16 code units. */

@@ -1,0 +1,57 @@
+import * as hazelcast from 'hazelcast-client'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { Scan } from '../../src/engines/hazelcast/scan.js'
+import { foreignClient } from '../support/hazelcast/foreign-map.js'
+import { startHazelcast } from '../support/servers/hazelcast.js'
+
+const KEYS = 600
+/** Searches at the same time, and how often. */
+const AT_ONCE = 8
+const ROUNDS = 25
+
+/** The entry of a key in use, with a request or with a value. */
+function textOf(turn: number): string {
+  const request = `"n":1,"lock":[${turn},"${'x'.repeat(200)}"]`
+  return turn % 2 === 0
+    ? `{"stamp":0,"version":0,"ids":[],${request}}`
+    : `{"stamp":${turn},"version":${turn},"ids":[],"n":0,"lock":[${turn}],"value":1}`
+}
+
+test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_000 }, async () => {
+  await using server = await startHazelcast()
+  const [writer, reader] = await Promise.all([foreignClient(server), foreignClient(server)])
+  const [written, read] = await Promise.all(
+    [writer, reader].map(client => client.getMap<string, hazelcast.HazelcastJsonValue>('searched')),
+  )
+  const keys = Array.from({ length: KEYS }, (_, at) => `s/${String(at).padStart(3, '0')}`)
+  const put = (key: string, turn: number) => written!.set(key, new hazelcast.HazelcastJsonValue(textOf(turn)))
+  await Promise.all(keys.map(key => put(key, 0)))
+  let isOver = false
+  const writing = (async () => {
+    for (let turn = 1; !isOver; turn++) await Promise.all(keys.map(key => put(key, turn)))
+  })()
+  const scan = new Scan(() => Promise.resolve(read!), hazelcast, systemClock)
+  const search = { type: 'list', prefix: 's/', after: '', limit: KEYS } as const
+  try {
+    for (let round = 0; round < ROUNDS; round++)
+      for (const found of await Promise.all(Array.from({ length: AT_ONCE }, () => scan.list(search))))
+        expect(found).toEqual(keys)
+  } finally {
+    isOver = true
+    await writing
+  }
+})
+
+test('free entries are found next to those of another program', { timeout: 60_000 }, async () => {
+  await using server = await startHazelcast()
+  const client = await foreignClient(server)
+  const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('searched')
+  const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
+  const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1]}'
+  await map.set('free', new hazelcast.HazelcastJsonValue(free))
+  await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
+  await map.set('foreign', 'text' as unknown as hazelcast.HazelcastJsonValue)
+  expect(await scan.free()).toEqual(['free'])
+  expect((await scan.inUse('')).sort()).toEqual(['foreign', 'free', 'used'])
+})
