@@ -27,9 +27,9 @@ test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_0
   const keys = Array.from({ length: KEYS }, (_, at) => `s/${String(at).padStart(3, '0')}`)
   const put = (key: string, turn: number) => written!.set(key, new hazelcast.HazelcastJsonValue(textOf(turn)))
   await Promise.all(keys.map(key => put(key, 0)))
-  let isOver = false
+  const over = new AbortController()
   const writing = (async () => {
-    for (let turn = 1; !isOver; turn++) await Promise.all(keys.map(key => put(key, turn)))
+    for (let turn = 1; !over.signal.aborted; turn++) await Promise.all(keys.map(key => put(key, turn)))
   })()
   const scan = new Scan(() => Promise.resolve(read!), hazelcast, systemClock)
   const search = { type: 'list', prefix: 's/', after: '', limit: KEYS } as const
@@ -38,7 +38,7 @@ test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_0
       for (const found of await Promise.all(Array.from({ length: AT_ONCE }, () => scan.list(search))))
         expect(found).toEqual(keys)
   } finally {
-    isOver = true
+    over.abort()
     await writing
   }
 })

@@ -7,6 +7,8 @@ import type { Pointer } from './open-entry.js'
 const MISSING_FOR = 3000
 /** After this long at its home, a commit is written to the other keys by any box that has met it, in milliseconds. */
 const HELP_AFTER = 2000
+/** After this long, it matters no longer that a set was missing once, in milliseconds. */
+const FORGOTTEN_AFTER = 4 * MISSING_FOR
 /** How often the sets that hold a key are looked up at most, in milliseconds. */
 const INTERVAL = 500
 
@@ -117,6 +119,14 @@ export class DeadSets {
     return unknown.includes(true)
   }
 
+  /** Forgets the sets that were missing before this clock time: they were not looked at again. */
+  #forgetMissing(before: number): void {
+    for (const [seen, since] of this.#missing) {
+      if (since > before) return
+      this.#missing.delete(seen)
+    }
+  }
+
   async #free(key: string, pointer: Pointer, isDead: boolean): Promise<boolean> {
     const { id, home, since: came } = pointer
     const seen = `${id} ${came}`
@@ -132,6 +142,7 @@ export class DeadSets {
       if (state.hasEnded(id)) return { state: 'ended', number: state.number }
       const since = this.#missing.get(seen) ?? now
       if (now - since < MISSING_FOR && !isDead) {
+        this.#forgetMissing(now - FORGOTTEN_AFTER)
         this.#missing.set(seen, since)
         return { state: 'missing' }
       }

@@ -14,6 +14,15 @@ export class DamagedEntryError extends Error {
 /** It is unknown whether a change of an entry was applied. */
 export class UnclearError extends Error {}
 
+/** Returns the error for the caller of an operation that needs the entry of the sets that wait. */
+export function roomFailureOf(error: unknown, place: HazelcastPlace): Error {
+  if (!(error instanceof DamagedEntryError)) return failureOf(error, place, UnavailableError)
+  return new UnavailableError(
+    `can't read the entry "${error.key}" of ${place.map}.table: another program has written to it; delete it`,
+    { engine: place.name, cause: error.cause },
+  )
+}
+
 /** Returns the error for the caller of an operation. @param kind the class for errors of the client package. */
 export function failureOf(
   error: unknown,

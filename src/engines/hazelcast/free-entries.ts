@@ -2,12 +2,14 @@ import type { Clock, Timer } from '../../clock.js'
 import type { EntryStore } from './entry-store.js'
 import { FLOOR_LASTS, type Floor } from './floor.js'
 import type { Found } from './key-changes.js'
-import { isFree } from './key-entry.js'
+import { isFree, type KeyEntry } from './key-entry.js'
 
 /** How long an entry is kept after its last use, before the floor is raised for it, in milliseconds. */
 const KEPT = 20_000
 /** How often entries are deleted, in milliseconds. */
 const INTERVAL = 10_000
+/** Maximum time until other entries are looked for that have become free, in milliseconds. */
+const LONGEST = 86_400_000
 /** Maximum number of entries that are deleted at the same time. */
 const AT_ONCE = 64
 
@@ -27,11 +29,22 @@ export class FreeEntries {
   readonly #clock: Clock
   /** Called with a key whose entry was deleted. */
   readonly #deleted: (key: string) => void
+  /** Called when there are entries that have become free, which nobody may have seen since. */
+  readonly #left: () => void
   readonly #candidates = new Map<string, Candidate>()
   #timer: Timer | undefined
+  /** Waits until an entry becomes free. */
+  #later: Timer | undefined
   #isOver = false
 
-  constructor(store: EntryStore, floor: Floor, clock: Clock, deleted: (key: string) => void) {
+  constructor(
+    store: EntryStore,
+    floor: Floor,
+    clock: Clock,
+    deleted: (key: string) => void,
+    left: () => void,
+  ) {
+    this.#left = left
     this.#store = store
     this.#floor = floor
     this.#clock = clock
@@ -45,7 +58,11 @@ export class FreeEntries {
 
   /** Takes the newest entry of a key. */
   see(key: string, { text, entry }: Found): void {
-    if (text === undefined || !isFree(entry)) return void this.#candidates.delete(key)
+    if (text === undefined || !isFree(entry)) {
+      this.#candidates.delete(key)
+      if (entry.ids.length > 0) this.#waitFor(entry)
+      return
+    }
     if (this.#candidates.get(key)?.text === text) return
     const { turn, number } = entry.locks
     const greatest = Math.max(turn, number, entry.stamp)
@@ -56,6 +73,18 @@ export class FreeEntries {
   end(): void {
     this.#isOver = true
     this.#timer?.cancel()
+    this.#later?.cancel()
+  }
+
+  /** An entry that has only IDs is free once these have expired. A box that sweeps then finds all such entries. */
+  #waitFor(entry: KeyEntry): void {
+    if (this.#later || this.#isOver || !isFree({ ...entry, ids: [] })) return
+    const delay = Math.max(...entry.ids.map(([, until]) => until - Date.now())) + INTERVAL
+    const run = (): void => {
+      this.#later = undefined
+      this.#left()
+    }
+    this.#later = this.#clock.after(Math.min(delay, LONGEST), run, false)
   }
 
   #start(): void {

@@ -85,8 +85,8 @@ export interface EntryParts {
   readonly failure: (error: unknown) => Error
   /** Called when it is unknown whether a change was applied. */
   readonly unclear: () => void
-  /** Whether a session is known to be dead, so that all its requests have expired. */
-  readonly isDead: (session: string) => boolean
+  /** The clock time by which a session had died, so that its requests that were seen have expired; -Infinity if it may live. */
+  readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
 }
 
@@ -256,8 +256,8 @@ export class KeyChanges<S extends OpenState> {
   }
 
   #open({ entry }: Found, jobs: readonly Job<S>[]): S {
-    const { clock, isDead, nextVersion, signs } = this.#parts
-    for (const each of entry.locks.requests) if (isDead(each.session)) this.#sightings.markDead(each)
+    const { clock, diedBefore, nextVersion, signs } = this.#parts
+    for (const each of entry.locks.requests) this.#sightings.markDead(each, diedBefore(each.session))
     const sessions = jobs.find(({ work }) => work.sessions)?.work.sessions
     const context = { sightings: this.#sightings, signs, nextVersion, ...(sessions && { sessions }) }
     return new this.#Opener(this.#key, entry, context, clock)
@@ -289,7 +289,7 @@ export class KeyChanges<S extends OpenState> {
     const { clock } = this.#parts
     const limit = Math.max(until - clock.now(), MIN_CALL_TIME)
     try {
-      return await answered(this.#send(found, text), clock, limit)
+      return await answered(this.#send(found, text, mark), clock, limit)
     } catch (cause) {
       if (cause instanceof DamagedEntryError) throw cause
       return this.#settle(found, text, mark, until, cause)
@@ -297,15 +297,14 @@ export class KeyChanges<S extends OpenState> {
   }
 
   /** Sends a change. If it is not applied, learns the newest entry. */
-  async #send(found: Found, text: string): Promise<boolean> {
+  async #send(found: Found, text: string, mark: Mark): Promise<boolean> {
     const { store } = this.#parts
     if (found.text === undefined) {
       const adding = store.add(this.#key, text)
       this.#unlock()
       const present = await adding
       if (present === undefined) return true
-      this.#learn(present)
-      return false
+      return this.#isOwn(this.#learn(present), mark)
     }
     const replacing = store.replace(this.#key, found.text, text)
     // The member executes it after the change, so that a failed change learns the newest entry in the same round trip.
@@ -314,8 +313,12 @@ export class KeyChanges<S extends OpenState> {
     // Other boxes need not wait for the reply.
     this.#unlock()
     if (await replacing) return true
-    this.#learn(await (reading ?? store.get(this.#key)))
-    return false
+    return this.#isOwn(this.#learn(await (reading ?? store.get(this.#key))), mark)
+  }
+
+  /** The client and the members may repeat a change whose reply was lost. Then the second one fails. */
+  #isOwn({ entry }: Found, mark: Mark): boolean {
+    return entry.locks.marks.some(({ by, count }) => by === mark.by && count === mark.count)
   }
 
   /**
@@ -337,7 +340,7 @@ export class KeyChanges<S extends OpenState> {
           if (isApplied === undefined) break
           return isApplied
         }
-        if (await inTime(this.#send(found, text))) return true
+        if (await inTime(this.#send(found, text, mark))) return true
       } catch (error) {
         if (error instanceof DamagedEntryError) throw error
         await pause(clock, true)

@@ -18,7 +18,7 @@ import { answered, NoAnswerError } from './call.js'
 import { Commits } from './commits.js'
 import { DeadSets } from './dead-sets.js'
 import { Decisions, type Notify } from './decisions.js'
-import { failureOf } from './failures.js'
+import { failureOf, roomFailureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { EntryParts } from './key-changes.js'
 import type { SignStore } from './entry-store.js'
@@ -36,7 +36,7 @@ import type { Sessions } from './sessions.js'
 import { Sets } from './sets.js'
 import { Signs } from './signs.js'
 import { Sweeper } from './sweeper.js'
-import { ROOM_KEY, WaitingRoom } from './waiting-room.js'
+import { ROOM, WaitingRoom } from './waiting-room.js'
 
 /** What changes a request that is in its entries. */
 type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn>
@@ -63,7 +63,17 @@ export interface OperationParts {
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
   readonly sessions: Pick<
     Sessions,
-    'ended' | 'extendFor' | 'forget' | 'isDead' | 'isSweeper' | 'leaveFree' | 'lookUp' | 'of'
+    | 'diedBefore'
+    | 'ended'
+    | 'extendFor'
+    | 'forget'
+    | 'isDead'
+    | 'isSweeper'
+    | 'keep'
+    | 'leaveFree'
+    | 'lookUp'
+    | 'lookUpNow'
+    | 'of'
   >
   /** Takes the hints of saved decisions. */
   readonly notify: Notify
@@ -107,18 +117,25 @@ export class KeyOperations {
       nextVersion: (above: number) => (version = Math.max(version, above, microseconds()) + 1),
       failure: (error: unknown) => failureOf(error, place, UnavailableError),
       unclear: () => parts.unclear(),
-      isDead: (session: string) => sessions.isDead(session),
+      diedBefore: (session: string) => sessions.diedBefore(session),
       signs: {
         isCovered: (request: KeyRequest) => this.#isCovered(request),
         seen: (session: string) => this.#signs.seen(session),
       },
     }
-    this.#free = new FreeEntries(keys.store, floor, clock, key => this.#entries.changed(key, undefined))
+    this.#free = new FreeEntries(
+      keys.store,
+      floor,
+      clock,
+      key => this.#entries.changed(key, undefined),
+      () => void sessions.leaveFree(),
+    )
     this.#entries = new KeyEntries({ ...shared, ...keys, seen: (key, found) => this.#free.see(key, found) })
     this.#decisions = new Decisions(this.#entries, clock, parts.notify)
-    this.#room = new WaitingRoom({ ...shared, ...room, seen: () => undefined }, effects =>
+    const ofRoom = { seen: () => undefined, failure: (error: unknown) => roomFailureOf(error, place) }
+    this.#room = new WaitingRoom({ ...shared, ...room, ...ofRoom }, effects =>
       parts.notify(
-        effects.map(effect => ({ ...effect, key: ROOM_KEY })),
+        effects.map(effect => ({ ...effect, key: ROOM })),
         undefined,
       ),
     )
@@ -161,7 +178,7 @@ export class KeyOperations {
 
   /** Another box has changed the entry of a key. @param text the new entry, if it is known. */
   changed(key: string, text: string | undefined): void {
-    if (key === ROOM_KEY) this.#room.changed()
+    if (key === ROOM) this.#room.changed()
     else this.#entries.changed(key, text)
   }
 
@@ -231,7 +248,7 @@ export class KeyOperations {
       case 'inspect':
         return this.#unlessFailed(() => this.#reports.inspect(operation))
       case 'revoke':
-        return this.#unlessFailed(() => this.#reports.revoke([operation.session]))
+        return this.#unlessFailed(() => this.#reports.revoke(operation.session))
       case 'sweepExpired':
         await Promise.all(operation.keys.map(key => this.#sweep(key)))
         return undefined
@@ -312,7 +329,10 @@ export class KeyOperations {
 
   async #alive({ type, session, requests }: Alive): Promise<SignOutcome> {
     const ids = requests.map(({ id }) => id)
-    const sending = this.#unlessFailed(() => this.#signs.send(session, ids))
+    const sending = this.#unlessFailed(async () => {
+      // A waiting request renews no lease, and must not look dead.
+      await Promise.all([this.#signs.send(session, ids), this.#parts.sessions.keep()])
+    })
     const byKey = new Map<string, LockRequest[]>()
     for (const request of requests) {
       // A set checks in.
@@ -445,6 +465,7 @@ export class KeyOperations {
   }
 
   async #sweep(key: string): Promise<void> {
+    if (key === ROOM) return this.#room.sweep()
     // Without them, boxes are taken to be alive.
     await this.#lookUpSigns([key]).catch(() => undefined)
     const pointers = await this.#decisions.at(key, (state, machine, now) => {

@@ -136,6 +136,16 @@ export class OpenEntry extends MemoryState {
     super.remove(request)
   }
 
+  /** Without sets whose home is another key: they leave as it says, because they may have committed. */
+  override requestsOf(session: string): Request[] {
+    return super.requestsOf(session).filter(request => !this.#isPointer(request))
+  }
+
+  /** Those of these requests whose boxes are known to be dead. */
+  deadOf(session: string): Request[] {
+    return this.requestsOf(session).filter(({ expires }) => expires === -Infinity)
+  }
+
   override changed(request: Request): void {
     this.isChanged = true
     const part = this.#parts.get(request)
@@ -264,12 +274,6 @@ export class OpenEntry extends MemoryState {
     }
     this.#parts.set(request, { set: isHome ? { others, overwritten: [] } : { home }, expires })
     this.append(request)
-  }
-
-  /** Whether the request is the part of a set whose home is another key. */
-  isPointer(id: string): boolean {
-    const request = this.part(id)
-    return request !== undefined && 'home' in this.#parts.get(request)!.set
   }
 
   /** Keeps a set that is not granted yet alive at its home. @param ttl in milliseconds. */
@@ -406,12 +410,17 @@ export class OpenEntry extends MemoryState {
     }
   }
 
+  #isPointer(request: Request): boolean {
+    const part = this.#parts.get(request)
+    return part !== undefined && 'home' in part.set
+  }
+
   #recordOf(request: Request, mark: string): KeyRequest {
     const { id, session, phase, lease, number, label, since } = request
     const part = this.#parts.get(request)
     const expires = part ? part.expires : request.expires
     const before = this.#before.get(request)
-    const isPointer = part !== undefined && 'home' in part.set
+    const isPointer = this.#isPointer(request)
     const isRenewed = !isPointer && (this.#renewed.has(request) || before?.expires !== expires)
     return {
       id,

@@ -1,4 +1,5 @@
 import type { Inspect, RequestReport } from '../../engine/contract.js'
+import { DamagedValueError } from '../../errors.js'
 import type { DeadSets } from './dead-sets.js'
 import type { Decisions } from './decisions.js'
 import type { Pointer } from './open-entry.js'
@@ -6,7 +7,7 @@ import type { Scan } from './scan.js'
 import type { Sessions } from './sessions.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-/** Maximum number of entries that are changed at the same time. */
+/** Maximum number of entries that are read or changed at the same time. */
 const AT_ONCE = 64
 
 /** A request of a key, with its ID. */
@@ -21,7 +22,7 @@ export class Reports {
   readonly #room: WaitingRoom
   readonly #dead: DeadSets
   readonly #scan: Pick<Scan, 'inUse'>
-  readonly #sessions: Pick<Sessions, 'of'>
+  readonly #sessions: Pick<Sessions, 'lookUpNow' | 'of'>
   readonly #lookUpSigns: (key: string) => Promise<boolean>
 
   /** @param lookUpSigns looks up whether boxes whose requests wait for a key live. Returns whether that was unknown. */
@@ -30,7 +31,7 @@ export class Reports {
     room: WaitingRoom,
     dead: DeadSets,
     scan: Pick<Scan, 'inUse'>,
-    sessions: Pick<Sessions, 'of'>,
+    sessions: Pick<Sessions, 'lookUpNow' | 'of'>,
     lookUpSigns: (key: string) => Promise<boolean>,
   ) {
     this.#lookUpSigns = lookUpSigns
@@ -42,11 +43,10 @@ export class Reports {
   }
 
   async inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
-    const keys = exact ? [prefix] : await this.#scan.inUse(prefix)
-    const settled = await Promise.allSettled(keys.map(key => this.#ofKey(key)))
-    // An entry that another program has written fails only its own key.
-    if (exact && settled[0]?.status === 'rejected') throw settled[0].reason as Error
-    const found = settled.flatMap(each => (each.status === 'fulfilled' ? each.value : []))
+    const keys = exact ? [] : await this.#scan.inUse(prefix)
+    const found = exact
+      ? await this.#ofKey(prefix)
+      : (await inParts(keys, key => this.#ofKey(key))).flatMap(each => each)
     const known = new Set(found.map(({ id, report }) => `${id} ${report.key}`))
     const waiting = (await this.#room.reports()).filter(
       ({ id, report }) =>
@@ -65,36 +65,40 @@ export class Reports {
       .sort((one, other) => order.get(one.key)! - order.get(other.key)!)
   }
 
-  /**
-   * Removes all requests of sessions from the entries. Sets leave their other keys as their homes say, because they may
-   * have committed. Returns the number of requests.
-   * @param areDead whether no box of these sessions does anything any more.
-   */
-  async revoke(sessions: readonly string[], areDead = false): Promise<number> {
-    const ids = new Set<string>()
-    for (const session of sessions) for (const id of await this.#room.revoke(session)) ids.add(id)
+  /** Removes all requests of a session from the entries. Returns their number. */
+  async revoke(session: string): Promise<number> {
+    const ids = new Set(await this.#room.revoke(session))
     const keys = await this.#scan.inUse('')
     const withSets: string[] = []
     await inParts(keys, async key => {
-      const removed = await this.#revokeAt(key, sessions)
-      for (const id of removed.ids) ids.add(id)
-      if (removed.hasSets) withSets.push(key)
+      const { own, sets } = await this.#decisions.at(key, (state, machine, now) => {
+        const removed = { own: state.requestsOf(session), sets: state.pointers() }
+        machine.decide({ type: 'revoke', session }, now)
+        return removed
+      })
+      const ofSets = sets.filter(each => each.session === session)
+      for (const { id } of [...own, ...ofSets]) ids.add(id)
+      if (ofSets.length > 0) withSets.push(key)
     })
-    await inParts(withSets, key => this.#dead.free(key, areDead ? new Set(sessions) : undefined))
+    await inParts(withSets, key => this.#dead.free(key))
     return ids.size
   }
 
-  #revokeAt(
-    key: string,
-    sessions: readonly string[],
-  ): Promise<{ readonly ids: readonly string[]; readonly hasSets: boolean }> {
-    return this.#decisions.at(key, (state, machine, now) => {
-      const all = sessions.flatMap(session => state.requestsOf(session))
-      const own = all.filter(({ id }) => !state.isPointer(id))
-      if (own.length === all.length)
-        for (const session of sessions) machine.decide({ type: 'revoke', session }, now)
-      else for (const request of own) machine.decide({ type: 'cancel', request }, now)
-      return { ids: all.map(({ id }) => id), hasSets: own.length < all.length }
+  /** Removes the requests of sessions that have ended from the entries. A box that has come back since keeps its own. */
+  async removeEnded(sessions: readonly string[]): Promise<void> {
+    const ended = new Set(sessions)
+    for (const session of sessions) await this.#room.revoke(session)
+    await inParts(await this.#scan.inUse(''), async key => {
+      const all = await this.#decisions.at(key, state => Array.from(state.requests(), each => each.session))
+      const found = [...new Set(all)].filter(session => ended.has(session))
+      if (found.length === 0) return
+      // Requests that were seen before that are dead.
+      await this.#sessions.lookUpNow(found)
+      await this.#decisions.at(key, (state, machine, now) => {
+        for (const request of found.flatMap(session => state.deadOf(session)))
+          machine.decide({ type: 'cancel', request }, now)
+      })
+      await this.#dead.free(key, ended)
     })
   }
 
@@ -135,8 +139,12 @@ export class Reports {
   }
 }
 
-/** Does work on keys, not on all of them at the same time. A key whose work fails is left out. */
-async function inParts(keys: readonly string[], work: (key: string) => Promise<unknown>): Promise<void> {
+/** Does work on keys, not on all of them at the same time. A key whose entry another program has written is left out. */
+async function inParts<T>(keys: readonly string[], work: (key: string) => Promise<T>): Promise<T[]> {
+  const done: T[] = []
   for (let at = 0; at < keys.length; at += AT_ONCE)
-    await Promise.allSettled(keys.slice(at, at + AT_ONCE).map(work))
+    for (const each of await Promise.allSettled(keys.slice(at, at + AT_ONCE).map(work)))
+      if (each.status === 'fulfilled') done.push(each.value)
+      else if (!(each.reason instanceof DamagedValueError)) throw each.reason
+  return done
 }

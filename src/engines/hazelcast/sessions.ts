@@ -8,8 +8,10 @@ import { answered } from './call.js'
  * milliseconds.
  */
 const MARGIN = 30_000
+/** Minimum time between two look-ups of a session that was found to be dead, in milliseconds. */
+const RECHECK_AFTER = 1000
 /** Maximum number of sessions that are not looked up each time. */
-const MAX_SEEN = 4096
+const MAX_LOOKED_UP = 4096
 /** How long after the end of a session the time of its end is kept, in milliseconds. */
 const RETENTION = 7 * 86_400_000
 
@@ -23,9 +25,11 @@ export class Sessions {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   #own: SessionInfo | undefined
-  /** When sessions of other boxes were looked up, as clock time. */
-  readonly #seen = new Map<string, number>()
-  readonly #dead = new Set<string>()
+  /** When sessions of other boxes were looked up, as clock time, and what was found. */
+  readonly #lookedUp = new Map<string, { readonly at: number; readonly isDead: boolean }>()
+  readonly #looking = new Set<string>()
+  /** The longest lease of this session, in milliseconds. */
+  #longest = 0
   /** Until when the first entry of this session exists, unless a clock jumps, as clock time. */
   #until = -Infinity
 
@@ -42,6 +46,7 @@ export class Sessions {
   /** Makes the entries of this session outlive a lease that is granted now. @throws what the client throws */
   async extendFor(lease: number): Promise<void> {
     const now = this.#clock.now()
+    this.#longest = Math.max(this.#longest, lease)
     if (lease === 0 || !this.#own || this.#until >= now + lease) return
     const ttl = 2 * lease + MARGIN
     const { session } = this.#own
@@ -54,30 +59,53 @@ export class Sessions {
     this.#until = now + ttl
   }
 
+  /** Makes the entries of this session outlive its requests that wait. @throws what the client throws */
+  keep(): Promise<void> {
+    return this.extendFor(this.#longest)
+  }
+
   /** Call after the cluster has lost its entries: those of this session must be written again. */
   entriesLost(): void {
     this.#until = -Infinity
   }
 
-  /** Whether the session is known to have died. */
+  /** Whether the session was found to have died. */
   isDead(session: string): boolean {
-    return this.#dead.has(session)
+    return this.#lookedUp.get(session)?.isDead ?? false
+  }
+
+  /**
+   * The clock time by which the session had died; -Infinity if it may live. A box that was stopped or idle for long writes
+   * its entries again before its next lease, so its later requests are not dead.
+   */
+  diedBefore(session: string): number {
+    return this.isDead(session) ? this.#lookedUp.get(session)!.at : -Infinity
   }
 
   /** Finds out whether sessions are dead that were not looked up lately. @throws what the client throws */
   async lookUp(sessions: readonly string[]): Promise<void> {
     const now = this.#clock.now()
-    const unknown = sessions.filter(
-      session =>
-        session !== this.#own?.session &&
-        !this.#dead.has(session) &&
-        // A session that lives has entries for at least this time.
-        !(now - (this.#seen.get(session) ?? -Infinity) < MARGIN),
-    )
-    if (unknown.length === 0) return
-    if (this.#seen.size > MAX_SEEN) this.#seen.clear()
-    for (const session of unknown) this.#seen.set(session, now)
-    for (const session of await this.#deadOf(unknown)) this.#dead.add(session)
+    const unknown = sessions.filter(session => {
+      const { at, isDead } = this.#lookedUp.get(session) ?? { at: -Infinity, isDead: false }
+      // A session that lives has entries for at least the second time.
+      const isKnown = now - at < (isDead ? RECHECK_AFTER : MARGIN)
+      return session !== this.#own?.session && !isKnown && !this.#looking.has(session)
+    })
+    await this.lookUpNow(unknown)
+  }
+
+  /** Finds out whether sessions are dead. @throws what the client throws */
+  async lookUpNow(sessions: readonly string[]): Promise<void> {
+    if (sessions.length === 0) return
+    const at = this.#clock.now()
+    for (const session of sessions) this.#looking.add(session)
+    try {
+      const dead = new Set(await this.#deadOf(sessions))
+      if (this.#lookedUp.size > MAX_LOOKED_UP) this.#lookedUp.clear()
+      for (const session of sessions) this.#lookedUp.set(session, { at, isDead: dead.has(session) })
+    } finally {
+      for (const session of sessions) this.#looking.delete(session)
+    }
   }
 
   /** Returns those of these sessions that are dead. @throws what the client throws */

@@ -19,7 +19,7 @@ import {
 import type { StateMachine } from '../../engine/state-machine.js'
 import type { Decide, Decisions } from './decisions.js'
 import type { Request } from '../../engine/lock-table.js'
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { DamagedValueError, IndeterminateError, UnavailableError } from '../../errors.js'
 import { microseconds, type Decided } from './key-entry.js'
 import type { Leaving } from './leaving.js'
 import { homeOf, type OpenEntry } from './open-entry.js'
@@ -66,7 +66,7 @@ type Stood =
       readonly number: number
       readonly isGranted?: boolean
       readonly isForeign?: boolean
-      /** Whether it has joined the queue just now. */
+      /** Whether it has joined the queue just now. Undefined if it is not in the queue. */
       readonly hasJoined?: boolean
     }
   | { readonly state: 'mismatch'; readonly max: number }
@@ -433,8 +433,10 @@ export class Sets {
     const settled = await Promise.allSettled(
       claims.map(async claim => ({ claim, at: await this.#standAt(set, claim, terms, onlyFree, aim) })),
     )
-    const failed = settled.find(each => each.status === 'rejected')
-    if (failed) throw failed.reason as Error
+    const errors = settled.flatMap(each => (each.status === 'rejected' ? [each.reason as Error] : []))
+    // If one change may have been applied, the request may be somewhere.
+    const error = errors.find(each => each instanceof IndeterminateError) ?? errors[0]
+    if (error) throw error
     const stood = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
     for (const { claim, at } of stood) {
       if (at.state === 'mismatch') return { state: 'mismatch', key: claim.key, max: at.max }
@@ -510,9 +512,10 @@ export class Sets {
         }
         return { state: 'here', number, isGranted }
       },
-      { about: id },
+      { about: id, lease: terms.lease },
     )
-    if (isHome && stood.state !== 'ended' && stood.state !== 'mismatch') set.hasStood = true
+    if (isHome && (stood.state === 'here' || (stood.state === 'blocked' && stood.hasJoined !== undefined)))
+      set.hasStood = true
     return stood
   }
 
@@ -616,7 +619,9 @@ export class Sets {
       ),
     ])
     // A damaged entry has no request of this box.
-    const isLeft = leaving.every(each => each.status === 'fulfilled' || isDamaged(each.reason))
+    const isLeft = leaving.every(
+      each => each.status === 'fulfilled' || each.reason instanceof DamagedValueError,
+    )
     if (isLeft || !(error instanceof UnavailableError)) return error
     return new IndeterminateError(error.message, { engine: error.engine, cause: error })
   }
@@ -709,9 +714,4 @@ function otherMax(state: OpenEntry, claim: Claim): number | undefined {
   for (const { claim: other } of state.queue(claim.key) ?? [])
     if (other.mode === 'permits' && other.max !== claim.max) return other.max
   return undefined
-}
-
-/** Whether an operation failed because another program has written to the entry of its key. */
-function isDamaged(error: unknown): boolean {
-  return error instanceof UnavailableError && error.key !== undefined
 }

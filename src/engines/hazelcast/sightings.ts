@@ -27,9 +27,9 @@ export class Sightings {
     this.#seen = seen
   }
 
-  /** Records that the session of a request died long ago. */
-  markDead({ id, heartbeat }: Heartbeat): void {
-    this.#seen.set(id, { heartbeat, at: -Infinity })
+  /** Records that the session of a request died long ago, if the request was seen by this clock time. */
+  markDead({ id, heartbeat }: Heartbeat, by: number): void {
+    if (this.#seen.get(id)!.at <= by) this.#seen.set(id, { heartbeat, at: -Infinity })
   }
 
   /** When a request that was seen expires, as clock time. */

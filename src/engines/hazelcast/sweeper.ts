@@ -14,7 +14,7 @@ export class Sweeper {
   readonly #decisions: Decisions
   readonly #reports: Reports
   readonly #scan: Pick<Scan, 'free'>
-  readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget'>
+  readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>
   readonly #clock: Clock
   #timer: Timer | undefined
   #hasSwept = false
@@ -24,7 +24,7 @@ export class Sweeper {
     decisions: Decisions,
     reports: Reports,
     scan: Pick<Scan, 'free'>,
-    sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget'>,
+    sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>,
     clock: Clock,
   ) {
     this.#decisions = decisions
@@ -59,10 +59,15 @@ export class Sweeper {
   async sweep(): Promise<void> {
     const { sessions, isLeft } = await this.#sessions.ended()
     if (sessions.length === 0 && !isLeft) return
-    if (sessions.length > 0) await this.#reports.revoke(sessions, true)
-    const free = await this.#scan.free()
-    for (let at = 0; at < free.length; at += AT_ONCE)
-      await Promise.allSettled(free.slice(at, at + AT_ONCE).map(key => this.#decisions.look(key)))
-    await this.#sessions.forget(sessions)
+    try {
+      if (sessions.length > 0) await this.#reports.removeEnded(sessions)
+      const free = await this.#scan.free()
+      for (let at = 0; at < free.length; at += AT_ONCE)
+        await Promise.allSettled(free.slice(at, at + AT_ONCE).map(key => this.#decisions.look(key)))
+      await this.#sessions.forget(sessions)
+    } catch (error) {
+      if (isLeft) await this.#sessions.leaveFree()
+      throw error
+    }
   }
 }

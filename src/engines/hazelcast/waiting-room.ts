@@ -13,7 +13,9 @@ import { KeyChanges, type EntryParts } from './key-changes.js'
 import { OpenRoom } from './open-room.js'
 
 /** The key of the entry with the sets that wait, in the map of the table. */
-export const ROOM_KEY = 'sets'
+const ROOM_KEY = 'sets'
+/** Stands for that entry in hints. No key is empty. */
+export const ROOM = ''
 
 /**
  * Where sets wait for other sets. Of two sets that have a common key, only one is granted here, and only then joins the
@@ -31,11 +33,11 @@ export class WaitingRoom {
   }
 
   enter(request: LockRequest, terms: WaitTerms): Promise<RequestStatus> {
-    return this.#decide({ type: 'enqueue', request: exclusively(request), ...short(terms) })
+    return this.#decide({ type: 'enqueue', request: exclusively(request), ...short(terms) }, terms.lease)
   }
 
   checkIn(request: LockRequest, terms: WaitTerms): Promise<RequestStatus> {
-    return this.#decide({ type: 'checkIn', request, ...short(terms) })
+    return this.#decide({ type: 'checkIn', request, ...short(terms) }, terms.lease)
   }
 
   async leave(request: LockRequest): Promise<void> {
@@ -49,6 +51,14 @@ export class WaitingRoom {
     })
     if (ids.length > 0) await this.#decide({ type: 'revoke', session })
     return ids
+  }
+
+  /** Drops sets that have expired, so that others are served. */
+  async sweep(): Promise<void> {
+    await this.#change((state, decide) => {
+      const keys = Array.from(state.requests()).flatMap(({ claims }) => claims.map(({ key }) => key))
+      decide({ type: 'sweepExpired', keys: [...new Set(keys)] })
+    })
   }
 
   /** Another box has changed the entry. */
@@ -81,12 +91,21 @@ export class WaitingRoom {
     })
   }
 
-  async #decide<O extends LockOperation>(operation: O): Promise<OutcomeOf<O>> {
+  #decide<O extends LockOperation>(operation: O, lease = 0): Promise<OutcomeOf<O>> {
+    return this.#change((_, decide) => decide(operation), lease)
+  }
+
+  async #change<T>(
+    work: (state: OpenRoom, decide: <O extends LockOperation>(operation: O) => OutcomeOf<O>) => T,
+    lease = 0,
+  ): Promise<T> {
     let effects: Effect[] = []
     const outcome = await this.#changes.change({
+      lease,
       run: state => {
         effects = []
-        return new LockTable(state, effect => effects.push(effect)).decide(operation, this.#clock.now())
+        const table = new LockTable(state, effect => effects.push(effect))
+        return work(state, operation => table.decide(operation, this.#clock.now()))
       },
     })
     if (effects.length > 0) this.#notify(effects)

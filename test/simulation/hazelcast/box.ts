@@ -11,11 +11,12 @@ import type {
 import { SignOfLife, type CoveredRequest } from '../../../src/core/sign-of-life.js'
 import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.js'
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
 import type { SignalboxError } from '../../../src/errors.js'
 import type { EntryWorld, SimulatedProcess } from './world.js'
 
 /** Of all locks, in milliseconds. */
-const LEASE = 4000
+export const LEASE = 4000
 
 /** A grant as its box sees it. */
 export interface Hold {
@@ -86,6 +87,8 @@ export class SimulatedBox {
       const other = boxes.get(session)
       if (other) world.hint(other.#process, `hint ${JSON.stringify(message)}`, () => other.#hinted(message))
     }
+    const sessions = new Sessions(() => Promise.resolve(world.boxes(process)), clock)
+    sessions.join({ session: name, host: '', pid: 0, label: undefined })
     this.operations = new Operations({
       place,
       by: () => name,
@@ -110,20 +113,7 @@ export class SimulatedBox {
           }
         }
       },
-      sessions: {
-        isSweeper: () => Promise.resolve(false),
-        ended: () =>
-          Promise.resolve({
-            sessions: world.processes.filter(each => each.isCrashed).map(each => each.name),
-            isLeft: true,
-          }),
-        forget: () => Promise.resolve(),
-        leaveFree: () => Promise.resolve(),
-        extendFor: () => Promise.resolve(),
-        isDead: () => false,
-        lookUp: () => Promise.resolve(),
-        of: () => Promise.resolve(new Map()),
-      },
+      sessions,
       notify: (effects, text) => {
         for (const effect of effects)
           if (effect.type !== 'changed') {

@@ -3,12 +3,18 @@ import type { Claim } from '../../../src/engine/claim.js'
 import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { Random } from '../random.js'
-import { SimulatedBox, type Job, type Story } from './box.js'
+import { LEASE, SimulatedBox, type Job, type Story } from './box.js'
 import { EntryWorld, wall } from './world.js'
 
 const KEYS = ['a', 'b', 'c']
 /** Never has a value, and the last box does not lock it. */
 const LOCK_ONLY = 'aa'
+
+/** Maximum error of a wall clock, in milliseconds. */
+const MAX_SKEW = 60_000
+
+/** Time until the session of a process that has ended is removed at the latest, in milliseconds. */
+const ENDED_WITHIN = 2 * MAX_SKEW + 2 * LEASE + 100_000
 
 /** Maximum time until the last box has all keys, once nothing goes wrong any more, in milliseconds. */
 const SERVED_WITHIN = 60_000
@@ -45,7 +51,7 @@ async function run(random: Random, Operations: typeof KeyOperations): Promise<Ru
     cuts: isCalm ? 0 : random.pick([0, 0, 0.01, 0.03]),
     lostHints: isCalm ? 0 : random.pick([0, 0.3]),
     delays: isCalm ? 0 : random.pick([0, 0.05]),
-    skew: random.pick([0, 5000, 3_600_000]),
+    skew: random.pick([0, 5000, MAX_SKEW]),
   })
   const story: Story = { holds: [], changes: [], wrong: undefined }
   const boxes = new Map<string, SimulatedBox>()
@@ -120,6 +126,7 @@ async function judgeEnd(world: EntryWorld, story: Story, last: SimulatedBox): Pr
   await world.run(() => outcome !== undefined || story.wrong !== undefined, 2 * SERVED_WITHIN)
   if (outcome !== 'committed') story.wrong ??= `the last box: ${outcome ?? 'not served'}`
   if (world.now - began > SERVED_WITHIN) story.wrong ??= `the last box waited ${world.now - began} ms`
+  await world.run(() => false, ENDED_WITHIN)
   let isSwept = false
   void last.operations.sweep().then(() => (isSwept = true))
   if (!(await world.run(() => isSwept, 20_000))) story.wrong ??= 'not swept'

@@ -1,6 +1,8 @@
+import type { IMap } from 'hazelcast-client'
 import { VirtualClock } from '../../../src/clock.js'
 import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry-store.js'
 import type { Random } from '../random.js'
+import { BoxEntries } from './box-entries.js'
 
 /** What happens to the calls of a run. */
 export interface Weather {
@@ -51,8 +53,7 @@ const START = 1_800_000_000_000
 /** Entries in memory. Each call waits until it is chosen to happen. */
 export class EntryWorld {
   readonly texts = new Map<string, string>()
-  /** The entries that end, and when, as time of the world. */
-  readonly #signs = new Map<string, { readonly text: string; readonly until: number }>()
+  readonly #ofBoxes = new BoxEntries(() => this.now)
   readonly log: string[] = []
   readonly processes: SimulatedProcess[] = []
   /** Milliseconds since the start. */
@@ -109,21 +110,16 @@ export class EntryWorld {
         call(key, 'remove', () => {
           if (this.texts.get(prefix + key) === before) this.texts.delete(prefix + key)
         }),
-      put: (key, text, ttl) =>
-        call(key, `put ${text}`, () => void this.#signs.set(key, { text, until: this.now + ttl })),
-      getAll: keys =>
-        call(
-          keys.join(),
-          'getAll',
-          () =>
-            new Map(
-              keys.flatMap(key => {
-                const sign = this.#signs.get(key)
-                return sign && this.now < sign.until ? [[key, sign.text] as const] : []
-              }),
-            ),
-        ),
+      put: (key, text, ttl) => this.boxes(process).set(key, text, ttl),
+      getAll: async keys => new Map(await this.boxes(process).getAll([...keys])),
     }
+  }
+
+  /** The map of the boxes, as a process sees it. */
+  boxes(process: SimulatedProcess): IMap<string, string> {
+    return this.#ofBoxes.map((key, name, apply) =>
+      this.#send({ process, key, name: `${name} ${key}`, apply }),
+    )
   }
 
   /** Delivers a hint at some time, or never. */

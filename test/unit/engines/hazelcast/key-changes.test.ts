@@ -11,7 +11,7 @@ import { pass } from '../../limits/passing.js'
 class Memory implements EntryStore {
   text: string | undefined
   readonly calls: string[] = []
-  fate: (call: string) => 'done' | 'reply lost' | 'lost' = () => 'done'
+  fate: (call: string) => 'done' | 'reply lost' | 'lost' | 'repeated' = () => 'done'
 
   get(): Promise<string | undefined> {
     return this.#call('get', () => this.text)
@@ -41,6 +41,7 @@ class Memory implements EntryStore {
     this.calls.push(name)
     const fate = this.fate(name)
     if (fate === 'lost') throw new Error('lost')
+    if (fate === 'repeated') apply()
     const outcome = apply()
     await Promise.resolve()
     if (fate === 'reply lost') throw new Error('lost')
@@ -67,7 +68,7 @@ function changesOn(
     nextVersion: above => above + 1,
     failure: error => new IndeterminateError('unclear', { engine: 'test:', cause: error }),
     unclear: () => undefined,
-    isDead: () => false,
+    diedBefore: () => -Infinity,
     signs: { isCovered: () => false, seen: () => -Infinity },
   }
   return new KeyChanges('k', OpenEntry, parts)
@@ -128,6 +129,20 @@ test('a job that joins others is not answered by a read that was sent before it 
   await changed
   expect(await read).toBe('3')
 })
+
+test.for(['add', 'replace'] as const)(
+  'an applied %s that was repeated by the client or a member is not decided again',
+  async name => {
+    const store = new Memory()
+    const one = changesOn(store, new VirtualClock(), 'one')
+    if (name === 'replace') await one.change(put('0'))
+    let times = 0
+    store.fate = call => (call === name && ++times === 1 ? 'repeated' : 'done')
+    let value = ''
+    await one.change({ run: state => put((value += '1')).run(state) })
+    expect(valueIn(store)).toBe('1')
+  },
+)
 
 test.for(['add', 'replace'] as const)(
   'a lost %s is sent again, and one whose reply is lost is not',

@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
+import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { pass } from '../../unit/limits/passing.js'
+import { exclusive, PromptEntries, requestOf, settled, type PromptBox } from './prompt-entries.js'
+
+/** Of all locks, in milliseconds. */
+const LEASE = 4000
+/** Longer than the entry of a session lives without a lease, in milliseconds. */
+const LONG = 120_000
+const SIGN_INTERVAL = 1500
+
+let clock: VirtualClock
+let entries: PromptEntries
+let open: PromptBox[]
+
+beforeEach(() => {
+  clock = new VirtualClock()
+  entries = new PromptEntries(() => clock.now())
+  open = []
+  vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000 + Math.floor(clock.now()))
+  // The boxes clean up before any of them seems to be dead.
+  vi.spyOn(Math, 'random').mockReturnValue(0.5)
+})
+afterEach(() => {
+  for (const { operations } of open) operations.end()
+  vi.restoreAllMocks()
+})
+
+function box(name: string): PromptBox {
+  const opened = entries.box(KeyOperations, name, clock)
+  open.push(opened)
+  return opened
+}
+
+function enqueue({ operations }: PromptBox, request: LockRequest, wait = LONG): Promise<RequestStatus> {
+  return operations.execute({ type: 'enqueue', request, lease: LEASE, wait })
+}
+
+async function held(by: PromptBox, request: LockRequest, wait = LONG) {
+  const status = await enqueue(by, request, wait)
+  if (status.state !== 'held') expect.fail(`${request.id} is ${status.state}`)
+  return { request, number: status.number }
+}
+
+async function passed(time: number): Promise<void> {
+  await pass(clock, time)
+  await settled()
+}
+
+const shared = (key: string): Claim[] => [{ key, mode: 'shared' }]
+
+test('a box that only waits is not taken for dead', async () => {
+  const [holder, first, second] = [box('holder'), box('first'), box('second')]
+  const granted = await held(holder, requestOf('holder', '1', exclusive('a')))
+  const waiting = [first, second].map((each, at) => {
+    const session = ['first', 'second'][at]!
+    return { each, session, request: requestOf(session, '1', exclusive('a')) }
+  })
+  for (const { each, request } of waiting) expect((await enqueue(each, request)).state).toBe('queued')
+  for (let time = 0; time < LONG; time += SIGN_INTERVAL) {
+    await passed(SIGN_INTERVAL)
+    expect(await holder.operations.execute({ type: 'renew', ...granted, lease: LEASE })).toBe(true)
+    for (const { each, session, request } of waiting) {
+      const { due } = await each.operations.execute({ type: 'alive', session, requests: [request] })
+      expect(due).toEqual([])
+    }
+    await settled()
+  }
+})
+
+test('a box that only takes several keys at once is not taken for dead', async () => {
+  const [one, other] = [box('one'), box('other')]
+  // The set finds entries, so that one change grants it.
+  for (const [at, keys] of [['a', 'b'], ['z']].entries()) {
+    const before = await held(one, requestOf('one', `${at}`, exclusive(...keys)))
+    await one.operations.execute({ type: 'release', ...before })
+  }
+  await passed(45_000)
+  const granted = await held(one, requestOf('one', '2', exclusive('a', 'b')))
+  for (const key of ['a', 'b'])
+    expect((await enqueue(other, requestOf('other', key, exclusive(key)))).state).toBe('queued')
+  await settled()
+  expect(await one.operations.execute({ type: 'renew', ...granted, lease: LEASE })).toBe(true)
+})
+
+test('a box that was taken for dead, and comes back, keeps its later grants', async () => {
+  const [one, other] = [box('one'), box('other')]
+  await held(one, requestOf('one', '1', shared('a')))
+  await passed(LONG)
+  const taken = await held(other, requestOf('other', '1', exclusive('a')), 0)
+  await other.operations.execute({ type: 'release', ...taken })
+  await passed(1)
+  const granted = await held(one, requestOf('one', '2', shared('a')))
+  expect((await enqueue(other, requestOf('other', '2', exclusive('a')), 0)).state).toBe('busy')
+  expect(await one.operations.execute({ type: 'renew', ...granted, lease: LEASE })).toBe(true)
+})
+
+test('a box that comes back while others clean up keeps its grants', async () => {
+  const [one, other] = [box('one'), box('other')]
+  await held(one, requestOf('one', '1', shared('left')))
+  await passed(3 * LONG)
+  const granted: Awaited<ReturnType<typeof held>>[] = []
+  entries.beforeScan = async () => {
+    if (granted.length > 0) return
+    await passed(1)
+    granted.push(await held(one, requestOf('one', '2', exclusive('a'))))
+    granted.push(await held(one, requestOf('one', '3', exclusive('b', 'c'))))
+  }
+  await other.operations.sweep()
+  expect(granted).toHaveLength(2)
+  for (const each of granted)
+    expect(await one.operations.execute({ type: 'renew', ...each, lease: LEASE })).toBe(true)
+})
+
+test('what a dead box has left is removed when others clean up', async () => {
+  const [one, other] = [box('one'), box('other')]
+  await held(one, requestOf('one', '1', exclusive('a')))
+  await held(one, requestOf('one', '2', exclusive('b', 'c')))
+  await passed(3 * LONG)
+  await other.operations.sweep()
+  for (const key of ['a', 'b', 'c']) expect(entries.texts.get(key)).toContain('"n":0')
+})
+
+test('keys that a dead box holds are free for a call that does not wait', async () => {
+  const one = box('one')
+  await held(one, requestOf('one', '1', exclusive('a')))
+  await passed(LONG)
+  const other = box('other')
+  await held(other, requestOf('other', '1', exclusive('a', 'b')), 0)
+})
+
+test('a session that is revoked is told of each grant that it has lost', async () => {
+  const [one, other] = [box('one'), box('other')]
+  await held(one, requestOf('one', 'both', [...shared('a'), ...shared('b')]))
+  await held(one, requestOf('one', 'single', shared('b')))
+  expect(await other.operations.execute({ type: 'revoke', session: 'one' })).toBe(2)
+  const lost = other.hints.flatMap(each => (each.type === 'lost' ? [each.id] : []))
+  expect(lost.sort()).toEqual(['one.both', 'one.single'])
+})
+
+test('a waiting set whose box is silent is passed over by the box that has woken it', async () => {
+  const [holder, dead, next] = [box('holder'), box('dead'), box('next')]
+  const set = (name: string) => requestOf(name, '1', exclusive('a', 'b'))
+  const granted = await held(holder, set('holder'))
+  const second = requestOf('holder', '2', exclusive('a', 'b'))
+  for (const [each, request] of [
+    [holder, second],
+    [dead, set('dead')],
+    [next, set('next')],
+  ] as const)
+    expect((await enqueue(each, request)).state).toBe('queued')
+  await holder.operations.execute({ type: 'release', ...granted })
+  const checkIn = { type: 'checkIn', request: second, lease: LEASE, wait: LONG } as const
+  expect((await holder.operations.execute(checkIn)).state).toBe('held')
+  await settled()
+  const [wake] = holder.hints.filter(each => each.type === 'wake' && each.session === 'dead')
+  if (!wake) expect.fail('it was not woken')
+  await passed(1001)
+  await holder.operations.execute({ type: 'sweepExpired', keys: [wake.key] })
+  expect(holder.hints.map(({ type, session }) => `${type} ${session}`)).toContain('wake next')
+})

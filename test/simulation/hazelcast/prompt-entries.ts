@@ -1,0 +1,116 @@
+import { VirtualClock } from '../../../src/clock.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import type { LockRequest } from '../../../src/engine/contract.js'
+import type { AnyEffect } from '../../../src/engine/state-machine.js'
+import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry-store.js'
+import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.js'
+import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
+import { BoxEntries } from './box-entries.js'
+
+const place = parseHazelcastUrl('hazelcast://127.0.0.1/dev')
+
+/** A box on entries in memory. */
+export interface PromptBox {
+  readonly operations: KeyOperations
+  readonly clock: VirtualClock
+  /** The hints that it has sent. */
+  readonly hints: AnyEffect[]
+}
+
+/** Entries in memory, whose changes happen at once, except those that are held back. */
+export class PromptEntries {
+  readonly texts = new Map<string, string>()
+  readonly #held: (() => void)[] = []
+  readonly #ofBoxes: BoxEntries
+  /** The key whose changes of this box are held back. */
+  holdsBack: { readonly box: string; readonly key: string } | undefined
+  /** Called before a box searches keys. */
+  beforeScan: () => Promise<unknown> = () => Promise.resolve()
+
+  /** @param now the time of the members, in milliseconds. By default, their entries never end. */
+  constructor(now: () => number = () => 0) {
+    this.#ofBoxes = new BoxEntries(now)
+  }
+
+  box(Operations: typeof KeyOperations, name: string, clock = new VirtualClock()): PromptBox {
+    const locks = { tryLock: () => Promise.resolve(false), unlockOnce: () => Promise.resolve() }
+    const boxes = this.#ofBoxes.map((_key, _name, apply) => Promise.resolve(apply()))
+    const sessions = new Sessions(() => Promise.resolve(boxes), clock)
+    sessions.join({ session: name, host: '', pid: 0, label: undefined })
+    const hints: AnyEffect[] = []
+    const signs: SignStore = {
+      put: (key, text, ttl) => boxes.set(key, text, ttl),
+      getAll: async keys => new Map(await boxes.getAll([...keys])),
+    }
+    const keys = async () => {
+      await this.beforeScan()
+      return [...this.texts.keys()].filter(key => !key.startsWith('room '))
+    }
+    const operations = new Operations({
+      place,
+      by: () => name,
+      clock,
+      keys: { store: this.#store(name, ''), locks },
+      room: { store: this.#store(name, 'room '), locks },
+      signs,
+      scan: { inUse: keys, free: keys, list: keys },
+      repeat: work => work(),
+      sessions,
+      notify: effects => void hints.push(...effects),
+      waitsFor: () => undefined,
+      unclear: () => undefined,
+      isWithdrawn: () => false,
+    })
+    return { operations, clock, hints }
+  }
+
+  /** Makes the changes that were held back. */
+  letGo(): void {
+    this.holdsBack = undefined
+    for (const apply of this.#held.splice(0)) apply()
+  }
+
+  #store(box: string, prefix: string): EntryStore {
+    const call = <T>(key: string, apply: () => T): Promise<T> => {
+      const { holdsBack } = this
+      if (holdsBack?.box !== box || holdsBack.key !== prefix + key) return Promise.resolve(apply())
+      return new Promise(resolve => this.#held.push(() => resolve(apply())))
+    }
+    const { texts } = this
+    return {
+      get: key => Promise.resolve(texts.get(prefix + key)),
+      add: (key, text) =>
+        call(key, () => {
+          const present = texts.get(prefix + key)
+          if (present === undefined) texts.set(prefix + key, text)
+          return present
+        }),
+      replace: (key, before, after) =>
+        call(key, () => {
+          if (texts.get(prefix + key) !== before) return false
+          texts.set(prefix + key, after)
+          return true
+        }),
+      remove: (key, before) =>
+        call(key, () => {
+          if (texts.get(prefix + key) === before) texts.delete(prefix + key)
+        }),
+    }
+  }
+}
+
+/** Exclusive claims on keys. */
+export function exclusive(...keys: string[]): Claim[] {
+  return keys.map(key => ({ key, mode: 'exclusive' }))
+}
+
+/** A request of a box. */
+export function requestOf(box: string, id: string, claims: readonly Claim[]): LockRequest {
+  return { id: `${box}.${id}`, session: box, claims, label: undefined }
+}
+
+/** Resolves when no box can continue without its clock. */
+export async function settled(): Promise<void> {
+  for (let round = 0; round < 5; round++) await new Promise(resolve => setImmediate(resolve))
+}
