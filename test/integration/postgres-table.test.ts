@@ -12,7 +12,7 @@ import { lockRequest } from '../support/lock-request.js'
 import { PostgresTablePorts } from '../support/postgres/table-port.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 import { compareHistories } from '../support/table-histories.js'
-import { SESSIONS, type Session } from '../support/table-world.js'
+import { SESSIONS, type Session, type TablePort } from '../support/table-world.js'
 
 const WORLDS = 40
 const CROWDED_WORLDS = 24
@@ -43,6 +43,73 @@ test(
 test('queues with a tail are decided like others', { timeout: 120_000 }, async () => {
   await compareHistories(() => ports.take(), 1, CROWDED_WORLDS, true)
 })
+
+/** Long enough that the names of their rows have hashes, and so come before the row of `a`. */
+const LONG_KEYS = ['t', 'u', 'v', 'w', 'x', 'y', 'z'].map(letter => letter.repeat(2000))
+
+test('requests queue and are served in order while the clock is behind, on one key as on several', async () => {
+  for (const keys of [['a'], ['a', ...LONG_KEYS]]) {
+    const port = ports.take()
+    const requests = Array.from({ length: 14 }, (_, step) => {
+      const its = step % 2 === 0 ? keys : keys.slice(-1)
+      return lockRequest(
+        `amy.${step}`,
+        its.map((key): Claim => ({ key, mode: 'exclusive' })),
+      )
+    })
+    const decide = async (operation: Operation, now = 1000) =>
+      (await port.decide('amy', operation, now)).answer as RequestStatus & { readonly number: number }
+    let held = await decide({ type: 'enqueue', request: requests[0]!, ...TERMS }, 60_000)
+    for (const request of requests.slice(1))
+      expect(await decide({ type: 'enqueue', request, ...TERMS })).toMatchObject({ state: 'queued' })
+    const next = lockRequest('amy.next', requests[0]!.claims)
+    await decide({ type: 'extendOrYield', request: requests[0]!, number: held.number, next, ...TERMS })
+    for (const request of [...requests.slice(1), next]) {
+      held = await decide({ type: 'checkIn', request, ...TERMS })
+      expect(held).toMatchObject({ state: 'held', id: request.id })
+      await decide({ type: 'release', request, number: held.number })
+    }
+    port.end()
+  }
+})
+
+test('a request for permits is compared with those in the tail of its queue', async () => {
+  const port = ports.take()
+  const mutex = askedOf(port, [{ key: 'a', mode: 'exclusive' }])
+  for (let step = 0; step < 8; step++) await mutex('enqueue', `amy.${step}`, 1000)
+  const permits = (max: number) => askedOf(port, [{ key: 'a', mode: 'permits', permits: 1, max }])
+  expect(await permits(3)('enqueue', 'ben.1', 1000)).toMatchObject({ state: 'queued' })
+  expect(await permits(4)('enqueue', 'ben.2', 1000)).toMatchObject({ state: 'mismatch', max: 3 })
+  port.end()
+})
+
+test('a sign finds permits that have expired in the tail of a queue, also behind a request that waits for another key', async () => {
+  const port = ports.take()
+  const permits = (count: number, ...others: Claim[]) =>
+    askedOf(port, [{ key: 'a', mode: 'permits', permits: count, max: 20 }, ...others])
+  const other: Claim = { key: 'b', mode: 'exclusive' }
+  await askedOf(port, [other])('enqueue', 'ben.1', 1000)
+  for (let step = 0; step < 7; step++) await permits(1)('enqueue', `amy.${step}`, 1000)
+  expect(await permits(1, other)('enqueue', 'amy.7', 1000)).toMatchObject({ state: 'queued' })
+  const brief = lockRequest('cat.1', [{ key: 'a', mode: 'permits', permits: 10, max: 20 }])
+  const { answer } = await port.decide('cat', { type: 'enqueue', request: brief, lease: 1000, wait: 0 }, 1000)
+  expect(answer).toMatchObject({ state: 'held' })
+  expect(await permits(5)('enqueue', 'cat.2', 1000)).toMatchObject({ state: 'queued' })
+  const requests = [lockRequest('cat.2', [{ key: 'a', mode: 'permits', permits: 5, max: 20 }])]
+  const sign = await port.decide('cat', { type: 'alive', session: 'cat', requests }, 2500)
+  expect(sign.answer).toMatchObject({ due: ['cat.2'] })
+  port.end()
+})
+
+const TERMS = { lease: 1_000_000, wait: Infinity }
+
+/** Sends operations for requests with these claims. */
+function askedOf(port: TablePort, claims: readonly Claim[]) {
+  return async (type: 'enqueue' | 'checkIn', id: string, now: number): Promise<unknown> => {
+    const request = lockRequest(id, claims)
+    return (await port.decide(request.session as Session, { type, request, ...TERMS }, now)).answer
+  }
+}
 
 test('many operations in one call are decided like each by itself', async () => {
   const [one, other] = [new Side(), new Side()]

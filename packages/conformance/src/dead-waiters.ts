@@ -2,7 +2,7 @@ import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { type Box, type Grant, type LockOptions, UnavailableError } from 'signalbox'
 import { testOn, type Boxes } from './boxes.js'
-import type { LockRequest, Operation } from 'signalbox/engine'
+import { WAITER_TTL, type LockRequest, type Operation } from 'signalbox/engine'
 import type { EngineFixture } from './fixture.js'
 import type { FaultInjectingEngine } from './fault-injecting-engine.js'
 import { assertServed, handOver, pause, queued, soFar, timed, until } from './time.js'
@@ -213,6 +213,44 @@ export function deadWaiters(fixture: EngineFixture): void {
         await queued(holder, 'key', 2)
         const isInOrder = await handOver(held, waiting)
         assertServed(served, ['first', 'second'], isInOrder)
+      })
+
+    if (!livesBySession)
+      test('a waiter that a grant of several keys has passed gets none of them when it is back', async boxes => {
+        const [holder, other] = await boxes.pair()
+        const options = { lease: '60s' } as const
+        const first = await holder.mutex('first').acquire(options)
+        const held = await holder.mutex('key').acquire(options)
+        let waiting: Promise<Grant> | undefined
+        const engine = await waiter(boxes, holder, 1, box => (waiting = box.mutex('key').acquire(options)))
+        const both = other.mutex('first', 'key').acquire(options)
+        await queued(holder, 'key', 2)
+        const goOn = cut(engine)
+        // Until the engine counts it as silent.
+        await queued(holder, 'key', 1)
+        await held.release()
+        await first.release()
+        const passing = await both
+        const before = engine.count('enqueue')
+        goOn()
+        const isBack = async () => engine.count('enqueue') > before || (await soFar(waiting!)) !== 'pending'
+        await until('it has learned that it was passed', isBack)
+        assert.equal(await soFar(waiting!), 'pending')
+        passing.assertHeld()
+        await passing.release()
+        await (await waiting!).release()
+      })
+
+    if (fixture.guarantees.scope !== 'thread')
+      test('a waiter of another process keeps others waiting for as long as its process lives', async boxes => {
+        const [holder, reader] = await boxes.pair()
+        const held = await holder.readWriteLock('waited').read.acquire({ lease: '60s' })
+        const child = boxes.program('holder', '30s')
+        await child.printed('holding')
+        await queued(holder, 'waited', 1)
+        await pause(WAITER_TTL + 1500)
+        assert.equal(await reader.readWriteLock('waited').read.tryAcquire(), undefined)
+        held.assertHeld()
       })
 
     if (fixture.guarantees.scope !== 'thread')

@@ -82,6 +82,7 @@ declare
   s int;
   w int;
   over int;
+  dropped int[];
   first_mode int;
   permits int;
   inner_first int;
@@ -173,7 +174,8 @@ begin
       w_rest := w_rest || false;
       continue when not signalbox.is_full(queue);
       for found_row in
-        select t.place, t.request from signalbox.tails t where whole and t.name = w_name[w]
+        select t.place, t.request from signalbox.tails t
+          where whole and t.name = w_name[w] and t.place > signalbox.tail_after(queue)
         union all
         select t.place, t.request from signalbox.tails t
           where not whole and t.id = any(array[id, following]) and t.name = w_name[w]
@@ -362,15 +364,15 @@ begin
       -- Serve queues from the front: drop expired requests, and reserve the keys for all waiters that can run.
       while todo <> '{}' loop
         w := todo[cardinality(todo)];
-        over := null; first_mode := 0; permits := 0;
+        dropped := '{}'; first_mode := 0; permits := 0;
         for e in w_from[w] .. w_to[w] loop
           wider := w_rest[w] and e >= w_tail[w];
           exit when wider;
           r := e_req[e];
           continue when r = 0 or q_gone[r];
           if now >= q_expires[r] + (case when q_phase[r] = 0 then greatest(q_lease[r] - 5000, 0) else 0 end) then
-            over := r;
-            exit;
+            q_gone[r] := true; dropped := dropped || r;
+            continue;
           end if;
           continue when q_phase[r] = 0 and now >= q_expires[r];
           -- A request that is blocked here blocks all behind it.
@@ -397,8 +399,6 @@ begin
                   and (inner_first = 2 or inner_permits + e_permits[f] <= e_max[f]);
                 exit when not runs;
               end loop;
-              wider := runs and w_rest[e_row[f]] and f >= w_tail[e_row[f]];
-              exit when wider;
               if runs and w_unbound[e_row[f]] is null then
                 -- A fence locks the row for key share until its transaction ends.
                 w_unbound[e_row[f]] := (
@@ -408,21 +408,18 @@ begin
               runs := runs and w_unbound[e_row[f]];
               f := e_next[f];
             end loop;
-            exit when wider;
             if runs then
               -- Drop the silent waiters ahead of it: one that came back would not see this grant.
               f := q_first[r];
-              while over is null and f > 0 loop
+              while f > 0 loop
                 for g in w_from[e_row[f]] .. f - 1 loop
                   s := e_req[g];
                   if not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then
-                    over := s;
-                    exit;
+                    q_gone[s] := true; dropped := dropped || s;
                   end if;
                 end loop;
                 f := e_next[f];
               end loop;
-              exit when over is not null;
               q_phase[r] := 1; q_expires[r] := now + 1000; q_number[r] := 0; q_dirty[r] := true;
               if r is distinct from appended then
                 notices := notices || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
@@ -433,23 +430,20 @@ begin
           if e_mode[e] = 3 then permits := permits + e_permits[e]; end if;
         end loop;
         exit when wider;
-        if over is null then
-          todo := todo[1:cardinality(todo) - 1];
-        else
-          q_gone[over] := true;
-          one := q[over];
+        todo := todo[1:cardinality(todo) - 1];
+        foreach r in array dropped loop
+          one := q[r];
           notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
-          if one.claims is null then
-            w_dirty[w] := true;
-          else
-            foreach c in array one.claims loop
-              w := array_position(w_name, c.name);
-              if w is null then missing := missing || c.name;
-              else todo := todo || w; w_dirty[w] := true;
-              end if;
-            end loop;
+          f := q_first[r];
+          while f > 0 loop
+            w_dirty[e_row[f]] := true;
+            if e_row[f] <> w then todo := todo || e_row[f]; end if;
+            f := e_next[f];
+          end loop;
+          if one.claims is not null then
+            missing := missing || array(select l.name from unnest(one.claims) l where l.name <> all (w_name));
           end if;
-        end if;
+        end loop;
       end loop;
       exit when missing <> '{}' or wider or stage = 0;
 
@@ -460,16 +454,18 @@ begin
       elsif stage = 1 then
         c := claims[at];
         if c.mode = 3 then
+          -- All permits in a queue have the same maximum.
           wider := w_rest[mine[at]];
-          exit when wider;
           for e in w_from[mine[at]] .. w_to[mine[at]] - 1 loop
-            if e_mode[e] = 3 and e_max[e] <> c.max_permits and not q_gone[e_req[e]] then
+            continue when e_mode[e] <> 3 or q_gone[e_req[e]];
+            wider := false;
+            if e_max[e] <> c.max_permits then
               answer := format('["mismatch",%s,%s]', at, e_max[e]);
               stage := 0;
-              exit;
             end if;
+            exit;
           end loop;
-          exit when stage = 0;
+          exit when wider or stage = 0;
         end if;
         if at < cardinality(claims) then
           at := at + 1; todo := mine[at:at];
@@ -576,11 +572,11 @@ begin
     q[i] := one;
     w_dirty[array_position(w_name, one.first)] := true;
   end loop;
+  -- A new request comes behind all that are there, and has the same place in each tail.
+  counter := counter + 1;
   for w in 1 .. cardinality(w_name) loop
     continue when not w_dirty[w];
     queue := null;
-    -- A new request comes behind all that are there.
-    counter := counter + 1;
     for e in w_from[w] .. w_to[w] loop
       r := e_req[e];
       continue when r = 0;

@@ -20,7 +20,8 @@ end $$;
 -- they do not wait, nothing is ahead of them, or a locked row kept them from being covered; the milliseconds until a
 -- holder or a reservation expires for which one of them is the first waiter, or null; and the rows to serve. `homes` are
 -- the rows of the first keys of `ids`, and `names` all rows of the requests.
--- O(number of requests); writes to a queue only to cover a request for the first time.
+-- Its cost grows with `ids` and their rows, and with the tail of a row in which no exclusive request is first. Writes to a
+-- queue only to cover a request for the first time.
 create or replace function signalbox.alive(session text, ids text[], homes text[], names text[]) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
@@ -74,7 +75,7 @@ begin
     union all
     select t.name, t.id, (t.request).first, (t.request).session, (t.request).phase, (t.request).expires,
         (t.request).lease, (t.request).number, (t.request).claims, t.place
-      from queues w join signalbox.tails t on t.name = w.name
+      from queues w join signalbox.tails t on t.name = w.name and t.place > signalbox.tail_after(w.queue)
       where w.is_read_whole
     union all
     select t.name, t.id, (t.request).first, (t.request).session, (t.request).phase, (t.request).expires,

@@ -52,7 +52,9 @@ create or replace function signalbox.entries(row_name text, queue signalbox.requ
 ) language sql stable as
   $$ select q.* from pg_catalog.unnest(queue) with ordinality q
      union all
-     select (t.request).*, t.place from signalbox.tails t where t.name operator(pg_catalog.=) row_name $$;
+     select (t.request).*, t.place from signalbox.tails t
+       where t.name operator(pg_catalog.=) row_name
+         and t.place operator(pg_catalog.>) signalbox.tail_after(queue) $$;
 
 -- Returns the entry of a request in a queue, if it has one.
 create or replace function signalbox.entry_of(row_name text, queue signalbox.request[], wanted text) returns table (
@@ -145,9 +147,9 @@ begin
   delete from signalbox.data d using free f where d.id = f.id;
 end $$;
 
--- Removes the requests in a row that expired more than a minute ago: their processes died, and nobody asks for the key. A
--- request is removed from the rows of all its keys or from none, and only if no other transaction has locked one of these
--- rows: a grant that is bound to a transaction stays.
+-- Removes the requests in a row that expired more than a minute ago: their processes have died, and no operation on their
+-- keys has removed them. A request is removed from the rows of all its keys or from none, and only if no other transaction
+-- has locked one of these rows: a grant that is bound to a transaction stays.
 create or replace function signalbox.drop_dead(row_id bigint, now float8) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -156,7 +158,8 @@ declare
 begin
   for dead in
     select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.session, r.session) as session,
-        coalesce(h.number, r.number) as number, coalesce(h.claims, r.claims) as claims, d.name
+        coalesce(h.number, r.number) as number, coalesce(h.claims, r.claims) as claims, d.name,
+        coalesce(r.first, d.name) as home
       from signalbox.data d cross join lateral signalbox.entries(d.name, d.queue) r left join lateral (
         select o.expires, o.session, o.number, o.claims from signalbox.numbers(array[r.first]) n
           join signalbox.data f on f.id = n.id cross join lateral signalbox.entry_of(f.name, f.queue, r.id) o
@@ -171,6 +174,11 @@ begin
       lateral (select from signalbox.data d where d.id = n.id for update skip locked) l
       having count(*) = cardinality(names);
     continue when not found;
+    -- It may have been renewed or granted before its rows were locked.
+    continue when not exists (
+      select from signalbox.numbers(array[dead.home]) n join signalbox.data d on d.id = n.id
+          cross join lateral signalbox.entry_of(d.name, d.queue, dead.id) r
+        where signalbox.blocks_until(r.session, r.number, r.expires, 5000) < now - 60000);
     update signalbox.data d set changes = d.changes + 1, queue = nullif(array(
         select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires, u.lease, u.number, u.since,
             u.claims)::signalbox.request
