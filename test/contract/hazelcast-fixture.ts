@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Client } from 'hazelcast-client'
+import { Client, HazelcastJsonValue } from 'hazelcast-client'
 import { expect, vi } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
@@ -188,6 +188,12 @@ export const hazelcast: EngineFixture = {
       engine: () => openHazelcast(url),
       size: async () => recordsOf(await counting(), map),
       keeps: 60_000,
+      async spoil(store, key) {
+        const values = await (await counting()).getMap<string, object>(`${map}.values`)
+        const entry = { ...(await values.get(`${store}/${key}`)), value: undefined }
+        const spoiled = JSON.stringify(entry).replace(/}$/, ',"value":"cut}')
+        await values.set(`${store}/${key}`, new HazelcastJsonValue(spoiled))
+      },
       lockOutside: async key => {
         const locks = await (await counting()).getMap(map)
         expect(await locks.tryLock(key, 0, 60_000)).toBe(true)

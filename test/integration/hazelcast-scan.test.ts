@@ -1,9 +1,10 @@
 import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
+import { diagnose } from '../../src/diagnose.js'
 import { Scan } from '../../src/engines/hazelcast/scan.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
-import { startHazelcast } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 const KEYS = 600
 /** Searches at the same time, and how often. */
@@ -43,15 +44,23 @@ test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_0
   }
 })
 
-test('free entries are found next to those of another program', { timeout: 60_000 }, async () => {
-  await using server = await startHazelcast()
-  const client = await foreignClient(server)
-  const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('searched')
-  const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
-  const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1]}'
-  await map.set('free', new hazelcast.HazelcastJsonValue(free))
-  await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
-  await map.set('foreign', 'text' as unknown as hazelcast.HazelcastJsonValue)
-  expect(await scan.free()).toEqual(['free'])
-  expect((await scan.inUse('')).sort()).toEqual(['foreign', 'free', 'used'])
-})
+test(
+  'free entries are found next to those of another program, which the doctor names',
+  { timeout: 60_000 },
+  async () => {
+    await using server = await startHazelcast()
+    const client = await foreignClient(server)
+    const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
+    const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
+    const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1]}'
+    await map.set('free', new hazelcast.HazelcastJsonValue(free))
+    await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
+    await map.set('foreign', 'text' as unknown as hazelcast.HazelcastJsonValue)
+    expect(await scan.free()).toEqual(['free'])
+    expect((await scan.inUse('')).sort()).toEqual(['foreign', 'free', 'used'])
+    const { findings } = await diagnose(`hazelcast://${server.address}/${TEST_CLUSTER}?map=shop`)
+    expect(findings.find(({ id }) => id === 'foreign-entries')?.how).toMatch(
+      /1 entry of shop\.values.*: foreign$/,
+    )
+  },
+)

@@ -14,9 +14,10 @@ import { hazelcastFindings } from './diagnosed-findings.js'
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
   const place = parseHazelcastUrl(url)
   const listener = { hinted: () => undefined, missed: () => undefined }
-  const link = new Link(place, () => '', await installedPackage(), systemClock, listener)
+  const hazelcast = await installedPackage()
+  const link = new Link(place, () => '', hazelcast, systemClock, listener)
   try {
-    const facts = await hazelcastFacts(await link.get())
+    const facts = await hazelcastFacts(await link.get(), hazelcast)
     return { facts: factsOf(place.name, facts), findings: hazelcastFindings(facts) }
   } finally {
     await link.close()

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import type { Client, IMap, Member } from 'hazelcast-client'
+import type { Client, HazelcastJsonValue, IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from './call.js'
-import type { Linked } from './link.js'
+import type { Linked, Package } from './link.js'
 import { memberTime, PRECISION } from './member-time.js'
+import { JSON_CLASS } from './scan.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
 /** What a client can find out about a cluster. */
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
+  /** The keys whose entries another program has written, so that they can't be read. */
+  readonly foreign: readonly string[]
+  /** The map of the entries. */
+  readonly entries: string
   /** The errors of the maps that could not be examined. */
   readonly refusals: readonly string[]
 }
@@ -33,14 +38,25 @@ export interface MapFacts {
   readonly eviction: string | undefined
 }
 
+/** The beginning of the keys that are used for the examination. */
+const PROBE = 'signalbox-doctor/'
+/** Maximum time of a search of all entries, in milliseconds. */
+const SEARCH_TIMEOUT = 10_000
 /** Lease of the lock whose backups are counted, in milliseconds. */
 const PROBE_TTL = 60_000
 /** The value of a statistic that a member does not keep. */
 const NONE = -1
 
 /** Collects the facts about a cluster. Writes entries for it, and deletes them again. */
-export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
+export async function hazelcastFacts(
+  { client, locks, table, values }: Linked,
+  hazelcast: Package,
+): Promise<HazelcastFacts> {
   const refusals: string[] = []
+  const foreign = await foreignKeys(values, hazelcast).catch((error: unknown) => {
+    refusals.push(`${values.getName()}: ${(error as Error).message}`)
+    return []
+  })
   const maps: MapFacts[] = []
   const examine = async (name: string, work: () => Promise<MapFacts>): Promise<void> => {
     try {
@@ -57,6 +73,8 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   return {
     members: client.getCluster().getMembers().map(memberFacts),
     maps,
+    foreign,
+    entries: values.getName(),
     ahead: time?.ahead,
     uncertainty: time?.uncertainty ?? 0,
     refusals,
@@ -75,6 +93,15 @@ function memberFacts(member: Member): MemberFacts {
     version: version && `${version.major}.${version.minor}.${version.patch}`,
     isLite: member.liteMember,
   }
+}
+
+async function foreignKeys(
+  map: IMap<string, HazelcastJsonValue>,
+  { Predicates }: Package,
+): Promise<string[]> {
+  const isForeign = Predicates.not(Predicates.instanceOf(JSON_CLASS))
+  const keys = [...(await answered(map.keySetWithPredicate(isForeign), systemClock, SEARCH_TIMEOUT))]
+  return keys.filter(key => !key.startsWith(PROBE)).sort()
 }
 
 async function examineMap(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
@@ -148,7 +175,7 @@ async function timeOf(map: IMap<string, string>): Promise<{ ahead: number; uncer
 }
 
 function probe(): string {
-  return `signalbox-doctor/${randomUUID()}`
+  return `${PROBE}${randomUUID()}`
 }
 
 function isForever(time: number): boolean {

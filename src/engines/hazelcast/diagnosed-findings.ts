@@ -4,10 +4,12 @@ import type { Finding } from '../../engine/diagnosis.js'
 import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'
 
 const MIN_VERSION = 5
+/** Maximum number of keys that a finding names. */
+const SHOWN = 5
 
 /** Returns the promises that a cluster does not keep, and how to fix it. */
 export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
-  const { members, maps } = facts
+  const { members, maps, foreign, entries } = facts
   const old = members.filter(({ version }) => version && Number.parseInt(version, 10) < MIN_VERSION)
   const versions = new Set(members.flatMap(({ version }) => version?.replace(/\.\d+$/, '') ?? []))
   const data = members.filter(({ isLite }) => !isLite)
@@ -62,6 +64,14 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
         `a member with many entries evicts some of ${named(evicting)} (eviction-policy ` +
         `${evicting[0]!.eviction!}), including values and locks`,
       fix: 'set eviction-policy to NONE for these maps',
+    },
+    foreign.length > 0 && {
+      id: 'foreign-entries',
+      promises: ['P13'],
+      how:
+        `another program has written ${foreign.length} ${foreign.length === 1 ? 'entry' : 'entries'} of ${entries}, so ` +
+        `locks and values of these keys fail: ${foreign.slice(0, SHOWN).join(', ')}`,
+      fix: `remove these entries of ${entries}, and let other programs only read this map`,
     },
   ]
   const clock = (gap: string): string =>

@@ -10,7 +10,7 @@ import type { Package } from './link.js'
 const TIMEOUT = 10_000
 
 /** The class of all entries on the members. */
-const JSON_CLASS = 'com.hazelcast.core.HazelcastJsonValue'
+export const JSON_CLASS = 'com.hazelcast.core.HazelcastJsonValue'
 
 /** Sorts after every text that can follow a prefix. With this bound, members sort only the keys with the prefix. */
 const GREATEST_REST = '\uFFFF'.repeat(MAX_KEY_LENGTH)

@@ -5,6 +5,8 @@ import { hazelcastFindings } from '../../../../src/engines/hazelcast/diagnosed-f
 const WELL: HazelcastFacts = {
   members: [member('5.7.0'), member('5.7.1')],
   maps: [{ name: 'shop.table', backups: 1, ttl: Infinity, eviction: undefined }],
+  foreign: [],
+  entries: 'shop.values',
   ahead: 1200,
   uncertainty: 500,
   refusals: [],
@@ -30,6 +32,15 @@ describe('what the doctor reports of a Hazelcast cluster', () => {
   test('members of different versions, and members that keep no data', () => {
     expect(found({ members: [member('5.7.0'), member('5.6.0')] })).toEqual(['mixed-versions'])
     expect(found({ members: [member('5.7.0'), member('5.7.0', true)] })).toEqual(['single-member'])
+  })
+
+  test('entries of other programs, at most five of them by name', () => {
+    const foreign = Array.from({ length: 7 }, (_, at) => `k${at}`)
+    const [finding] = hazelcastFindings({ ...WELL, foreign })
+    expect(finding).toMatchObject({
+      id: 'foreign-entries',
+      how: expect.stringMatching(/7 entries.*: k0, .*, k4$/) as string,
+    })
   })
 
   test('a clock that is wrong by more than the uncertainty of its reading', () => {
