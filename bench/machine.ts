@@ -28,7 +28,11 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   postgres: ['pg', 'rate-limiter-flexible'],
   zookeeper: ['node-zookeeper-client', 'zookeeper', 'Curator', 'kazoo'],
   hazelcast: ['hazelcast-client'],
-  growth: ['proper-lockfile', 'ioredis', 'redlock', 'Redisson', 'pg', 'Curator', 'hazelcast-client'],
+  'growth-files': ['proper-lockfile'],
+  'growth-redis': ['ioredis', 'redlock', 'Redisson'],
+  'growth-postgres': ['pg'],
+  'growth-zookeeper': ['Curator'],
+  'growth-hazelcast': ['hazelcast-client'],
   limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],
 }
 

@@ -40,7 +40,11 @@ export function readOptions(args: readonly string[]): Options {
     .description(
       'Measures Signalbox side by side with others: in rounds, alternately, every work the same for all.',
     )
-    .option('--only <parts>', `only these parts, with commas between: ${parts.join(', ')}`, knownParts)
+    .option(
+      '--only <parts>',
+      `only these parts, with commas between; "growth" means all about growth: ${parts.join(', ')}`,
+      knownParts,
+    )
     .option('--rounds <number>', 'rounds; every other one in the opposite order', wholeNumber, 5)
     .option(
       '--seconds <number>',
@@ -64,10 +68,11 @@ export function readOptions(args: readonly string[]): Options {
 }
 
 function knownParts(text: string): readonly string[] {
-  const named = text.split(',')
-  const unknown = named.find(part => !parts.includes(part))
-  if (unknown === undefined) return named
-  throw new InvalidArgumentError(`There is no part '${unknown}'.`)
+  return text.split(',').flatMap(name => {
+    const named = parts.filter(part => part === name || part.startsWith(`${name}-`))
+    if (named.length === 0) throw new InvalidArgumentError(`There is no part '${name}'.`)
+    return named
+  })
 }
 
 function wholeNumber(text: string): number {

@@ -20,12 +20,22 @@ const engines: Readonly<Record<string, string>> = {
   hazelcast: 'Hazelcast',
 }
 
+/** Works about the cost of neighbours with the subject that has most of them, and the column of each. */
+const neighbourWorks: readonly (readonly [heading: string, work: RegExp])[] = [
+  ['20,000 keys held, to 10', /beside others that are held, signalbox, 20000 /],
+  ['1,000 requests wait for another key, to 1', /beside requests that wait for another, 1000 /],
+  ['1,000 wait for the same key, to 10', /turns of the waiters .*, 1000 /],
+  ['100,000 values in the store, to 100', /write a value beside others, 100000 /],
+]
+
 /** The tables of the page about benchmarks, by their names there: what a reader wants to know of the reports. */
 export function summaries(reports: Readonly<Record<string, Report>>): Record<string, string> {
   return {
     speed: locks(reports, speed),
     ratios: locks(reports, (report, work) => ratios(report, work, 'opsPerSecond')),
     waits: locks(reports, (report, work) => ratios(report, work, 'worst wait')),
+    boxes: boxes(growth(reports)),
+    neighbours: neighbours(growth(reports)),
     trains: messages(reports['trains']!),
   }
 }
@@ -60,6 +70,46 @@ function ratios(report: Report, work: string, measure: string): string {
   if (found.length === 0) return ''
   const [least, greatest] = [Math.min(...found), Math.max(...found)].map(figure)
   return least === greatest ? least! : `${least} to ${greatest}`
+}
+
+/** The reports about growth as one. */
+function growth(reports: Readonly<Record<string, Report>>): Pick<Report, 'rows' | 'ratios'> {
+  const all = Object.entries(reports).flatMap(([name, report]) =>
+    name.startsWith('growth-') ? [report] : [],
+  )
+  return { rows: all.flatMap(({ rows }) => rows), ratios: all.flatMap(({ ratios }) => ratios) }
+}
+
+/** Speed of each library with a number of boxes that have one caller each. */
+function boxes({ rows }: Pick<Report, 'rows'>): string {
+  const points = rows.filter(({ growth }) => growth?.unit === 'boxes')
+  const sizes = [...new Set(points.map(({ growth }) => growth!.size))]
+  const lines = new Map<string, string[]>()
+  for (const { growth, opsPerSecond } of points) {
+    const name = `${growth!.picture.replace(': boxes, ', ', ')}: ${growth!.line}`
+    const line = lines.get(name) ?? [name]
+    line[1 + sizes.indexOf(growth!.size)] = opsPerSecond ? figure(opsPerSecond.median) : 'fails'
+    lines.set(name, line)
+  }
+  return marked({ heading: ['boxes', ...sizes.map(String)], lines: [...lines.values()] })
+}
+
+/** Speed of Signalbox beside the most neighbours that were measured, divided by that beside the fewest. */
+function neighbours({ rows, ratios }: Pick<Report, 'rows' | 'ratios'>): string {
+  const engines = [...new Set(rows.map(({ work }) => engineOf(work)))]
+  const lines = engines.map(engine => [
+    engine,
+    ...neighbourWorks.map(([, pattern]) => {
+      const found = ratios.find(({ work, of }) => engineOf(work) === engine && pattern.test(`${work}, ${of}`))
+      return found ? figure(found.median) : 'fails'
+    }),
+  ])
+  return marked({ heading: ['engine', ...neighbourWorks.map(([heading]) => heading)], lines })
+}
+
+/** The engine of a work about growth: `PART: ENGINE: WORK`. */
+function engineOf(work: string): string {
+  return work.split(': ')[1]!
 }
 
 function messages({ rows }: Report): string {

@@ -19,7 +19,7 @@ export function manyBoxes(engine: Engine): readonly Work[] {
   return (['own', 'one'] as const).flatMap(keys => SIZES.map(size => boxesOf(engine, keys, size)))
 }
 
-function boxesOf({ name: engine, signalbox, ownKeys, oneKey }: Engine, keys: Keys, size: number): Work {
+function boxesOf({ part, name: engine, signalbox, ownKeys, oneKey }: Engine, keys: Keys, size: number): Work {
   const peers = keys === 'own' ? ownKeys : oneKey
   const locked = keys === 'own' ? 'a key of its own each' : 'one key'
   const subjects = [{ library: signalbox }, ...peers].map(({ library }) =>
@@ -28,7 +28,7 @@ function boxesOf({ name: engine, signalbox, ownKeys, oneKey }: Engine, keys: Key
   // A single box needs no goal: the other parts have theirs.
   const goalOf = ({ goal }: Peer) => (goal === undefined || size === 1 ? undefined : { atLeast: goal })
   return {
-    part: 'growth',
+    part,
     name: `${engine}: ${size} ${size === 1 ? 'box' : 'boxes'}, ${locked}`,
     seconds: 3,
     subjects,

@@ -26,6 +26,8 @@ export interface Peer {
 
 /** An engine across processes, with peers that do the same on the same server. */
 export interface Engine {
+  /** The part of the bench. */
+  readonly part: string
   readonly name: string
   /** Opens a box on the server whose address is in the folder. */
   readonly openBox: (folder: string) => Promise<Box>
@@ -43,6 +45,7 @@ export interface Engine {
 /** Engines in the order of the report. */
 export const engines: readonly Engine[] = [
   {
+    part: 'growth-files',
     name: 'files',
     openBox: folder => open(`file:${folder}`),
     signalbox: signalboxFile,
@@ -50,6 +53,7 @@ export const engines: readonly Engine[] = [
     oneKey: [{ library: eagerLockfile, goal: 1 }],
   },
   {
+    part: 'growth-redis',
     name: 'Redis',
     openBox: async folder => open(await toldAddress(folder)),
     openThrough: (proxy, address) => open(through(proxy, address)),
@@ -59,6 +63,7 @@ export const engines: readonly Engine[] = [
     beside: twoScripts,
   },
   {
+    part: 'growth-postgres',
     name: 'PostgreSQL',
     openBox: async folder => open(await toldAddress(folder)),
     openThrough: (proxy, address) => open(through(proxy, address)),
@@ -68,6 +73,7 @@ export const engines: readonly Engine[] = [
     beside: twoUpdates,
   },
   {
+    part: 'growth-zookeeper',
     name: 'ZooKeeper',
     openBox: async folder => open(`zookeeper://${await toldAddress(folder)}`),
     openThrough: (proxy, address) => open(`zookeeper://${through(proxy, address)}`),
@@ -76,6 +82,7 @@ export const engines: readonly Engine[] = [
     oneKey: [{ library: curator }],
   },
   {
+    part: 'growth-hazelcast',
     name: 'Hazelcast',
     openBox: async folder => open(hazelcastUrl(await toldAddress(folder))),
     // The member announces its own address, so the client keeps to its first connection.

@@ -11,7 +11,7 @@ const SIZES = [10, 1000, 20_000]
 const AT_ONCE = 64
 
 /** A lone lock while another process holds many keys. */
-export function heldKeys({ name: engine, signalbox, beside }: Engine): Work {
+export function heldKeys({ part, name: engine, signalbox, beside }: Engine): Work {
   const libraries = beside ? [signalbox, beside] : [signalbox]
   const subject = (library: LockLibrary, size: number): ForkedSubject =>
     forked(nameOf(library, size), setting => performerOf(library, setting, size), {
@@ -25,7 +25,7 @@ export function heldKeys({ name: engine, signalbox, beside }: Engine): Work {
       },
     })
   return {
-    part: 'growth',
+    part,
     name: `${engine}: lock and unlock one key beside others that are held`,
     seconds: 1,
     subjects: libraries.flatMap(library => SIZES.map(size => subject(library, size))),

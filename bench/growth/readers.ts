@@ -24,7 +24,7 @@ const asks: Readonly<Record<string, Ask>> = {
 }
 
 /** Callers of one far box that may be inside together: how long until all of them are. */
-export function farReaders({ name: engine, signalbox, openThrough }: Engine): readonly Work[] {
+export function farReaders({ part, name: engine, signalbox, openThrough }: Engine): readonly Work[] {
   if (!openThrough) return []
   const subject = (kind: string, size: number): ForkedSubject =>
     forked(nameOf(kind, size), setting => performerOf(openThrough, setting, kind, size), {
@@ -38,7 +38,7 @@ export function farReaders({ name: engine, signalbox, openThrough }: Engine): re
     })
   return [
     {
-      part: 'growth',
+      part,
       name: `${engine}: until ${CALLERS} callers of a box are inside together`,
       seconds: 3,
       mostRounds: 3,

@@ -12,14 +12,14 @@ const SIZES = [100, 100_000]
 const AT_ONCE = 256
 
 /** Writes of one value beside others that are stored. */
-export function storedValues({ name: engine, signalbox, openBox }: Engine): Work {
+export function storedValues({ part, name: engine, signalbox, openBox }: Engine): Work {
   const subject = (size: number): ForkedSubject =>
     forked(nameOf(size), setting => performerOf(openBox, setting, size), {
       support: signalbox.support,
       growth: { picture: `${engine}: values in the store`, line: 'signalbox', size, unit: 'values' },
     })
   return {
-    part: 'growth',
+    part,
     name: `${engine}: write a value beside others`,
     seconds: 1,
     subjects: SIZES.map(subject),

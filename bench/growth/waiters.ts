@@ -16,7 +16,7 @@ const TURNS = [10, 100, 1000]
 const REQUEST = { ownRequest: true }
 
 /** A lone lock while requests of other boxes wait for one key that is held. */
-export function besideWaiters({ name: engine, signalbox, openBox }: Engine): Work {
+export function besideWaiters({ part, name: engine, signalbox, openBox }: Engine): Work {
   const subject = (size: number): ForkedSubject =>
     forked(
       waiting(size),
@@ -33,7 +33,7 @@ export function besideWaiters({ name: engine, signalbox, openBox }: Engine): Wor
       },
     )
   return {
-    part: 'growth',
+    part,
     name: `${engine}: lock and unlock one key beside requests that wait for another`,
     seconds: 1,
     subjects: NEIGHBOURS.map(subject),
@@ -42,7 +42,7 @@ export function besideWaiters({ name: engine, signalbox, openBox }: Engine): Wor
 }
 
 /** Turns of many waiters of 20 boxes on one key, in order. */
-export function turnsOfWaiters({ name: engine, signalbox, openBox }: Engine): Work {
+export function turnsOfWaiters({ part, name: engine, signalbox, openBox }: Engine): Work {
   const subject = (size: number): ForkedSubject =>
     forked(waiting(size), setting => turns(openBox, setting, size), {
       processes: PROCESSES,
@@ -50,7 +50,7 @@ export function turnsOfWaiters({ name: engine, signalbox, openBox }: Engine): Wo
       growth: { picture: `${engine}: waiters for one key`, line: 'signalbox', size, unit: 'waiters' },
     })
   return {
-    part: 'growth',
+    part,
     name: `${engine}: turns of the waiters of ${BOXES} boxes on one key`,
     seconds: 3,
     mostRounds: 3,

@@ -5,7 +5,8 @@ import { hazelcastSupport } from './hazelcast-server.js'
 import type { LockLibrary } from './locker.js'
 import { LocalQueues } from './local-queues.js'
 
-const LEASE = 30_000
+/** How long a lock is held at most, in milliseconds: longer than any work takes. */
+const LEASE = 600_000
 const WAIT = 60_000
 
 /** A client of its own for each process. */

@@ -10,8 +10,8 @@ import type { LockLibrary } from './locker.js'
 import { toldAddress } from './address-file.js'
 import { redisSupport } from './redis-server.js'
 
-/** How long all peers hold a lock unless they renew it, in milliseconds. */
-const LEASE = 30_000
+/** How long all peers hold a lock unless they renew it, in milliseconds: longer than any work takes. */
+const LEASE = 600_000
 const NO_END = 1e9
 
 const RELEASE = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`

@@ -25,6 +25,11 @@ describe('figures in the pages', () => {
       expect.arrayContaining([
         'costs',
         'file',
+        'growth-files',
+        'growth-hazelcast',
+        'growth-postgres',
+        'growth-redis',
+        'growth-zookeeper',
         'hazelcast',
         'limits',
         'lockfile',

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
+import { AtMost } from './at-most.js'
 import type { EntryStore } from './entry-store.js'
 import { FLOOR_LASTS, type Floor } from './floor.js'
 import type { Found } from './key-changes.js'
@@ -32,6 +33,7 @@ export class FreeEntries {
   /** Called when there are entries that have become free, which nobody may have seen since. */
   readonly #left: () => void
   readonly #candidates = new Map<string, Candidate>()
+  readonly #removals = new AtMost(AT_ONCE)
   #timer: Timer | undefined
   /** Waits until an entry becomes free. */
   #later: Timer | undefined
@@ -103,8 +105,7 @@ export class FreeEntries {
     const now = this.#clock.now()
     const all = [...this.#candidates]
     const due = all.filter(([, each]) => each.isBelowFloor && now - each.since > FLOOR_LASTS)
-    for (let at = 0; at < due.length; at += AT_ONCE)
-      await Promise.all(due.slice(at, at + AT_ONCE).map(([key, { text }]) => this.#remove(key, text)))
+    await Promise.all(due.map(([key, { text }]) => this.#removals.run(() => this.#remove(key, text))))
     const next = all.map(([, each]) => each).filter(each => !each.isBelowFloor && now - each.since >= KEPT)
     if (next.length === 0) return
     // mutant: delete-above-floor

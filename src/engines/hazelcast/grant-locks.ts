@@ -13,10 +13,17 @@ import {
   type RequestStatus,
 } from '../../engine/contract.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { AtMost } from './at-most.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
+
+/**
+ * Maximum number of grants that are renewed at the same time. A renewal takes several calls. If a box with thousands of
+ * grants sent them all at once, the replies would come too late, and retries would add to them.
+ */
+const RENEWED_AT_ONCE = 64
 
 type Held = RequestStatus & { readonly state: 'held' }
 
@@ -36,6 +43,7 @@ export class GrantLocks {
   readonly #locks: MemberLocks
   readonly #decide: Decide
   readonly #wake: (id: string) => void
+  readonly #renewals = new AtMost(RENEWED_AT_ONCE)
 
   /**
    * @param left settles when a committed request has left its keys.
@@ -69,7 +77,7 @@ export class GrantLocks {
       case 'extendOrYield':
         return this.#extendOrYield(operation)
       case 'renew':
-        return this.#renew(operation)
+        return this.#renewals.run(() => this.#renew(operation))
       case 'downgrade': {
         const isDone = await this.#decide(operation)
         // A shared claim is not locked on the members.

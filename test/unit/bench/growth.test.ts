@@ -14,7 +14,7 @@ const sample: Sample = {
 }
 
 function reportOf(name: string): Pick<Report, 'rows' | 'ratios' | 'targets'> {
-  const work = growthWorks.find(one => idOf(one) === `growth: ${name}`)!
+  const work = growthWorks.find(one => one.name === name)!
   const measured = work.subjects.map(({ name: subject, growth }) => ({ subject, growth, samples: [sample] }))
   return workReport(work, measured)
 }

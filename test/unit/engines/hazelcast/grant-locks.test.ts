@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { GrantLocks } from '../../../../src/engines/hazelcast/grant-locks.js'
+import { parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
+import type { MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
+import { OwnRequests } from '../../../../src/engines/hazelcast/own-requests.js'
+import { lockRequest } from '../../../support/lock-request.js'
+
+test('a box with thousands of grants renews a few of them at a time', async () => {
+  let running = 0
+  let most = 0
+  const renew = async (): Promise<boolean> => {
+    most = Math.max(most, ++running)
+    await Promise.resolve()
+    running--
+    return true
+  }
+  const locks = new GrantLocks(
+    parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
+    new OwnRequests(),
+    () => true,
+    () => undefined,
+    () => true,
+    { renew: () => Promise.resolve(true) } as unknown as MemberLocks,
+    renew as never,
+    () => undefined,
+  )
+  const renewals = Array.from({ length: 1000 }, (_, number) =>
+    locks.execute({ type: 'renew', request: lockRequest(`amy.${number}`), number, lease: 1000 }),
+  )
+  expect(await Promise.all(renewals)).not.toContain(false)
+  expect(most).toBe(64)
+})
