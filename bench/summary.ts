@@ -22,10 +22,10 @@ const engines: Readonly<Record<string, string>> = {
 
 /** Works about the cost of neighbours with the subject that has most of them, and the column of each. */
 const neighbourWorks: readonly (readonly [heading: string, work: RegExp])[] = [
-  ['20,000 keys held, to 10', /beside others that are held, signalbox, 20000 /],
-  ['1,000 requests wait for another key, to 1', /beside requests that wait for another, 1000 /],
+  ['20,000 keys held, to 10', /next to others that are held, signalbox, 20000 /],
+  ['1,000 requests wait for another key, to 1', /next to requests that wait for another, 1000 /],
   ['1,000 wait for the same key, to 10', /turns of the waiters .*, 1000 /],
-  ['100,000 values in the store, to 100', /write a value beside others, 100000 /],
+  ['100,000 values in the store, to 100', /write a value next to others, 100000 /],
 ]
 
 /** The tables of the page about benchmarks, by their names there: what a reader wants to know of the reports. */

@@ -26,7 +26,7 @@ export function heldKeys({ part, name: engine, signalbox, beside }: Engine): Wor
     })
   return {
     part,
-    name: `${engine}: lock and unlock one key beside others that are held`,
+    name: `${engine}: lock and unlock one key next to others that are held`,
     seconds: 1,
     subjects: libraries.flatMap(library => SIZES.map(size => subject(library, size))),
     comparisons: libraries.flatMap(library =>

@@ -11,7 +11,7 @@ const SIZES = [100, 100_000]
 /** Number of values that are written at the same time before it begins. */
 const AT_ONCE = 256
 
-/** Writes of one value beside others that are stored. */
+/** Writes of one value next to others that are stored. */
 export function storedValues({ part, name: engine, signalbox, openBox }: Engine): Work {
   const subject = (size: number): ForkedSubject =>
     forked(nameOf(size), setting => performerOf(openBox, setting, size), {
@@ -20,7 +20,7 @@ export function storedValues({ part, name: engine, signalbox, openBox }: Engine)
     })
   return {
     part,
-    name: `${engine}: write a value beside others`,
+    name: `${engine}: write a value next to others`,
     seconds: 1,
     subjects: SIZES.map(subject),
     comparisons: comparedToFirst(SIZES.map(nameOf), { atLeast: 0.8 }),

@@ -34,7 +34,7 @@ export function besideWaiters({ part, name: engine, signalbox, openBox }: Engine
     )
   return {
     part,
-    name: `${engine}: lock and unlock one key beside requests that wait for another`,
+    name: `${engine}: lock and unlock one key next to requests that wait for another`,
     seconds: 1,
     subjects: NEIGHBOURS.map(subject),
     comparisons: comparedToFirst(NEIGHBOURS.map(waiting), { atLeast: 0.9 }),
