@@ -134,11 +134,9 @@ local function enter(request, claim)
   fronts[key] = nil
   must(try('ZADD', QUEUES, 0, text))
   if not its then return end
-  local isInside = sizeTo(key, its.last) > its.count
-  if not belongs(its, request, claim) then
-    if isInside then ungroup(key) end
-  elseif isInside or call('ZLEXCOUNT', QUEUES, '(' .. its.last, '(' .. text) == 0 then
-    keepGroup(key, joined(its, request, claim, isInside and its.last or text))
+  if sizeTo(key, its.last) > its.count then ungroup(key)
+  elseif belongs(its, request, claim) and call('ZLEXCOUNT', QUEUES, '(' .. its.last, '(' .. text) == 0 then
+    keepGroup(key, joined(its, request, claim, text))
   end
 end
 
