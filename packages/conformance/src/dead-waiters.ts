@@ -231,10 +231,12 @@ export function deadWaiters(fixture: EngineFixture): void {
         await held.release()
         await first.release()
         const passing = await both
-        const before = engine.count('enqueue')
+        const before = engine.operations.length
         goOn()
-        const isBack = async () => engine.count('enqueue') > before || (await soFar(waiting!)) !== 'pending'
-        await until('it has learned that it was passed', isBack)
+        // A sign of life, a check-in, and where the request is gone, a new one.
+        const isBack = async () =>
+          engine.operations.length >= before + 3 || (await soFar(waiting!)) !== 'pending'
+        await until('it has asked the engine again', isBack)
         assert.equal(await soFar(waiting!), 'pending')
         passing.assertHeld()
         await passing.release()
