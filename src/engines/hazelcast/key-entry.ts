@@ -97,7 +97,7 @@ const MAX_MARKS = 12
 /** Returns the entry of an unused key. @param floor is below all of its later numbers. */
 export function emptyEntry(floor = 0): KeyEntry {
   const turn = Math.max(microseconds(), floor)
-  const locks = { turn, number: turn, marks: [], requests: [], ended: [], decided: [] }
+  const locks = { turn, number: floor, marks: [], requests: [], ended: [], decided: [] }
   return { stamp: floor, version: 0, ids: [], value: undefined, locks }
 }
 
