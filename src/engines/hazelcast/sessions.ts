@@ -136,8 +136,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the sessions that died at least a minute ago and were not forgotten, and whether boxes have left free entries
-   * since the last call. @throws what the client throws
+   * Returns the other sessions that died at least a minute ago and were not forgotten, and whether boxes have left free
+   * entries since the last call. @throws what the client throws
    */
   async ended(): Promise<{ readonly sessions: readonly string[]; readonly isLeft: boolean }> {
     const map = await this.#map()
@@ -146,7 +146,7 @@ export class Sessions {
     const silent = keys
       .filter(key => key.startsWith(LIFE))
       .map(key => key.slice(LIFE.length))
-      .filter(session => !living.has(session))
+      .filter(session => !living.has(session) && session !== this.#own!.session)
     const ends = new Map(await answered(map.getAll(silent.map(expiryKey)), this.#clock))
     const latest = Date.now() - SWEPT_AFTER
     const sessions = silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < latest)

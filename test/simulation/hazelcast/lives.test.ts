@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
+import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
 import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { pass } from '../../unit/limits/passing.js'
 import { exclusive, PromptEntries, requestOf, settled, type PromptBox } from './prompt-entries.js'
@@ -86,6 +87,13 @@ test('a box that only takes several keys at once is not taken for dead', async (
   expect(await one.operations.execute({ type: 'renew', ...granted, lease: LEASE })).toBe(true)
 })
 
+test('a set of keys that were never used is granted by one change of each', async () => {
+  const one = box('one')
+  await held(one, requestOf('one', '1', exclusive('a', 'b')))
+  for (const key of ['a', 'b'])
+    expect(decodeKeyEntry(key, entries.texts.get(key)!).locks.turn).toBe(Date.now() * 1000 + 1)
+})
+
 test('a box that was taken for dead, and comes back, keeps its later grants', async () => {
   const [one, other] = [box('one'), box('other')]
   await held(one, requestOf('one', '1', shared('a')))
@@ -113,6 +121,26 @@ test('a box that comes back while others clean up keeps its grants', async () =>
   expect(granted).toHaveLength(2)
   for (const each of granted)
     expect(await one.operations.execute({ type: 'renew', ...each, lease: LEASE })).toBe(true)
+})
+
+test('a box that was idle for long does not take itself for dead', async () => {
+  const [one, holder, second] = [box('one'), box('holder'), box('second')]
+  await held(one, requestOf('one', '1', exclusive('z')))
+  await passed(3 * LONG)
+  await one.operations.sweep()
+  const granted = await held(holder, requestOf('holder', '1', exclusive('a')))
+  const request = requestOf('one', '2', exclusive('a'))
+  await enqueue(one, request)
+  await enqueue(second, requestOf('second', '1', exclusive('a')))
+  const sign = { type: 'alive', session: 'one', requests: [request] } as const
+  for (let time = 0; time < 8000; time += SIGN_INTERVAL) {
+    await passed(SIGN_INTERVAL)
+    await holder.operations.execute({ type: 'renew', ...granted, lease: LEASE })
+    await one.operations.execute(sign)
+  }
+  await passed(LEASE + 1)
+  await one.operations.execute(sign)
+  expect(one.hints.map(({ type, session }) => `${type} ${session}`)).toContain('wake one')
 })
 
 test('what a dead box has left is removed when others clean up', async () => {
