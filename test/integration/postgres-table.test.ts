@@ -101,6 +101,25 @@ test('a sign finds permits that have expired in the tail of a queue, also behind
   port.end()
 })
 
+test('requests of dead processes are removed from a row and its tail, and others keep their places', async () => {
+  const port = ports.take()
+  const [one, several] = [['a'], ['a', 'b']].map(keys =>
+    askedOf(
+      port,
+      keys.map(key => ({ key, mode: 'exclusive' })),
+    ),
+  )
+  for (let step = 0; step < 20; step++) await (step % 3 > 0 ? one! : several!)('enqueue', `amy.${step}`, 1000)
+  expect(await one!('enqueue', 'ben.1', 990_000)).toMatchObject({ state: 'queued' })
+  // The lease of the holder lasts longer. It has an entry for each of its keys.
+  expect(await port.sweep(1_000_000)).toBe(3)
+  expect(await one!('checkIn', 'ben.1', 1_000_000)).toMatchObject({ state: 'queued', place: 1 })
+  const later = 1_200_000
+  expect(await port.sweep(later)).toBe(0)
+  expect(await one!('enqueue', 'cat.1', later)).toMatchObject({ state: 'held' })
+  port.end()
+})
+
 const TERMS = { lease: 1_000_000, wait: Infinity }
 
 /** Sends operations for requests with these claims. */

@@ -154,6 +154,19 @@ class PostgresTablePort implements TablePort {
     return { outcomes: [outcome], told }
   }
 
+  /** Deletes what no longer has an effect. Returns the number of requests that are left in rows and tails. */
+  async sweep(now: number): Promise<number> {
+    await this.together('amy', [], now)
+    await this.#client.query(`update ${this.#schema}.keys set due = 1`)
+    await this.#client.query(`select ${this.#schema}.sweep(100, '{0,0}')`)
+    const left = await this.#query(
+      `select (select coalesce(sum(cardinality(d.queue)), 0) from ${this.#schema}.data d)
+        + (select count(*) from ${this.#schema}.tails t)`,
+      [],
+    )
+    return Number(left)
+  }
+
   close(): Promise<void> {
     return this.#client.end()
   }

@@ -154,40 +154,40 @@ create or replace function signalbox.drop_dead(row_id bigint, now float8) return
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   dead record;
-  names text[];
+  ids text[];
 begin
+  -- Those with the same keys together, because a process may have died with thousands of requests for one key.
   for dead in
-    select r.id, coalesce(h.expires, r.expires) as expires, coalesce(h.session, r.session) as session,
-        coalesce(h.number, r.number) as number, coalesce(h.claims, r.claims) as claims, d.name,
-        coalesce(r.first, d.name) as home
-      from signalbox.data d cross join lateral signalbox.entries(d.name, d.queue) r left join lateral (
-        select o.expires, o.session, o.number, o.claims from signalbox.numbers(array[r.first]) n
-          join signalbox.data f on f.id = n.id cross join lateral signalbox.entry_of(f.name, f.queue, r.id) o
-          where r.session is null) h on true
-      where d.id = row_id
+    select e.home, e.names, array_agg(e.id) as ids from (
+      select r.id, coalesce(r.first, d.name) as home, coalesce(nullif(array(
+            select distinct c.name from unnest(coalesce(h.claims, r.claims)) c order by c.name), '{}'::text[]),
+            array[d.name]) as names
+        from signalbox.data d cross join lateral signalbox.entries(d.name, d.queue) r left join lateral (
+          select o.expires, o.session, o.number, o.claims from signalbox.numbers(array[r.first]) n
+            join signalbox.data f on f.id = n.id cross join lateral signalbox.entry_of(f.name, f.queue, r.id) o
+            where r.session is null) h on true
+        where d.id = row_id and signalbox.blocks_until(coalesce(h.session, r.session), coalesce(h.number, r.number),
+          coalesce(h.expires, r.expires), 5000) < now - 60000
+    ) e group by e.home, e.names
   loop
-    continue when dead.expires is null
-      or signalbox.blocks_until(dead.session, dead.number, dead.expires, 5000) >= now - 60000;
-    names := coalesce(array(select distinct c.name from unnest(dead.claims) c), '{}'::text[]);
-    if names = '{}' then names := array[dead.name]; end if;
-    perform from signalbox.numbers(names) n,
+    perform from signalbox.numbers(dead.names) n,
       lateral (select from signalbox.data d where d.id = n.id for update skip locked) l
-      having count(*) = cardinality(names);
+      having count(*) = cardinality(dead.names);
     continue when not found;
-    -- It may have been renewed or granted before its rows were locked.
-    continue when not exists (
-      select from signalbox.numbers(array[dead.home]) n join signalbox.data d on d.id = n.id
-          cross join lateral signalbox.entry_of(d.name, d.queue, dead.id) r
-        where signalbox.blocks_until(r.session, r.number, r.expires, 5000) < now - 60000);
+    -- Some may have been renewed or granted before the rows were locked.
+    ids := array(
+      select r.id from signalbox.numbers(array[dead.home]) n join signalbox.data d on d.id = n.id
+          cross join lateral signalbox.entries(d.name, d.queue) r
+        where r.id = any(dead.ids) and signalbox.blocks_until(r.session, r.number, r.expires, 5000) < now - 60000);
     update signalbox.data d set changes = d.changes + 1, queue = nullif(array(
         select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires, u.lease, u.number, u.since,
             u.claims)::signalbox.request
           from unnest(d.queue) with ordinality
             u(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
-          where u.id <> dead.id order by u.place), '{}'::signalbox.request[])
-      from signalbox.numbers(names) n where d.id = n.id;
-    delete from signalbox.tails t where t.id = dead.id and t.name = any(names);
-    perform signalbox.refill(n.id) from signalbox.numbers(names) n;
+          where u.id <> all (ids) order by u.place), '{}'::signalbox.request[])
+      from signalbox.numbers(dead.names) n where d.id = n.id;
+    delete from signalbox.tails t where t.id = any(ids) and t.name = any(dead.names);
+    perform signalbox.refill(n.id) from signalbox.numbers(dead.names) n;
   end loop;
 end $$;
 
