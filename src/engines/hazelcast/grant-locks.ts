@@ -185,8 +185,11 @@ export class GrantLocks {
     const { id } = request
     const status = await this.#decide(operation)
     if (status.state !== 'held' || status.id !== id) {
-      await this.#locks.unlock(id)
-      return status.state === 'held' ? this.#lock(next, operation, status) : status
+      const unlocking = this.#locks.unlock(id)
+      // The caller need not wait: the next request of a distant box must be claimed in time.
+      if (status.state !== 'held') return status
+      await unlocking
+      return this.#lock(next, operation, status)
     }
     const kept = await this.#orAbandon(request, this.#locks.reuse(id, lease))
     if (kept === 'held') {

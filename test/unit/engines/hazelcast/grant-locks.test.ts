@@ -30,3 +30,22 @@ test('a box with thousands of grants renews a few of them at a time', async () =
   expect(await Promise.all(renewals)).not.toContain(false)
   expect(most).toBe(64)
 })
+
+test('a grant that is yielded does not wait until its key is unlocked on the members', async () => {
+  const queued = { state: 'queued', id: 'amy.2', place: 1, checkInAfter: 1000, sessionsAhead: [] } as const
+  let isUnlocked = false
+  const locks = new GrantLocks(
+    parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
+    new OwnRequests(),
+    () => true,
+    () => undefined,
+    () => true,
+    { unlock: () => new Promise<void>(() => (isUnlocked = true)) } as unknown as MemberLocks,
+    (() => Promise.resolve(queued)) as never,
+    () => undefined,
+  )
+  const [request, next] = [lockRequest('amy.1'), lockRequest('amy.2')]
+  const terms = { number: 1, lease: 1000, wait: Infinity }
+  expect(await locks.execute({ type: 'extendOrYield', request, next, ...terms })).toBe(queued)
+  expect(isUnlocked).toBe(true)
+})
