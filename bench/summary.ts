@@ -94,7 +94,7 @@ function boxes({ rows }: Pick<Report, 'rows'>): string {
   return marked({ heading: ['boxes', ...sizes.map(String)], lines: [...lines.values()] })
 }
 
-/** Speed of Signalbox beside the most neighbours that were measured, divided by that beside the fewest. */
+/** Speed of Signalbox next to the most neighbours, divided by that next to the fewest. */
 function neighbours({ rows, ratios }: Pick<Report, 'rows' | 'ratios'>): string {
   const engines = [...new Set(rows.map(({ work }) => engineOf(work)))]
   const lines = engines.map(engine => [

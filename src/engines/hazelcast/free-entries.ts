@@ -30,7 +30,7 @@ export class FreeEntries {
   readonly #clock: Clock
   /** Called with a key whose entry was deleted. */
   readonly #deleted: (key: string) => void
-  /** Called when there are entries that have become free, which nobody may have seen since. */
+  /** Called when free entries may exist that no open box has seen. */
   readonly #left: () => void
   readonly #candidates = new Map<string, Candidate>()
   readonly #removals = new AtMost(AT_ONCE)

@@ -299,12 +299,15 @@ export class KeyChanges<S extends OpenState> {
   /** Sends a change. If it is not applied, learns the newest entry. */
   async #send(found: Found, text: string, mark: Mark): Promise<boolean> {
     const { store } = this.#parts
+    // The client and the members may repeat a change whose reply was lost. Then the second one fails.
+    const isRepeated = (newest: Found): boolean =>
+      wasApplied(newest.entry.locks, mark, found.entry.locks) === true
     if (found.text === undefined) {
       const adding = store.add(this.#key, text)
       this.#unlock()
       const present = await adding
       if (present === undefined) return true
-      return this.#isOwn(this.#learn(present), mark)
+      return isRepeated(this.#learn(present))
     }
     const replacing = store.replace(this.#key, found.text, text)
     // The member executes it after the change, so that a failed change learns the newest entry in the same round trip.
@@ -313,12 +316,7 @@ export class KeyChanges<S extends OpenState> {
     // Other boxes need not wait for the reply.
     this.#unlock()
     if (await replacing) return true
-    return this.#isOwn(this.#learn(await (reading ?? store.get(this.#key))), mark)
-  }
-
-  /** The client and the members may repeat a change whose reply was lost. Then the second one fails. */
-  #isOwn({ entry }: Found, mark: Mark): boolean {
-    return entry.locks.marks.some(({ by, count }) => by === mark.by && count === mark.count)
+    return isRepeated(this.#learn(await (reading ?? store.get(this.#key))))
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
+import { AtMost } from './at-most.js'
 import type { Decisions } from './decisions.js'
 import type { Reports } from './reports.js'
 import type { Scan } from './scan.js'
@@ -16,6 +17,7 @@ export class Sweeper {
   readonly #scan: Pick<Scan, 'free'>
   readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>
   readonly #clock: Clock
+  readonly #looks = new AtMost(AT_ONCE)
   #timer: Timer | undefined
   #hasSwept = false
   #isOver = false
@@ -62,8 +64,7 @@ export class Sweeper {
     try {
       if (sessions.length > 0) await this.#reports.removeEnded(sessions)
       const free = await this.#scan.free()
-      for (let at = 0; at < free.length; at += AT_ONCE)
-        await Promise.allSettled(free.slice(at, at + AT_ONCE).map(key => this.#decisions.look(key)))
+      await Promise.allSettled(free.map(key => this.#looks.run(() => this.#decisions.look(key))))
       await this.#sessions.forget(sessions)
     } catch (error) {
       if (isLeft) await this.#sessions.leaveFree()

@@ -11,7 +11,7 @@ const ENDED = 17
 /**
  * A box takes a set. The change of its first key is late, and meanwhile another box frees the other key and locks it.
  * Returns a violated promise, or undefined.
- * @param others whether so many other sets end meanwhile that the entry of the first key no longer lists this one.
+ * @param others whether enough other sets end meanwhile that the entry of the first key no longer lists this one
  */
 export async function runLateSet(
   Operations: typeof KeyOperations,

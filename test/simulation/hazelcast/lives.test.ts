@@ -160,7 +160,7 @@ test('keys that a dead box holds are free for a call that does not wait', async 
   await held(other, requestOf('other', '1', exclusive('a', 'b')), 0)
 })
 
-test('a session that is revoked is told of each grant that it has lost', async () => {
+test('a session that is revoked is notified of each grant that it has lost', async () => {
   const [one, other] = [box('one'), box('other')]
   await held(one, requestOf('one', 'both', [...shared('a'), ...shared('b')]))
   await held(one, requestOf('one', 'single', shared('b')))

@@ -5,6 +5,20 @@ import type { MemberLocks } from '../../../../src/engines/hazelcast/member-locks
 import { OwnRequests } from '../../../../src/engines/hazelcast/own-requests.js'
 import { lockRequest } from '../../../support/lock-request.js'
 
+/** Grants over these locks on the members, whose operations all have this outcome. */
+function grantLocks(locks: Partial<MemberLocks>, decide: () => Promise<unknown>): GrantLocks {
+  return new GrantLocks(
+    parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
+    new OwnRequests(),
+    () => true,
+    () => undefined,
+    () => true,
+    locks as MemberLocks,
+    decide as never,
+    () => undefined,
+  )
+}
+
 test('a box with thousands of grants renews a few of them at a time', async () => {
   let running = 0
   let most = 0
@@ -14,16 +28,7 @@ test('a box with thousands of grants renews a few of them at a time', async () =
     running--
     return true
   }
-  const locks = new GrantLocks(
-    parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
-    new OwnRequests(),
-    () => true,
-    () => undefined,
-    () => true,
-    { renew: () => Promise.resolve(true) } as unknown as MemberLocks,
-    renew as never,
-    () => undefined,
-  )
+  const locks = grantLocks({ renew: () => Promise.resolve(true) }, renew)
   const renewals = Array.from({ length: 1000 }, (_, number) =>
     locks.execute({ type: 'renew', request: lockRequest(`amy.${number}`), number, lease: 1000 }),
   )
@@ -34,15 +39,8 @@ test('a box with thousands of grants renews a few of them at a time', async () =
 test('a grant that is yielded does not wait until its key is unlocked on the members', async () => {
   const queued = { state: 'queued', id: 'amy.2', place: 1, checkInAfter: 1000, sessionsAhead: [] } as const
   let isUnlocked = false
-  const locks = new GrantLocks(
-    parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
-    new OwnRequests(),
-    () => true,
-    () => undefined,
-    () => true,
-    { unlock: () => new Promise<void>(() => (isUnlocked = true)) } as unknown as MemberLocks,
-    (() => Promise.resolve(queued)) as never,
-    () => undefined,
+  const locks = grantLocks({ unlock: () => new Promise<void>(() => (isUnlocked = true)) }, () =>
+    Promise.resolve(queued),
   )
   const [request, next] = [lockRequest('amy.1'), lockRequest('amy.2')]
   const terms = { number: 1, lease: 1000, wait: Infinity }
