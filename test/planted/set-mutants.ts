@@ -71,4 +71,14 @@ export const setMutants: readonly Mutant[] = [
     description: 'sets that wait enter the queues of their keys at the same time',
     wrong: '',
   },
+  {
+    id: 'take-without-end',
+    description: 'a grant is taken from a box whose sign can still renew it',
+    wrong: '',
+  },
+  {
+    id: 'sign-not-ended',
+    description: 'a sign is taken for ended that its box goes on to send',
+    wrong: 'const isEnded = true',
+  },
 ]

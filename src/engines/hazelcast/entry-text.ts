@@ -50,7 +50,9 @@ type RequestText = [
   number: number,
   since: number,
   label?: string | null,
-  set?: string | [others: [key: string, claim: ClaimText][], overwritten: [key: string, stamp: number][]],
+  set?:
+    string | [others: [key: string, claim: ClaimText][], overwritten: [key: string, stamp: number][]] | null,
+  sign?: number,
 ]
 type ChangeText = [
   key: string,
@@ -114,7 +116,7 @@ function decodeLocks(
 }
 
 function encodeRequest(request: KeyRequest, session: number): RequestText {
-  const { id, claim, phase, ttl, heartbeat, lease, number, since, label, set } = request
+  const { id, claim, phase, ttl, heartbeat, lease, number, since, label, set, sign } = request
   const own = `${request.session}.`
   const text: RequestText = [
     id.startsWith(own) ? id.slice(own.length - 1) : id,
@@ -127,12 +129,14 @@ function encodeRequest(request: KeyRequest, session: number): RequestText {
     number,
     Math.floor(since),
   ]
-  if (label !== undefined || set) text.push(label ?? null)
+  if (label !== undefined || set || sign !== undefined) text.push(label ?? null)
   if (set) text.push('home' in set ? set.home : encodeHome(set))
+  else if (sign !== undefined) text.push(null)
+  if (sign !== undefined) text.push(sign)
   return text
 }
 
-function encodeHome({ others, overwritten }: SetHome): Exclude<RequestText[10], undefined | string> {
+function encodeHome({ others, overwritten }: SetHome): Exclude<RequestText[10], undefined | null | string> {
   return [
     others.map(claim => [claim.key, encodeClaim(claim)]),
     overwritten.map(([key, stamp]) => [key, stamp]),
@@ -140,7 +144,7 @@ function encodeHome({ others, overwritten }: SetHome): Exclude<RequestText[10], 
 }
 
 function decodeRequest(key: string, text: RequestText, sessions: readonly string[]): KeyRequest {
-  const [id, at, claim, phase, ttl, heartbeat, lease, number, since, label, set] = text
+  const [id, at, claim, phase, ttl, heartbeat, lease, number, since, label, set, sign] = text
   const session = sessions[at]!
   return {
     id: id.startsWith('.') ? `${session}${id}` : id,
@@ -153,7 +157,8 @@ function decodeRequest(key: string, text: RequestText, sessions: readonly string
     number,
     since,
     label: label ?? undefined,
-    set: set === undefined ? undefined : decodeSet(set),
+    set: set === undefined || set === null ? undefined : decodeSet(set),
+    sign,
   }
 }
 

@@ -20,7 +20,7 @@ import type { MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
 
 /**
- * Maximum number of grants that are renewed at the same time. A renewal takes several calls. If a box with thousands of
+ * Maximum number of grants whose locks are renewed at the same time. A renewal takes several calls. If a box with thousands of
  * grants sent them all at once, the replies would come too late, and retries would add to them.
  */
 const RENEWED_AT_ONCE = 64
@@ -77,7 +77,7 @@ export class GrantLocks {
       case 'extendOrYield':
         return this.#extendOrYield(operation)
       case 'renew':
-        return this.#renewals.run(() => this.#renew(operation))
+        return this.#renew(operation)
       case 'downgrade': {
         const isDone = await this.#decide(operation)
         // A shared claim is not locked on the members.
@@ -208,7 +208,7 @@ export class GrantLocks {
     const { request, lease } = operation
     if (!(await this.#decide(operation))) return false
     try {
-      if (await this.#locks.renew(request.id, lease)) return true
+      if (await this.#renewals.run(() => this.#locks.renew(request.id, lease))) return true
     } catch (error) {
       throw failureOf(error, this.#place, IndeterminateError)
     }

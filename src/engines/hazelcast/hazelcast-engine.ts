@@ -241,6 +241,7 @@ export class HazelcastEngine implements Engine {
     if (!request) return
     if (type === 'look') return this.#uncontended.end(id)
     if (type === 'lost') {
+      this.#operations.doubted(id)
       this.#listener?.lost(id)
       return void this.#checkLost(request)
     }

@@ -6,6 +6,7 @@ import type { EntryStore } from './entry-store.js'
 import { decodeKeyEntry, encodeKeyEntry } from './entry-text.js'
 import { DamagedEntryError, UnclearError } from './failures.js'
 import type { Floor } from './floor.js'
+import { coveredGrants, type CoveredGrant, type GrantSigns } from './grant-signs.js'
 import { emptyEntry, wasApplied, type KeyEntry, type KeyRequest, type Mark } from './key-entry.js'
 import type { MapLocks } from './map-locks.js'
 import type { Signs } from './signs.js'
@@ -47,6 +48,8 @@ export interface Found {
 /** An entry as a state that work may change. */
 export interface OpenState {
   readonly isChanged: boolean
+  /** The grants that it takes from other boxes although their signs renew them. Only for entries of keys. */
+  readonly signsToEnd?: readonly CoveredGrant[]
   /** Returns the changed entry, with this mark. */
   close(mark: Mark): KeyEntry
 }
@@ -88,6 +91,7 @@ export interface EntryParts {
   /** The clock time by which a session had died, so that its requests that were seen have expired; -Infinity if it may live. */
   readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
+  readonly grants: Pick<GrantSigns, 'look' | 'renewedAt' | 'hasEnded' | 'end'>
 }
 
 interface Job<S> {
@@ -212,12 +216,20 @@ export class KeyChanges<S extends OpenState> {
       // Nothing that was read for this change is old, however long that took.
       const isUsable = known?.text !== undefined && (tries > 0 || !this.#isOld)
       const found = isUsable ? known : await this.#nothing(until)
+      const looking = this.#parts.grants.look(coveredGrants(found.entry.locks.requests))
+      if (looking) await looking
       // A change is decided on what is known when it is sent.
       if (this.#known !== known) continue
       const state = this.#open(found, jobs)
       const outcomes = jobs.map(({ work }) => work.run(state))
       const answers = jobs.map((job, at) => () => job.resolve(outcomes[at]))
       canWait = jobs.every(({ work }, at) => work.canWait?.(outcomes[at]))
+      // mutant: take-without-end
+      if (state.isChanged && state.signsToEnd?.length) {
+        // Otherwise the boxes of these grants could still renew them. What a sign says now may change the decision.
+        await this.#end(state.signsToEnd, until)
+        continue
+      }
       if (canWait && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(tries, until)
       else if (state.isChanged) {
         const since = tries > 0 ? clock.now() : jobs[0]!.since
@@ -234,6 +246,11 @@ export class KeyChanges<S extends OpenState> {
       jobs.push(...this.#batch.take())
       isFresh = false
     }
+  }
+
+  async #end(signs: readonly CoveredGrant[], until: number): Promise<void> {
+    const { grants, repeat } = this.#parts
+    await repeat(() => Promise.all(signs.map(each => grants.end(each))), until)
   }
 
   /** Pauses until other boxes have probably made their changes, and reads the entry. */
@@ -256,10 +273,10 @@ export class KeyChanges<S extends OpenState> {
   }
 
   #open({ entry }: Found, jobs: readonly Job<S>[]): S {
-    const { clock, diedBefore, nextVersion, signs } = this.#parts
+    const { clock, diedBefore, grants, nextVersion, signs } = this.#parts
     for (const each of entry.locks.requests) this.#sightings.markDead(each, diedBefore(each.session))
     const sessions = jobs.find(({ work }) => work.sessions)?.work.sessions
-    const context = { sightings: this.#sightings, signs, nextVersion, ...(sessions && { sessions }) }
+    const context = { sightings: this.#sightings, signs, grants, nextVersion, ...(sessions && { sessions }) }
     return new this.#Opener(this.#key, entry, context, clock)
   }
 

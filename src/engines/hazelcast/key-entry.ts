@@ -30,6 +30,8 @@ export interface KeyRequest {
   /** When it was queued, by the wall clock of its box, for `inspect`. */
   readonly since: number
   readonly label?: string | undefined
+  /** The sign of its session that renews its grant; undefined if each renewal changes the entry. */
+  readonly sign?: number | undefined
   /** Its part of a set of several keys; undefined for a request for this key alone. */
   readonly set?: SetHome | SetPointer | undefined
 }

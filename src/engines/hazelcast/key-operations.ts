@@ -10,6 +10,7 @@ import {
   type LockRequest,
   type Operation,
   type OutcomeOf,
+  type Renew,
   type RequestStatus,
   type SignOutcome,
 } from '../../engine/contract.js'
@@ -22,6 +23,7 @@ import { failureOf, roomFailureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { EntryParts } from './key-changes.js'
 import type { SignStore } from './entry-store.js'
+import { GrantSigns } from './grant-signs.js'
 import { KeyEntries } from './key-entries.js'
 import { microseconds, type KeyRequest } from './key-entry.js'
 import type { Message } from './hints.js'
@@ -29,6 +31,7 @@ import { Floor } from './floor.js'
 import { FreeEntries } from './free-entries.js'
 import { Leaving } from './leaving.js'
 import { homeOf } from './open-entry.js'
+import { OwnGrants, type RenewedInEntry } from './own-grants.js'
 import { Reads } from './reads.js'
 import { Reports } from './reports.js'
 import type { Scan } from './scan.js'
@@ -39,7 +42,7 @@ import { Sweeper } from './sweeper.js'
 import { ROOM, WaitingRoom } from './waiting-room.js'
 
 /** What changes a request that is in its entries. */
-type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn>
+type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn | Renew>
 
 /** Number of sessions whose signs are looked up for a key, unless one has just missed its turn. */
 const LOOKED_UP = 8
@@ -98,6 +101,7 @@ export class KeyOperations {
   readonly #reports: Reports
   readonly #leaving = new Leaving()
   readonly #signs: Signs
+  readonly #grants: OwnGrants
   readonly #free: FreeEntries
   readonly #sweeper: Sweeper
 
@@ -108,6 +112,15 @@ export class KeyOperations {
     let version = 0
     const floor = new Floor(room.store, clock)
     this.#signs = new Signs(parts.signs, clock)
+    this.#grants = new OwnGrants({
+      store: room.store,
+      clock,
+      session: by,
+      keep: () => sessions.keep(),
+      repeat: (work, until) => parts.repeat(work, until),
+    })
+    const diedBefore = (session: string): number => sessions.diedBefore(session)
+    const grants = new GrantSigns(room.store, clock, by, this.#grants, diedBefore)
     const shared = {
       clock,
       floor,
@@ -117,7 +130,8 @@ export class KeyOperations {
       nextVersion: (above: number) => (version = Math.max(version, above, microseconds()) + 1),
       failure: (error: unknown) => failureOf(error, place, UnavailableError),
       unclear: () => parts.unclear(),
-      diedBefore: (session: string) => sessions.diedBefore(session),
+      diedBefore,
+      grants,
       signs: {
         isCovered: (request: KeyRequest) => this.#isCovered(request),
         seen: (session: string) => this.#signs.seen(session),
@@ -158,7 +172,7 @@ export class KeyOperations {
     this.#reports = new Reports(this.#decisions, this.#room, this.#dead, scan, sessions, key =>
       this.#lookUpSigns([key]).catch(() => false),
     )
-    this.#sweeper = new Sweeper(this.#decisions, this.#reports, scan, sessions, clock)
+    this.#sweeper = new Sweeper(this.#decisions, this.#reports, scan, sessions, grants, clock)
   }
 
   /** Whether the keys are probably free. */
@@ -201,7 +215,7 @@ export class KeyOperations {
 
   /** Leaves what this box would have deleted later to others. Never throws. */
   async leave(): Promise<void> {
-    await this.#dead.settled()
+    await Promise.all([this.#dead.settled(), this.#grants.leave()])
     if (this.#free.isLeft) await this.#parts.sessions.leaveFree()
   }
 
@@ -213,7 +227,13 @@ export class KeyOperations {
   /** Anything may have happened. */
   forgetAll(): void {
     this.#entries.forgetAll()
+    this.#grants.drop()
     this.#room.changed()
+  }
+
+  /** Handles a hint that a grant was lost: its next renewal asks its entry. */
+  doubted(id: string): void {
+    this.#grants.doubt(id)
   }
 
   /** Handles a hint that a request may be granted. Returns whether it should check in. */
@@ -237,10 +257,13 @@ export class KeyOperations {
   async execute(operation: Operation): Promise<OutcomeOf<Operation>> {
     switch (operation.type) {
       case 'enqueue':
-      case 'checkIn':
         return this.#stand(operation)
+      case 'checkIn':
+        return this.#grants.changes(operation.request.id, this.#stand(operation))
       case 'commit':
         return this.#commit(operation)
+      case 'renew':
+        return this.#renew(operation)
       case 'read':
         return this.#reads.read(operation)
       case 'list':
@@ -267,12 +290,38 @@ export class KeyOperations {
     }
   }
 
+  async #renew(operation: Renew): Promise<boolean> {
+    const { request, lease } = operation
+    try {
+      return await this.#grants.renew(operation, sign =>
+        this.#decisions.at(
+          homeOf(request.claims),
+          (state, machine, now): RenewedInEntry => {
+            const before = state.request(request.id)?.lease
+            if (!machine.decide(operation, now)) return 'lost'
+            // A grant that is asked for with the rest of its lease is not to be kept for longer.
+            if (sign === undefined || before !== lease) return 'renewed'
+            state.cover(request.id, sign)
+            return 'covered'
+          },
+          { lease },
+        ),
+      )
+    } catch (error) {
+      throw failureOf(error, this.#parts.place, UnavailableError)
+    }
+  }
+
   /** Whether a request is for several keys, or follows one that is. */
   #isOfSets({ id, claims }: LockRequest): boolean {
     return claims.length > 1 || this.#sets.has(id)
   }
 
-  async #change(operation: Change): Promise<OutcomeOf<Change>> {
+  #change(operation: Change): Promise<OutcomeOf<Change>> {
+    return this.#grants.changes(operation.request.id, this.#changed(operation))
+  }
+
+  async #changed(operation: Change): Promise<OutcomeOf<Change>> {
     if (this.#isOfSets(operation.request)) return this.#ofSet(operation)
     const lease = 'lease' in operation ? { lease: operation.lease } : {}
     const { key } = operation.request.claims[0]!
@@ -283,8 +332,6 @@ export class KeyOperations {
     switch (operation.type) {
       case 'cancel':
         return this.#sets.cancel(operation.request)
-      case 'renew':
-        return this.#sets.renew(operation)
       case 'release':
         return this.#sets.release(operation)
       case 'downgrade':
@@ -374,14 +421,17 @@ export class KeyOperations {
     if (guard && this.#isOfSets(guard.request)) return this.#commitSet(commit, guard)
     const key = guard?.request.claims[0]!.key ?? [...expect, ...writes, ...record][0]!.key
     if (!guard) return this.#commits.alone(commit, key)
-    const committing = this.#decisions.at(key, (_, machine, now) => machine.decide(commit, now))
+    const committing = this.#grants.changes(
+      guard.request.id,
+      this.#decisions.at(key, (_, machine, now) => machine.decide(commit, now)),
+    )
     return commit.release ? this.#leaving.until(guard.request, committing) : committing
   }
 
   async #commitSet(commit: Commit, guard: Granted): Promise<CommitOutcome> {
     const { request } = guard
     this.#sets.committing(guard)
-    const committing = this.#commits.ofSet(commit, guard)
+    const committing = this.#grants.changes(request.id, this.#commits.ofSet(commit, guard))
     const left = committing.then(({ written }) => written)
     this.#leaving.until(request, left).catch(() => undefined)
     this.#leaving.deciding(

@@ -205,7 +205,12 @@ export class Link {
     const { smartRouting = true } = this.#place.config.network ?? {}
     // Otherwise one member sends requests to the others.
     this.#countsRepeats = repeatOnce(client, failed) && smartRouting
-    client.getCluster().addMembershipListener({ memberAdded: failed, memberRemoved: failed })
+    const removed = (): void => {
+      failed()
+      // It may have taken entries along. Perhaps this client had no connection to it.
+      this.#listener.missed()
+    }
+    client.getCluster().addMembershipListener({ memberAdded: failed, memberRemoved: removed })
     const names = mapNames(this.#place.map)
     const maps = Promise.all([
       client.getMap<string, unknown>(names[0]),

@@ -6,12 +6,14 @@ import type { Package } from './link.js'
 /** Maximum time until the reply to an attempt, after its wait, in milliseconds. */
 const ANSWER_WITHIN = 3000
 
+type KeyMap = IMap<string, unknown>
+
 /**
  * The locks on the keys of an IMap. Members see the client as their owner. Each method waits until the cluster is
  * reachable, and throws what the client throws, or UnavailableError, ClosedError or NoAnswerError.
  */
 export class MapLocks {
-  readonly #map: () => Promise<IMap<string, unknown>>
+  readonly #map: () => Promise<KeyMap>
   readonly #package: Package
   readonly #clock: Clock
   readonly #failures: () => number
@@ -21,18 +23,15 @@ export class MapLocks {
   readonly #wanted = new Map<string, number>()
   /** The failures before each of these keys was locked. */
   readonly #lockedAt = new Map<string, number>()
+  /** The keys that are locked twice, because they were renewed, and the failures before that. */
+  readonly #twice = new Map<string, number>()
   /** The latest unlock of each key, until its reply. */
-  readonly #unlocking = new Map<string, Promise<void>>()
+  readonly #unlocking = new Map<string, Promise<unknown>>()
   /** The keys that are being unlocked completely. Until that is done, this client does not lock them. */
   readonly #clearing = new Map<string, Promise<void>>()
 
   /** @param failures as long as it returns the same, no request was sent twice. */
-  constructor(
-    map: () => Promise<IMap<string, unknown>>,
-    hazelcast: Package,
-    clock: Clock,
-    failures: () => number,
-  ) {
+  constructor(map: () => Promise<KeyMap>, hazelcast: Package, clock: Clock, failures: () => number) {
     this.#failures = failures
     this.#map = map
     this.#package = hazelcast
@@ -72,13 +71,60 @@ export class MapLocks {
   /**
    * Renews a lock of this client for a lease from now. Returns false if it was lost.
    *
-   * Locking again sets the lease, and unlocking reverts the second lock. If the client has lost the lock, it acquires
-   * it with the first and releases it with the second. The member executes all four calls in this order, because they
-   * go to one partition. It does not report the owner of a lock: the first reply may be about another program that
-   * unlocks just then, hence the last call.
+   * Locking again sets the lease. The first renewal leaves the key locked twice. Each further one reverts one of the two and
+   * locks again, so it takes two calls, and the reply to the first says whether this client is still the owner. All calls
+   * of a renewal are executed in their order, because they go to one partition.
    */
   async renew(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
+    if (!this.#wanted.has(key)) return false
+    const failures = this.#failures()
+    const before = this.#twice.get(key)
+    if (before === undefined) return this.#lockTwice(map, key, lease, failures)
+    // If a request was sent twice since, the key may be locked once.
+    return before === failures ? this.#lockAgain(map, key, lease) : this.#check(map, key, lease)
+  }
+
+  async #lockTwice(map: KeyMap, key: string, lease: number, failures: number): Promise<boolean> {
+    this.#twice.set(key, failures)
+    const checking = this.#check(map, key, lease)
+    const [check, second] = await Promise.allSettled([
+      checking,
+      answered(map.tryLock(key, 0, memberLease(lease)), this.#clock),
+    ])
+    const isLocked = second.status === 'fulfilled' && second.value
+    if (check.status === 'fulfilled' && check.value && isLocked) return true
+    await this.#notTwice(map, key, isLocked)
+    if (check.status === 'rejected') throw check.reason
+    if (check.value && second.status === 'rejected') throw second.reason
+    return false
+  }
+
+  async #lockAgain(map: KeyMap, key: string, lease: number): Promise<boolean> {
+    const calls = Promise.allSettled([map.unlock(key), map.tryLock(key, 0, memberLease(lease))])
+    const [unlocked, locked] = await answered(calls, this.#clock)
+    const isLocked = locked.status === 'fulfilled' && locked.value
+    if (unlocked.status === 'fulfilled' && isLocked) return true
+    await this.#notTwice(map, key, unlocked.status === 'rejected' && isLocked)
+    const isLost =
+      unlocked.status === 'rejected' && unlocked.reason instanceof this.#package.IllegalMonitorStateError
+    if (unlocked.status === 'rejected' && !isLost) throw unlocked.reason
+    if (locked.status === 'rejected' && !isLost) throw locked.reason
+    return false
+  }
+
+  /** The key is not locked twice any more. @param isTooMany whether to revert a lock, unless the key was unlocked since. */
+  async #notTwice(map: KeyMap, key: string, isTooMany: boolean): Promise<void> {
+    if (this.#twice.delete(key) && isTooMany)
+      await answered(map.unlock(key), this.#clock).catch(() => undefined)
+  }
+
+  /**
+   * Sets the lease of a lock, and finds out whether it was lost. If the client has lost it, it acquires the lock with the
+   * second call and releases it with the third. A member does not report the owner of a lock: the first reply may be about
+   * another program that unlocks just then, hence the last call.
+   */
+  async #check(map: KeyMap, key: string, lease: number): Promise<boolean> {
     const calls = Promise.allSettled([
       map.isLocked(key),
       map.tryLock(key, 0, memberLease(lease)),
@@ -136,8 +182,12 @@ export class MapLocks {
 
   async #unlockOnce(key: string): Promise<void> {
     this.#want(key, -1)
-    const map = await this.#map()
-    const call = map.unlock(key)
+    const map = await this.#map().catch((error: unknown) => {
+      this.#twice.delete(key)
+      throw error
+    })
+    const calls = [map.unlock(key), ...(this.#twice.delete(key) ? [map.unlock(key)] : [])]
+    const call = Promise.all(calls)
     this.#unlocking.set(key, call)
     const over = (): void => {
       if (this.#unlocking.get(key) === call) this.#unlocking.delete(key)

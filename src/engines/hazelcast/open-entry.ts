@@ -25,6 +25,7 @@ import {
 } from './key-entry.js'
 import type { Sightings } from './sightings.js'
 import type { Signs } from './signs.js'
+import { coveredGrants, type CoveredGrant, type GrantSigns } from './grant-signs.js'
 
 /** Maximum number of sets that ended in an entry and are still known there. */
 const MAX_ENDED = 16
@@ -33,6 +34,7 @@ const MAX_ENDED = 16
 export interface EntryContext {
   readonly sightings: Sightings
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
+  readonly grants: Pick<GrantSigns, 'renewedAt' | 'hasEnded'>
   /** Returns a version above this one that this box has never used. */
   readonly nextVersion: (above: number) => number
   /** The processes of sessions, if an operation reports them. */
@@ -65,6 +67,8 @@ interface SetPart {
 export class OpenEntry extends MemoryState {
   /** Whether an operation has changed anything. */
   isChanged = false
+  /** The grants that were removed although signs still renew them. These have to end before the change is saved. */
+  readonly signsToEnd: CoveredGrant[] = []
   readonly key: string
   readonly #entry: KeyEntry
   readonly #context: EntryContext
@@ -76,6 +80,8 @@ export class OpenEntry extends MemoryState {
    * others have seen it earlier.
    */
   readonly #renewed = new Set<Request>()
+  /** The grants that refer to these signs from now on. */
+  readonly #covered = new Map<Request, number>()
   #ended: readonly string[]
   #decided: readonly Decided[]
   #number: number
@@ -101,7 +107,7 @@ export class OpenEntry extends MemoryState {
     const wall = Date.now()
     for (const each of locks.requests) {
       const { id, session, claim, phase, lease, number, label, set } = each
-      const expires = set && 'home' in set ? Infinity : context.sightings.expiry(each)
+      const expires = set && 'home' in set ? Infinity : this.#expiryOf(each)
       const since = this.#now - Math.max(wall - each.since, 0)
       const kept = phase === 'here' ? 'held' : phase
       // A set checks in at its home.
@@ -131,6 +137,9 @@ export class OpenEntry extends MemoryState {
 
   override remove(request: Request): void {
     this.isChanged = true
+    const record = this.#before.get(request)?.record
+    for (const grant of coveredGrants(record ? [record] : []))
+      if (!this.#context.grants.hasEnded(grant)) this.signsToEnd.push(grant)
     const part = this.#parts.get(request)
     if (part && !('home' in part.set)) this.end(request.id)
     super.remove(request)
@@ -157,6 +166,12 @@ export class OpenEntry extends MemoryState {
       request.phase = 'held'
       request.expires = part.expires
     }
+  }
+
+  /** Lets a grant refer to a sign of its session, which renews it from now on. */
+  cover(id: string, sign: number): void {
+    this.#covered.set(this.request(id)!, sign)
+    this.isChanged = true
   }
 
   /** The number of the newest grant. */
@@ -415,6 +430,13 @@ export class OpenEntry extends MemoryState {
     return part !== undefined && 'home' in part.set
   }
 
+  #expiryOf(each: KeyRequest): number {
+    const { sightings, grants } = this.#context
+    const expires = sightings.expiry(each)
+    const { id, session, sign, ttl } = each
+    return sign === undefined ? expires : Math.max(expires, grants.renewedAt({ id, session, sign }) + ttl)
+  }
+
   #recordOf(request: Request, mark: string): KeyRequest {
     const { id, session, phase, lease, number, label, since } = request
     const part = this.#parts.get(request)
@@ -434,6 +456,7 @@ export class OpenEntry extends MemoryState {
       label,
       since: before?.record.since ?? Date.now() - (this.#now - since),
       set: part?.set,
+      sign: this.#covered.get(request) ?? (isRenewed ? undefined : before?.record.sign),
     }
   }
 }

@@ -12,7 +12,6 @@ import {
   type ReadOutcome,
   type ReadSet,
   type Release,
-  type Renew,
   type RequestStatus,
   type WaitTerms,
 } from '../../engine/contract.js'
@@ -285,14 +284,6 @@ export class Sets {
   undecided({ request }: Granted): void {
     this.#unclear.set(request.id, 'unknown')
     this.#clock.after(UNCLEAR_FOR, () => this.#unclear.delete(request.id), false)
-  }
-
-  renew(operation: Renew): Promise<boolean> {
-    return this.#atHome(
-      operation.request,
-      (_, machine, now) => machine.decide(operation, now),
-      operation.lease,
-    )
   }
 
   async release(operation: Release): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../clock.js'
 import { AtMost } from './at-most.js'
 import type { Decisions } from './decisions.js'
+import type { GrantSigns } from './grant-signs.js'
 import type { Reports } from './reports.js'
 import type { Scan } from './scan.js'
 import type { Sessions } from './sessions.js'
@@ -16,6 +17,7 @@ export class Sweeper {
   readonly #reports: Reports
   readonly #scan: Pick<Scan, 'free'>
   readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>
+  readonly #signs: Pick<GrantSigns, 'forget'>
   readonly #clock: Clock
   readonly #looks = new AtMost(AT_ONCE)
   #timer: Timer | undefined
@@ -27,12 +29,14 @@ export class Sweeper {
     reports: Reports,
     scan: Pick<Scan, 'free'>,
     sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>,
+    signs: Pick<GrantSigns, 'forget'>,
     clock: Clock,
   ) {
     this.#decisions = decisions
     this.#reports = reports
     this.#scan = scan
     this.#sessions = sessions
+    this.#signs = signs
     this.#clock = clock
   }
 
@@ -65,6 +69,7 @@ export class Sweeper {
       if (sessions.length > 0) await this.#reports.removeEnded(sessions)
       const free = await this.#scan.free()
       await Promise.allSettled(free.map(key => this.#looks.run(() => this.#decisions.look(key))))
+      await this.#signs.forget(sessions)
       await this.#sessions.forget(sessions)
     } catch (error) {
       if (isLeft) await this.#sessions.leaveFree()

@@ -137,6 +137,10 @@ async function judgeEnd(world: EntryWorld, story: Story, last: SimulatedBox): Pr
   judgeValues(story, new Map(KEYS.map((key, at) => [key, lists?.[at] ?? []])))
   for (const [key, text] of world.texts) {
     if (key === 'room floor') continue
+    if (key.startsWith('room grants/')) {
+      if (key !== 'room grants/last') story.wrong ??= `not deleted: ${key}`
+      continue
+    }
     const { requests, decided } = decodeKeyEntry(key, text).locks
     if (requests.length + decided.length > 0) story.wrong ??= `left at ${key}: ${text}`
     if (!text.includes('"value":') && key !== 'room sets') story.wrong ??= `not deleted at ${key}: ${text}`

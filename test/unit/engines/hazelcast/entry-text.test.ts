@@ -111,7 +111,9 @@ test('a home that is removed leaves a mark, so that its set never stands there a
   const sightings = new Sightings()
   sightings.see(full.locks.requests, 1000)
   const signs = { isCovered: () => false, seen: () => -Infinity }
-  const open = () => new OpenEntry('k', full, { sightings, signs, nextVersion: above => above + 1 }, clock)
+  const grants = { renewedAt: () => -Infinity, hasEnded: () => true }
+  const open = () =>
+    new OpenEntry('k', full, { sightings, signs, grants, nextVersion: above => above + 1 }, clock)
   const removed = open()
   removed.remove(removed.part('box.2')!)
   expect(removed.hasEnded('box.2')).toBe(true)
@@ -127,8 +129,9 @@ test('a renewal has a heartbeat of its own, also at the moment in which its box 
   const clock = new VirtualClock(1000)
   const sightings = new Sightings()
   const signs = { isCovered: () => false, seen: () => -Infinity }
+  const grants = { renewedAt: () => -Infinity, hasEnded: () => true }
   sightings.see(full.locks.requests, 1000)
-  const state = new OpenEntry('k', full, { sightings, signs, nextVersion: above => above + 1 }, clock)
+  const state = new OpenEntry('k', full, { sightings, signs, grants, nextVersion: above => above + 1 }, clock)
   for (const before of full.locks.requests) {
     const request = state.request(before.id)!
     // Others may have seen it long before.

@@ -19,7 +19,7 @@ function grantLocks(locks: Partial<MemberLocks>, decide: () => Promise<unknown>)
   )
 }
 
-test('a box with thousands of grants renews a few of them at a time', async () => {
+test('a box with thousands of grants renews the locks of a few of them at a time', async () => {
   let running = 0
   let most = 0
   const renew = async (): Promise<boolean> => {
@@ -28,7 +28,7 @@ test('a box with thousands of grants renews a few of them at a time', async () =
     running--
     return true
   }
-  const locks = grantLocks({ renew: () => Promise.resolve(true) }, renew)
+  const locks = grantLocks({ renew }, () => Promise.resolve(true))
   const renewals = Array.from({ length: 1000 }, (_, number) =>
     locks.execute({ type: 'renew', request: lockRequest(`amy.${number}`), number, lease: 1000 }),
   )

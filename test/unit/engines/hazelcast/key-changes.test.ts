@@ -70,6 +70,12 @@ function changesOn(
     unclear: () => undefined,
     diedBefore: () => -Infinity,
     signs: { isCovered: () => false, seen: () => -Infinity },
+    grants: {
+      look: () => undefined,
+      renewedAt: () => -Infinity,
+      hasEnded: () => true,
+      end: () => Promise.resolve(),
+    },
   }
   return new KeyChanges('k', OpenEntry, parts)
 }

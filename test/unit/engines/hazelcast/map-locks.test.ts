@@ -9,11 +9,11 @@ class MemberLock {
   owner: 'ours' | 'foreign' | undefined
   count = 0
   /** How many calls of this client were executed, and what another program does between them. */
-  readonly #between: (calls: number, lock: MemberLock) => void
+  between: (calls: number, lock: MemberLock) => void
   #calls = 0
 
   constructor(between: (calls: number, lock: MemberLock) => void) {
-    this.#between = between
+    this.between = between
   }
 
   isLocked = (): Promise<boolean> => this.#execute(() => this.owner !== undefined)
@@ -34,7 +34,7 @@ class MemberLock {
   }
 
   async #execute<T>(call: () => T): Promise<T> {
-    this.#between(this.#calls++, this)
+    this.between(this.#calls++, this)
     return call()
   }
 }
@@ -52,10 +52,11 @@ async function renewal(between: (calls: number, lock: MemberLock) => void) {
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 
-test('a renewal leaves a lock held as many times as before', async () => {
+test('a lock that was renewed is unlocked completely', async () => {
   const { isHeld, member, locks } = await renewal(() => undefined)
   expect(isHeld).toBe(true)
-  expect(member).toMatchObject({ owner: 'ours', count: 1 })
+  for (let times = 0; times < 3; times++) expect(await locks.renew('key', 1000)).toBe(true)
+  expect(member.owner).toBe('ours')
   expect(await locks.unlock('key')).toBe(true)
   expect(member.owner).toBeUndefined()
 })
@@ -84,19 +85,85 @@ test.each([1, 2, 3])(
   },
 )
 
+test('a renewal takes two calls, once the lock was renewed before', async () => {
+  let calls = 0
+  const { locks } = await renewal(() => void calls++)
+  calls = 0
+  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
+  expect(calls).toBe(6)
+})
+
+test('a lock is held throughout its renewals', async () => {
+  const owners = new Set<unknown>()
+  const { locks } = await renewal((_, { owner }) => void owners.add(owner))
+  owners.clear()
+  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
+  expect([...owners]).toEqual(['ours'])
+})
+
+test.each([
+  { taken: 'by nobody', isFree: true },
+  { taken: 'by another program', isFree: false },
+])(
+  'a lock that is lost between two renewals, and taken $taken, is not acquired again',
+  async ({ isFree }) => {
+    const { locks, member } = await renewal(() => undefined)
+    member.owner = undefined
+    member.count = 0
+    if (!isFree) member.lock('foreign')
+    expect(await locks.renew('key', 1000)).toBe(false)
+    expect(member.owner).toBe(isFree ? undefined : 'foreign')
+    expect(await locks.unlock('key')).toBe(false)
+  },
+)
+
+test.each([0, 1, 2])(
+  'a lock that is released while it is renewed is unlocked, after %i renewals',
+  async times => {
+    const { locks, member } = locksOn(undefined, () => 0)
+    await locks.tryLock('key', 0, 1000, true)
+    for (let time = 0; time < times; time++) await locks.renew('key', 1000)
+    await Promise.all([locks.renew('key', 1000), locks.unlock('key')])
+    expect(member.owner).toBeUndefined()
+  },
+)
+
+test('a lock that is renewed as it is released is not acquired again', async () => {
+  const { locks, member } = locksOn(undefined, () => 0)
+  await locks.tryLock('key', 0, 1000, true)
+  const unlocking = locks.unlock('key')
+  expect(await locks.renew('key', 1000)).toBe(false)
+  await unlocking
+  expect(member.owner).toBeUndefined()
+})
+
+test('a lock is renewed by a check if a request may have been sent twice since', async () => {
+  const { locks, member } = locksOn()
+  await locks.tryLock('key', 0, 1000, true)
+  await locks.renew('key', 1000)
+  // The client has repeated an unlock.
+  member.unlockFor('ours')
+  const owners = new Set<unknown>()
+  member.between = (_, { owner }) => void owners.add(owner)
+  expect(await locks.renew('key', 1000)).toBe(true)
+  expect([...owners]).toEqual(['ours'])
+  await locks.unlock('key')
+  expect(member.owner).toBeUndefined()
+})
+
 /** The locks of a client on a key that another program changes between the calls to the member. */
-function locksOn(between: (calls: number, lock: MemberLock) => void = () => undefined) {
-  let failures = 0
+function locksOn(
+  between: (calls: number, lock: MemberLock) => void = () => undefined,
+  // Requests may be sent again all the time.
+  failures = (
+    count => () =>
+      count++
+  )(0),
+) {
   const member = new MemberLock(between)
   return {
     member,
-    locks: new MapLocks(
-      () => Promise.resolve(member as never),
-      hazelcast,
-      new VirtualClock(),
-      // Requests may be sent again all the time.
-      () => failures++,
-    ),
+    locks: new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock(), failures),
   }
 }
 

@@ -31,11 +31,17 @@ function inText(clock: VirtualClock): Decide {
   let newest = 5000
   const sightings = new Sightings()
   const signs = { isCovered: () => false, seen: () => -Infinity }
+  const grants = { renewedAt: () => -Infinity, hasEnded: () => true }
   const nextVersion = (above: number): number => (newest = Math.max(newest, above) + 1)
   return operation => {
     const told: unknown[] = []
     const before = text
-    const state = new OpenEntry(KEY, decodeKeyEntry(KEY, before), { sightings, signs, nextVersion }, clock)
+    const state = new OpenEntry(
+      KEY,
+      decodeKeyEntry(KEY, before),
+      { sightings, signs, grants, nextVersion },
+      clock,
+    )
     const outcome = new StateMachine(state, effect => told.push(effect)).decide(operation, clock.now())
     if (!state.isChanged) return [outcome, told]
     const entry = state.close({ by: 'box', count: ++count })
