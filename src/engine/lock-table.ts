@@ -10,7 +10,6 @@ import {
   type HolderReport,
   type Inspect,
   type LockOperation,
-  type LockRequest,
   type OutcomeOf,
   type CheckIn,
   type RequestReport,
@@ -59,6 +58,8 @@ export interface TableState {
    * that must be cheap.
    */
   queue(key: string): Iterable<Entry> | undefined
+  /** The last requests that are ahead of this one in the queue of a key, in any order, at most `count`. */
+  lastAhead(request: Request, key: string, count: number): readonly Request[]
   request(id: string): Request | undefined
   /** Puts a request at the end of the queue of each of its keys. */
   append(request: Request): void
@@ -235,41 +236,36 @@ export class LockTable {
       : this.#status(request, now)
   }
 
-  /** O(length of the queues of the named requests). */
+  /** O(named requests), and the requests up to the first waiter of each of their keys. */
   #alive({ session, requests }: Alive, now: number): SignOutcome {
     const named = new Set(requests.map(({ id }) => id))
     this.#state.see(session, now)
-    this.#cover(requests, named)
+    // mutant: sign-without-names
+    for (const id of named) this.#cover(id)
     const keys = [...new Set(requests.flatMap(keysOf))]
     // mutant: sign-serves-nothing
     this.#serve(keys, now)
-    const waiting = new Set<string>()
-    let next = Infinity
-    for (const key of keys) {
-      let expiry = Infinity
-      let isFirst = true
-      for (const { request } of this.#state.queue(key) ?? []) {
-        if (request.phase !== 'waiting') expiry = Math.min(expiry, request.expires)
-        else if (named.has(request.id)) {
-          waiting.add(request.id)
-          if (isFirst) next = Math.min(next, this.#isBound(request) ? BOUND_CHECK_INTERVAL : expiry - now)
-        }
-        // No request holds the key behind one that waits.
-        if (request.phase === 'waiting' && !this.#isSilent(request, now)) isFirst = false
-      }
-    }
-    return { due: [...named].filter(id => !waiting.has(id)), next }
+    const due = [...named].filter(id => this.#state.request(id)?.phase !== 'waiting')
+    return { due, next: Math.min(...keys.map(key => this.#nextOf(named, key, now))) }
   }
 
-  #cover(requests: readonly LockRequest[], named: ReadonlySet<string>): void {
-    for (const key of new Set(requests.map(({ claims }) => claims[0]!.key))) {
-      for (const { request } of this.#state.queue(key) ?? []) {
-        // mutant: sign-without-names
-        if (request.phase !== 'waiting' || request.isCovered || !named.has(request.id)) continue
-        request.isCovered = true
-        this.#state.changed(request)
-      }
+  #cover(id: string): void {
+    const request = this.#state.request(id)
+    if (request?.phase !== 'waiting' || request.isCovered) return
+    request.isCovered = true
+    this.#state.changed(request)
+  }
+
+  /** How soon the end of another request can let one of these in, if that is the first that waits for the key. */
+  #nextOf(named: ReadonlySet<string>, key: string, now: number): number {
+    let next = Infinity
+    for (const { request } of this.#state.queue(key) ?? []) {
+      if (request.phase !== 'waiting') next = Math.min(next, request.expires - now)
+      else if (named.has(request.id)) return this.#isBound(request) ? BOUND_CHECK_INTERVAL : next
+      // No request holds the key behind one that waits.
+      else if (!this.#isSilent(request, now)) break
     }
+    return Infinity
   }
 
   #cancel(id: string, now: number): undefined {
@@ -504,14 +500,13 @@ export class LockTable {
     // Only a request that steals ever enters ahead of it, and the next check-in names its session.
     const sessionsAhead = new Set<string>()
     for (const [index, { key }] of request.claims.entries()) {
-      const before = this.#ahead(request, key)
-      if (index === 0) place = before.length
-      const isFirst = !before.some(other => other.phase === 'waiting' && !this.#isSilent(other, now))
-      const isShort = before.length <= 2 * REPORTED_ENDS
-      const reported =
-        isFirst || isShort ? before : [...before.slice(0, REPORTED_ENDS), ...before.slice(-REPORTED_ENDS)]
+      const { front, isFirst } = this.#ahead(request, key, now)
+      if (index === 0) place = front.length
+      const reported = isFirst
+        ? front
+        : [...front.slice(0, REPORTED_ENDS), ...this.#state.lastAhead(request, key, REPORTED_ENDS)]
       for (const { session } of reported) sessionsAhead.add(session)
-      for (const other of before) {
+      for (const other of front) {
         if (other.phase === 'held') holder ??= other
         // Several requests may hold the key, and the end of any of them may let this one in.
         if (isFirst && other.phase !== 'waiting') next = Math.min(next, other.expires - now)
@@ -529,14 +524,21 @@ export class LockTable {
     }
   }
 
-  /** The requests ahead of this one in the queue of a key. */
-  #ahead(request: Request, key: string): Request[] {
-    const before: Request[] = []
+  /**
+   * The requests ahead of this one in the queue of a key; only the first ones if they are many, and one of them waits.
+   * No request holds the key behind one that waits.
+   */
+  #ahead(request: Request, key: string, now: number): { front: readonly Request[]; isFirst: boolean } {
+    const front: Request[] = []
+    let isFirst = true
     for (const { request: other } of this.#state.queue(key)!) {
       if (other === request) break
-      before.push(other)
+      front.push(other)
+      isFirst &&= other.phase !== 'waiting' || this.#isSilent(other, now)
+      // Those behind them would have to be read.
+      if (!isFirst && front.length >= REPORTED_ENDS) break
     }
-    return before
+    return { front, isFirst }
   }
 
   /** Undefined if the process of the holder is not known. */
@@ -569,7 +571,8 @@ export class LockTable {
   #liveMax(claim: Claim): number | undefined {
     if (claim.mode !== 'permits') return undefined
     for (const { claim: other } of this.#state.queue(claim.key) ?? []) {
-      if (other.mode === 'permits' && other.max !== claim.max) return other.max
+      // All that are in a queue have the same.
+      if (other.mode === 'permits') return other.max === claim.max ? undefined : other.max
     }
     return undefined
   }

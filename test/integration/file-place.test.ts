@@ -57,7 +57,7 @@ describe('an unfit place is refused with a reason', () => {
   test('a database of another layout', async () => {
     await (await open(`file:${folder}`)).close()
     await sql('pragma user_version = 99')
-    await expect(open(`file:${folder}`)).rejects.toThrow(/layout 99 .* layout 1/)
+    await expect(open(`file:${folder}`)).rejects.toThrow(/layout 99 .* layout 2/)
   })
 
   test('a folder that can not be created', async () => {
@@ -160,7 +160,8 @@ test('a reboot frees all locks, keeps all commits, and lowers no token', async (
   await sql(`
     update machine set boot = 'another';
     update queues set queue = '1' where key = '';
-    insert into queues values ('key', '[[1,1,"gone.1","gone",2,1e15,30000,1,null,0]]');
+    insert into queues values ('key', '[[1,1,"gone.1","gone",2,1e15,30000,1,null,0]]', 1);
+    insert into tails values ('key', 2, 'gone.2', '[2,1,"gone.2","gone",0,1e15,30000,0,null,0]');
   `)
   await using after = await open(`file:${folder}`)
   const grant = await after.mutex('key').tryAcquire()

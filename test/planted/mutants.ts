@@ -96,7 +96,7 @@ export const mutants: readonly SimulatedMutant[] = [
   {
     id: 'sign-without-names',
     description: 'a sign covers requests that it does not name',
-    wrong: "if (request.phase !== 'waiting' || request.isCovered) continue",
+    wrong: 'for (const { id } of this.#state.requestsOf(session)) this.#cover(id)',
     breaks: ['P4', 'P5', 'P8', 'P9'],
   },
   {

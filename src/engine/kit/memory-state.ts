@@ -65,6 +65,12 @@ export class MemoryState implements EngineState {
     return this.#queues.get(key)
   }
 
+  lastAhead(request: Request, key: string, count: number): Request[] {
+    const queue = this.#queues.get(key) ?? []
+    const place = queue.findLastIndex(entry => entry.request === request)
+    return queue.slice(Math.max(place - count, 0), place).map(entry => entry.request)
+  }
+
   request(id: string): Request | undefined {
     return this.#requests.get(id)
   }

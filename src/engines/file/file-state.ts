@@ -7,7 +7,7 @@ import { Counter } from './counter.js'
 import type { Connection, Statement } from './driver.js'
 import { LimitRows } from './limit-rows.js'
 import { NarrowRequests } from './narrow-requests.js'
-import type { TicketedEntry } from './queue-text.js'
+import type { TicketedEntry, TicketedRequest } from './queue-text.js'
 import { SessionRows, type AddressedMember } from './session-rows.js'
 import { SignRows } from './sign-rows.js'
 import { ValueRows } from './value-rows.js'
@@ -30,12 +30,13 @@ export class FileState implements EngineState {
   /** SQLite's number that changes when another connection has written. */
   #readAt: unknown
   /** The requests that the operation is about: their claims show where a request is found by its ID. */
-  #about: readonly LockRequest[] = []
+  #about: ReadonlyMap<string, LockRequest> = new Map()
 
-  constructor(connection: Connection) {
+  /** @param rowSize see `NarrowRequests`; smaller in tests. */
+  constructor(connection: Connection, rowSize?: number) {
     this.#dataVersion = connection.prepare('pragma data_version')
     this.#counter = new Counter(connection)
-    this.#narrow = new NarrowRequests(connection)
+    this.#narrow = new NarrowRequests(connection, rowSize)
     this.#wide = new WideRequests(connection)
     this.#sessions = new SessionRows(connection)
     this.#signs = new SignRows(connection)
@@ -48,7 +49,8 @@ export class FileState implements EngineState {
     const dataVersion = this.#dataVersion.get()![0]
     if (dataVersion !== this.#readAt) this.#outdated()
     this.#readAt = dataVersion
-    this.#about = requestsIn(purpose)
+    this.#about = new Map(requestsIn(purpose).map(request => [request.id, request]))
+    if (purpose.type === 'alive') this.#narrow.read(purpose.requests)
     const result = work(this)
     this.#narrow.flush()
     this.#wide.flush()
@@ -67,16 +69,23 @@ export class FileState implements EngineState {
     this.#signs.forget()
   }
 
-  queue(key: string): readonly TicketedEntry[] | undefined {
+  queue(key: string): Iterable<TicketedEntry> | undefined {
     const narrow = this.#narrow.queue(key)
     const wide = this.#wide.queue(key)
-    if (!wide) return narrow.length > 0 ? narrow : undefined
-    if (narrow.length === 0) return wide
-    return [...narrow, ...wide].sort((a, b) => a.request.ticket - b.request.ticket)
+    return narrow && wide ? { [Symbol.iterator]: () => merged(narrow, wide) } : (narrow ?? wide)
+  }
+
+  lastAhead(request: Request, key: string, count: number): Request[] {
+    const { ticket } = request as TicketedRequest
+    const wide = (this.#wide.queue(key) ?? []).filter(entry => entry.request.ticket < ticket)
+    return [...this.#narrow.lastBefore(ticket, key, count), ...wide]
+      .map(entry => entry.request)
+      .sort((a, b) => b.ticket - a.ticket)
+      .slice(0, count)
   }
 
   request(id: string): Request | undefined {
-    const claims = this.#about.find(request => request.id === id)?.claims
+    const claims = this.#about.get(id)?.claims
     return claims?.length === 1 ? this.#narrow.get(claims[0]!.key, id) : this.#wide.get(id)
   }
 
@@ -85,7 +94,8 @@ export class FileState implements EngineState {
   }
 
   prepend(request: Request): void {
-    this.#requestsLike(request).append(request, FRONT)
+    if (request.claims.length === 1) this.#narrow.prepend(request, FRONT)
+    else this.#wide.append(request, FRONT)
   }
 
   remove(request: Request): void {
@@ -204,4 +214,14 @@ export class FileState implements EngineState {
     this.#wide.outdated()
     this.#signs.outdated()
   }
+}
+
+/** The entries of both in the order of their tickets. */
+function* merged(narrow: Iterable<TicketedEntry>, wide: readonly TicketedEntry[]): Generator<TicketedEntry> {
+  let next = 0
+  for (const entry of narrow) {
+    while (next < wide.length && wide[next]!.request.ticket < entry.request.ticket) yield wide[next++]!
+    yield entry
+  }
+  yield* wide.slice(next)
 }

@@ -1,26 +1,56 @@
+import type { LockRequest } from '../../engine/contract.js'
 import type { Request } from '../../engine/lock-table.js'
 import type { Connection } from './driver.js'
-import { queueOf, queueText, type NarrowEntry, type NarrowRequest, type TicketedEntry } from './queue-text.js'
+import {
+  entryOf,
+  entryText,
+  queueOf,
+  queueText,
+  type NarrowEntry,
+  type NarrowRequest,
+  type TicketedEntry,
+} from './queue-text.js'
 
 /** Maximum number of queues kept in memory between transactions. */
 const MAX_KEPT = 4096
+/** Number of requests in the row of a key, at most. The others are in its tail. */
+const ROW_SIZE = 8
+/** Number of requests of a tail that are read together. */
+const PAGE = 32
+
+/** The requests for one key. */
+interface Queue {
+  readonly key: string
+  /** Those in the row of the key. It is full again soon after some of them have left, so it is empty only with the tail. */
+  readonly row: NarrowEntry[]
+  /** Whether there may be others behind them. */
+  hasTail: boolean
+  /** Those of the tail that were read or added, by ID. */
+  readonly tail: Map<string, NarrowEntry>
+}
 
 /**
- * The requests for one key: a row for each key with all of them, read when the key is asked for. They are kept in
- * memory from one transaction to the next for as long as no other process has written.
+ * The requests for one key: a row for each key with the first ones, and a row for each of the others, which are the tail
+ * of the queue. Both are read when they are asked for, and kept in memory from one transaction to the next for as long as
+ * no other process has written. To find, add, change or remove a request costs O(log requests).
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
+  readonly #rowSize: number
   /** By key; empty for a key that is known to have no such request. */
-  #queues = new Map<string, NarrowEntry[]>()
-  /** What the queues were before another process has written. */
-  #outdated: ReadonlyMap<string, NarrowEntry[]> = new Map()
-  readonly #changed = new Set<string>()
+  #queues = new Map<string, Queue>()
+  /** What they were before another process has written. */
+  #outdated: ReadonlyMap<string, Queue> = new Map()
+  /** The queues whose rows have changed. */
+  readonly #changed = new Set<Queue>()
+  /** The requests in tails that were added or have changed. */
+  readonly #unwritten = new Set<NarrowEntry>()
   /** Whether no key has such requests; undefined when that is not known. */
   #allFree: boolean | undefined
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, rowSize = ROW_SIZE) {
     this.#sql = statements(connection)
+    this.#rowSize = rowSize
   }
 
   /** Another process may have written: rows that are asked for must be read again. */
@@ -35,50 +65,103 @@ export class NarrowRequests {
     this.outdated()
     this.#outdated = new Map()
     this.#changed.clear()
+    this.#unwritten.clear()
   }
 
   /** Writes what has changed. */
   flush(): void {
-    for (const key of this.#changed) {
-      const queue = this.#queues.get(key)!
-      if (queue.length > 0) this.#sql.put.run(key, queueText(queue))
-      else this.#sql.delete.run(key)
+    this.#writeTails()
+    for (const queue of this.#changed) {
+      // Several at a time, so that most of those that leave change one row.
+      if (queue.hasTail && queue.row.length <= this.#rowSize / 2) this.#refill(queue)
+      if (queue.row.length === 0) this.#sql.delete.run(queue.key)
+      else this.#sql.put.run(queue.key, queueText(queue.row), Number(queue.hasTail))
     }
     this.#changed.clear()
     if (this.#queues.size > MAX_KEPT) this.forget()
   }
 
-  /** The entries for a key in order of arrival. */
-  queue(key: string): readonly TicketedEntry[] {
-    return this.#queue(key)
+  /** The entries for a key in order of arrival; undefined if there are none. */
+  queue(key: string): Iterable<TicketedEntry> | undefined {
+    const queue = this.#queue(key)
+    if (queue.hasTail) return { [Symbol.iterator]: () => this.#entries(queue) }
+    return queue.row.length > 0 ? queue.row : undefined
+  }
+
+  /** The last entries for a key with smaller tickets, the last one first. */
+  lastBefore(ticket: number, key: string, count: number): TicketedEntry[] {
+    const queue = this.#queue(key)
+    this.#writeTails()
+    const found = queue.hasTail
+      ? this.#sql.before.all(key, ticket, count).map(row => this.#tailEntry(queue, row))
+      : []
+    const row = queue.row.filter(({ request }) => request.ticket < ticket)
+    return [...found, ...row.reverse()].slice(0, count)
   }
 
   get(key: string, id: string): Request | undefined {
-    return this.#queue(key).find(({ request }) => request.id === id)?.request
+    const queue = this.#queue(key)
+    const found = queue.row.find(({ request }) => request.id === id) ?? queue.tail.get(id)
+    if (found || !queue.hasTail) return found?.request
+    const row = this.#sql.byId.get(id, key)
+    return row && this.#tailEntry(queue, row).request
+  }
+
+  /** Reads those of these requests that are in a tail, with one statement. Then `get` finds them in memory. */
+  read(requests: readonly LockRequest[]): void {
+    const ids = requests
+      .filter(({ claims }) => claims.length === 1 && this.#queue(claims[0]!.key).hasTail)
+      .map(({ id }) => id)
+    if (ids.length === 0) return
+    for (const [key, ...row] of this.#sql.byIds.all(JSON.stringify(ids)))
+      this.#tailEntry(this.#queue(key as string), row)
   }
 
   append(request: Request, ticket: number): void {
     const claim = request.claims[0]!
     const queue = this.#queue(claim.key)
-    queue.push({ request: Object.assign(request, { ticket, text: undefined }), claim })
-    if (queue.length > 1 && queue.at(-2)!.request.ticket > ticket) queue.unshift(queue.pop()!)
+    const entry = { request: Object.assign(request, { ticket, text: undefined }), claim }
     this.#allFree = false
-    this.#changed.add(claim.key)
+    if (queue.hasTail || queue.row.length >= this.#rowSize) {
+      if (!queue.hasTail) this.#beginTail(queue)
+      queue.tail.set(request.id, entry)
+      this.#unwritten.add(entry)
+    } else {
+      queue.row.push(entry)
+      this.#changed.add(queue)
+    }
+  }
+
+  prepend(request: Request, ticket: number): void {
+    const claim = request.claims[0]!
+    const queue = this.#queue(claim.key)
+    queue.row.unshift({ request: Object.assign(request, { ticket, text: undefined }), claim })
+    this.#allFree = false
+    this.#changed.add(queue)
   }
 
   remove(request: Request): void {
-    const { key } = request.claims[0]!
-    const queue = this.#queue(key)
-    queue.splice(
-      queue.findIndex(entry => entry.request === request),
-      1,
-    )
-    this.#changed.add(key)
+    const queue = this.#queue(request.claims[0]!.key)
+    const tailed = queue.tail.get(request.id)
+    if (tailed) {
+      queue.tail.delete(request.id)
+      this.#unwritten.delete(tailed)
+      this.#sql.deleteBehind.run(queue.key, tailed.request.ticket)
+    } else {
+      queue.row.splice(
+        queue.row.findIndex(entry => entry.request === request),
+        1,
+      )
+      this.#changed.add(queue)
+    }
   }
 
   changed(request: Request): void {
     ;(request as NarrowRequest).text = undefined
-    this.#changed.add(request.claims[0]!.key)
+    const queue = this.#queue(request.claims[0]!.key)
+    const tailed = queue.tail.get(request.id)
+    if (tailed) this.#unwritten.add(tailed)
+    else this.#changed.add(queue)
   }
 
   /** The keys that begin with `prefix`. */
@@ -88,35 +171,108 @@ export class NarrowRequests {
 
   /** The requests of a session, and some of others. */
   near(session: string): Request[] {
-    // A queue is JSON, so a session stands there in quotes. Another one may have it in a label.
-    const keys = this.#sql.keysWith.all(JSON.stringify(session))
-    return keys.flatMap(([key]) => this.#queue(key as string).map(({ request }) => request))
+    // An entry is JSON, so a session stands there in quotes. Another one may have it in a label.
+    const text = JSON.stringify(session)
+    const keys = this.#sql.keysWith.all(text, text)
+    return keys.flatMap(([key]) => [...this.queue(key as string)!].map(({ request }) => request))
   }
 
-  #queue(key: string): NarrowEntry[] {
+  #queue(key: string): Queue {
     let queue = this.#queues.get(key)
     if (!queue) {
       // Where no request is for one key alone, a hundred keys need not be looked up one by one.
       this.#allFree ??= this.#sql.any.get() === undefined
       const row = this.#allFree ? undefined : this.#sql.get.get(key)
-      queue = row ? queueOf(key, row[0] as string, this.#outdated.get(key)) : []
+      queue = {
+        key,
+        row: row ? queueOf(key, row[0] as string, this.#outdated.get(key)?.row) : [],
+        hasTail: row?.[1] === 1,
+        tail: new Map(),
+      }
       this.#queues.set(key, queue)
     }
     return queue
+  }
+
+  #beginTail(queue: Queue): void {
+    // Somebody may have deleted a row that could not be read, and not what was behind it.
+    this.#sql.deleteUpTo.run(queue.key, Number.MAX_SAFE_INTEGER)
+    queue.hasTail = true
+    this.#changed.add(queue)
+  }
+
+  /** Those of the row, and then those of the tail as far as they are asked for. */
+  *#entries(queue: Queue): Generator<NarrowEntry> {
+    yield* queue.row
+    this.#writeTails()
+    let last = -1
+    for (let size = PAGE; size === PAGE;) {
+      const page = this.#sql.after.all(queue.key, last, PAGE).map(row => this.#tailEntry(queue, row))
+      yield* page
+      size = page.length
+      last = page.at(-1)?.request.ticket ?? last
+    }
+  }
+
+  /** What is in memory may be newer than its row. */
+  #tailEntry(queue: Queue, row: readonly unknown[]): NarrowEntry {
+    const [id, text] = row as [string, string]
+    let entry = queue.tail.get(id)
+    if (!entry) queue.tail.set(id, (entry = entryOf(queue.key, id, text)))
+    return entry
+  }
+
+  #writeTails(): void {
+    for (const entry of this.#unwritten) {
+      const { id, ticket } = entry.request
+      this.#sql.putBehind.run(entry.claim.key, ticket, id, (entry.request.text ??= entryText(entry)))
+    }
+    this.#unwritten.clear()
+  }
+
+  /** Moves the first requests of the tail into the row. */
+  #refill(queue: Queue): void {
+    const free = this.#rowSize - queue.row.length
+    const moved = this.#sql.after.all(queue.key, -1, free).map(row => this.#tailEntry(queue, row))
+    queue.hasTail = moved.length === free
+    const last = moved.at(-1)
+    if (!last) return
+    this.#sql.deleteUpTo.run(queue.key, last.request.ticket)
+    for (const entry of moved) queue.tail.delete(entry.request.id)
+    queue.row.push(...moved)
   }
 }
 
 function statements(connection: Connection) {
   return {
-    get: connection.prepare('select queue from queues where key = ?'),
+    get: connection.prepare('select queue, has_tail from queues where key = ?'),
     any: connection.prepare(`select 1 from queues where key > '' limit 1`),
     put: connection.prepare(
-      'insert into queues values (?, ?) on conflict (key) do update set queue = excluded.queue',
+      `insert into queues values (?, ?, ?)
+       on conflict (key) do update set queue = excluded.queue, has_tail = excluded.has_tail`,
     ),
     delete: connection.prepare('delete from queues where key = ?'),
     keys: connection.prepare(
       `select key from queues where key > '' and substr(key, 1, length(?)) = ? order by key`,
     ),
-    keysWith: connection.prepare(`select key from queues where key > '' and instr(queue, ?) > 0`),
+    keysWith: connection.prepare(
+      `select key from queues where key > '' and instr(queue, ?) > 0
+       union select key from tails where instr(entry, ?) > 0`,
+    ),
+    after: connection.prepare(
+      'select id, entry from tails where key = ? and ticket > ? order by ticket limit ?',
+    ),
+    before: connection.prepare(
+      'select id, entry from tails where key = ? and ticket < ? order by ticket desc limit ?',
+    ),
+    byId: connection.prepare('select id, entry from tails where id = ? and key = ?'),
+    byIds: connection.prepare(
+      'select key, id, entry from tails where id in (select value from json_each(?))',
+    ),
+    putBehind: connection.prepare(
+      'insert into tails values (?, ?, ?, ?) on conflict (key, ticket) do update set entry = excluded.entry',
+    ),
+    deleteBehind: connection.prepare('delete from tails where key = ? and ticket = ?'),
+    deleteUpTo: connection.prepare('delete from tails where key = ? and ticket <= ?'),
   }
 }

@@ -134,7 +134,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Stran
     connection
       .prepare('insert into machine values (?, ?, ?)')
       .run(machine.bootId, machine.namespaces, start + MARK_AHEAD)
-    connection.prepare(`insert into queues values ('', ?)`).run(String(start))
+    connection.prepare(`insert into queues values ('', ?, 0)`).run(String(start))
     return undefined
   }
   if (layout !== LAYOUT) {
@@ -175,7 +175,7 @@ function addressesIn(connection: Connection): string[] {
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > '';
-     delete from requests; delete from claims; delete from sessions; delete from watches`,
+     delete from tails; delete from requests; delete from claims; delete from sessions; delete from watches`,
   )
   const mark = connection.prepare('select mark from machine').get()![0] as number
   const next = Math.max(mark, start)

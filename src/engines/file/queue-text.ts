@@ -65,21 +65,30 @@ export function queueText(queue: readonly NarrowEntry[]): string {
 }
 
 /**
- * Reads the requests that claim this key alone.
- * @param known entries of an earlier text: those that have not changed are taken over, as most of a long queue waits
+ * Reads requests that claim this key alone.
+ * @param known entries of an earlier text: those that have not changed are taken over
  */
 export function queueOf(key: string, text: string, known: readonly NarrowEntry[] = []): NarrowEntry[] {
-  const byText = new Map(known.map(entry => [entry.request.text, entry]))
   return readable('queues', 'key', key, () => {
     if (!text.startsWith('[') || !text.endsWith(']')) throw new SyntaxError('a queue must be a JSON array')
     return text
       .slice(1, -1)
       .split(SEPARATOR)
-      .flatMap(each => byText.get(each) ?? entriesOf(key, each))
+      .flatMap(each => known.find(entry => entry.request.text === each) ?? entriesOf(key, each))
   })
 }
 
-function entryText({ request, claim }: TicketedEntry): string {
+/** Reads a request of a tail. */
+export function entryOf(key: string, id: string, text: string): NarrowEntry {
+  return readable('tails', 'id', id, () => {
+    const [entry] = entriesOf(key, text)
+    if (!entry) throw new SyntaxError('a request must be a JSON array')
+    return entry
+  })
+}
+
+/** A request for one key as JSON. */
+export function entryText({ request, claim }: TicketedEntry): string {
   const { ticket, id, session, expires, lease, number, label, since } = request
   const phase = PHASES.indexOf(storedPhase(request))
   const stored: EntryText = [

@@ -1,12 +1,14 @@
 /** The layout of the database; another number is another layout, which this version neither reads nor writes. */
-export const LAYOUT = 1
+export const LAYOUT = 2
 
 /**
- * The tables of layout 1.
+ * The tables of layout 2.
  *
- * - `queues`: a key with the requests that claim it alone, as JSON. The empty key holds the counter. Most lock
+ * - `queues`: a key with the first requests that claim it alone, as JSON. The empty key holds the counter. Most lock
  *   operations touch one small row, because each page that changes is written to the log, and read one row, however
- *   many other keys are held.
+ *   many other keys are held. On its way through such a table, SQLite copies whole rows that are longer than a quarter
+ *   of a page. So a long one would cost all other keys.
+ * - `tails`: the requests behind them in a long queue.
  * - `requests`, `claims`: the requests for several keys, and their claims. There are few at a time, and every process
  *   keeps all of them in memory: a hundred keys then cost one row and not a hundred. Claims never change, but for
  *   `downgraded`, which makes them all shared. Measured in processor time: with a row for each claimed key a lock of 20
@@ -24,7 +26,11 @@ export const LAYOUT = 1
  *   not pass before it is durable.
  */
 export const SCHEMA = `
-  create table queues (key text primary key, queue text not null) without rowid;
+  create table queues (key text primary key, queue text not null, has_tail integer not null) without rowid;
+  create table tails (
+    key text not null, ticket integer not null, id text not null, entry text not null, primary key (key, ticket)
+  ) without rowid;
+  create unique index tails_id on tails (id);
   create table requests (
     id text primary key, ticket integer not null, session text not null, phase text not null, expires real not null,
     lease real not null, number integer not null, label text, since real not null, downgraded integer not null

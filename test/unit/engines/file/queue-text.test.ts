@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { queueOf, queueText, type NarrowEntry } from '../../../../src/engines/file/queue-text.js'
+import { entryOf, queueOf, queueText, type NarrowEntry } from '../../../../src/engines/file/queue-text.js'
 
 /** A queue as an earlier version has written it: without line breaks. */
 const OLD = JSON.stringify([
@@ -23,19 +23,12 @@ test('a queue is read as it was written, by this version or an earlier one', () 
   expect(queueOf('key', '[]')).toEqual([])
 })
 
-test('entries that have not changed are taken over', () => {
-  const known = queueOf('key', queueText(queueOf('key', OLD)))
-  const changed = queueOf('key', queueText(known))
-  Object.assign(changed[0]!.request, { phase: 'waiting', text: undefined })
-  const read = queueOf('key', queueText(changed), known)
-  expect(read[0]).not.toBe(known[0])
-  expect(read[0]!.request.phase).toBe('waiting')
-  expect(known[0]!.request.phase).toBe('held')
-  expect(read[1]).toBe(known[1])
-})
-
 test.each(['7', '"[]"', 'null', '{"a":1}', '[5]', '[[1,1]', ''])('a queue that is %s is reported', text => {
   expect(() => queueOf('key', text)).toThrow("can't read a row")
+})
+
+test.each(['7', 'null', '[1,1', ''])('a request of a tail that is %s is reported', text => {
+  expect(() => entryOf('key', 'a.1', text)).toThrow("can't read a row")
 })
 
 function plain({ request, claim }: NarrowEntry): unknown {
