@@ -101,6 +101,12 @@ begin
       notices := notices || coalesce(decided.notices, '');
       if decided.to_move is not null then to_move := to_move || decided.to_move; end if;
     end if;
+    if answer is null and kind in (1, 2) and cardinality(claims) = 1 and (claims[1]).mode > 1 then
+      decided := signalbox.decide_together(kind, session, host, pid, coalesce(nullif(labels[i], ''), label),
+        names[i], ids[i], numbers[i], leases[i], claims[1], now);
+      answer := decided.answer;
+      if decided.to_move is not null then to_move := to_move || decided.to_move; end if;
+    end if;
     if kind = 8 and answer is null and cardinality(claims) = 1 then
       -- Usually the key is free, or neither its holder nor the first waiter has expired: there is nothing to do.
       select '0' into answer where not exists (

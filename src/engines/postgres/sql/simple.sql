@@ -173,6 +173,62 @@ begin
   if changes >= 200 then to_move := row_id; end if;
 end $$;
 
+-- Decides an enqueue or a release of one claim that others can hold, too, if all that have a place in the queue hold it.
+-- Otherwise the answer is null. The queue is read by one statement: decide_lock takes ten times as long for each entry.
+-- The row is locked first, so that the statement finds the tail as the row has it.
+create or replace function signalbox.decide_together(
+  kind int, session text, host text, pid int, label text, name text, id text, number bigint, lease float8,
+  claim signalbox.claim, now float8, out answer text, out to_move bigint
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+  micros bigint := floor(now * 1000)::bigint;
+  row_id bigint;
+  changes int;
+  -- Where a request that was added to a tail has its place, and the number of requests that are left in the row.
+  place bigint;
+  size int;
+begin
+  select d.id into row_id from signalbox.data d
+    where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1) for no key update;
+  if kind = 1 then
+    update signalbox.data d set
+        version = greatest(d.version, micros) + 1, changes = d.changes + 1,
+        queue = case when signalbox.is_full(d.queue) then d.queue else d.queue || row(
+          id, null, session, host, pid, label, 2, now + lease, lease, greatest(d.version, micros) + 1, now,
+          array[claim])::signalbox.request end
+      where d.id = row_id and signalbox.is_unbound(d.xmin, d.xmax)
+        and coalesce((
+          select bool_and(coalesce(e.id <> id and e.phase = 2 and e.expires > now
+                and cardinality(e.claims) = 1 and (e.claims[1]).mode = claim.mode
+                and (e.claims[1]).max_permits is not distinct from claim.max_permits, false))
+              and (claim.mode = 2 or sum((e.claims[1]).permits) + claim.permits <= claim.max_permits)
+            from signalbox.entries(name, d.queue) e), claim.mode = 2 or claim.permits <= claim.max_permits)
+      returning d.version::text, d.changes, case when (d.queue[cardinality(d.queue)]).id <> id then d.version end
+      into answer, changes, place;
+    if place is not null then
+      insert into signalbox.tails (name, place, id, request)
+        values (name, place, id, row(id, null, session, host, pid, label, 2, now + lease, lease, place,
+          place / 1000.0::float8, array[claim])::signalbox.request);
+    end if;
+  else
+    update signalbox.data d set
+        version = greatest(d.version, micros), changes = d.changes + 1,
+        queue = nullif(array_remove(d.queue, (select q from unnest(d.queue) q where q.id = id)), '{}')
+      where d.id = row_id
+        and (
+          select bool_and(coalesce(e.phase = 2 and e.expires > now, false))
+              and bool_or(e.id = id and e.number = number)
+            from signalbox.entries(name, d.queue) e)
+      returning '1', d.changes, cardinality(d.queue) into answer, changes, size;
+    if answer is not null then
+      delete from signalbox.tails t where t.id = id and t.name = name;
+      if size = signalbox.row_size() - 1 then perform signalbox.refill(row_id); end if;
+    end if;
+  end if;
+  if changes >= 200 then to_move := row_id; end if;
+end $$;
+
 -- Executes one such operation like `decide`, and leaves it to `decide` if it is not simple. PL/pgSQL prepares each
 -- expression anew in each transaction, so this has few.
 create or replace function signalbox.decide_one(
