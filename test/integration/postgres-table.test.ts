@@ -41,7 +41,11 @@ test(
 )
 
 test('queues with a tail are decided like others', { timeout: 120_000 }, async () => {
-  await compareHistories(() => ports.take(), 1, CROWDED_WORLDS, true)
+  await compareHistories(() => ports.take(), 1, CROWDED_WORLDS, 'crowded')
+})
+
+test('requests that hold a key together are decided like others', { timeout: 120_000 }, async () => {
+  await compareHistories(() => ports.take(), 1, CROWDED_WORLDS, 'together')
 })
 
 /** Long enough that the names of their rows have hashes, and so come before the row of `a`. */

@@ -132,6 +132,32 @@ export function crowdedOperation(
   return { type: 'sweepExpired', keys: LOCKS.slice(0, 2) }
 }
 
+/** A random operation of a session while many requests hold one key, and some others wait. */
+export function togetherOperation(random: Random, world: World, session: Session, step: number): Operation {
+  const own = world.requests.get(session)!
+  const id = own[random.below(Math.max(1, own.length))] ?? 'amy.none'
+  const request = world.request(id)
+  const number = random.below(10) > 0 ? (world.granted.get(id) ?? 1) : 1
+  const lease = random.below(3) === 0 ? 1000 : 30_000
+  const kind = random.below(step < 25 ? 24 : 18)
+  if (kind < 5) return { type: 'release', request, number }
+  if (kind === 5) return { type: 'cancel', request }
+  if (kind === 6) return { type: 'renew', request, number, lease }
+  if (kind === 7) return { type: 'sweepExpired', keys: LOCKS.slice(0, 1) }
+  const waiting = own.find(each => !world.granted.has(each))
+  if (kind < 11 && waiting) return { type: 'checkIn', request: world.request(waiting), lease, wait: Infinity }
+  const key = LOCKS[0]!
+  const permits: Claim = {
+    key,
+    mode: 'permits',
+    permits: 1 + random.below(3),
+    max: random.below(20) === 0 ? 13 : 12,
+  }
+  const asked = random.below(12) === 0 ? claim(random, key) : permits
+  const wait = random.below(3) === 0 ? 0 : Infinity
+  return { type: 'enqueue', request: lockRequest(`${session}.${step}`, [asked]), lease, wait }
+}
+
 function claim(random: Random, key: string): Claim {
   switch (random.below(4)) {
     case 0:

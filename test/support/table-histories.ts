@@ -1,51 +1,49 @@
 import { Random } from '../../packages/conformance/src/random.js'
 import { inLanes } from './lanes.js'
-import { crowdedOperation, randomOperation } from './random-operation.js'
+import { crowdedOperation, randomOperation, togetherOperation } from './random-operation.js'
 import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'
 
 /** How many operations a history has. */
 export const STEPS = 80
 
+/** The operations of a history: any, those while many wait for few keys, or those while many hold one key. */
+const OPERATIONS = { any: randomOperation, crowded: crowdedOperation, together: togetherOperation }
+
 /**
  * Has the lock table and a port go through random histories side by side.
  * @param portFor makes a port for the seed of a history.
  * @param first the seed of the first history; the others count on from there.
- * @param isCrowded whether many requests wait for few keys
  * @throws Error with seed and history where they differ
  */
 export async function compareHistories(
   portFor: (seed: number) => TablePort,
   first: number,
   count: number,
-  isCrowded = false,
+  kind: keyof typeof OPERATIONS = 'any',
 ): Promise<void> {
   await inLanes(first, count, async seed => {
     const port = portFor(seed)
     try {
-      await compare(port, seed, isCrowded)
+      await compare(port, seed, kind)
     } finally {
       port.end?.()
     }
   })
 }
 
-async function compare(port: TablePort, seed: number, isCrowded: boolean): Promise<void> {
+async function compare(port: TablePort, seed: number, kind: keyof typeof OPERATIONS): Promise<void> {
   const random = new Random(seed)
   const world = new World(port)
   let now = 1000
   const history: string[] = []
   for (let step = 0; step < STEPS; step++) {
-    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][isCrowded && random.below(4) > 0 ? 0 : random.below(8)]!
+    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][
+      kind !== 'any' && random.below(4) > 0 ? 0 : random.below(8)
+    ]!
     if (passes > 0) world.repeatable = undefined
     now += passes
     const session = SESSIONS[random.below(SESSIONS.length)]!
-    const next = (isCrowded ? crowdedOperation : randomOperation)(
-      random,
-      world,
-      session,
-      step,
-      seed % 2 === 1,
-    )
+    const next = OPERATIONS[kind](random, world, session, step, seed % 2 === 1)
     // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
     if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'sweepExpired', keys: LOCKS }, now)
     history.push(`${now} ${session} ${JSON.stringify(next)}`)

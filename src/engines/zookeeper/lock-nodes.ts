@@ -11,6 +11,7 @@ import {
   type ZooKeeper,
 } from 'signalbox-zookeeper'
 import type { Claim } from '../../engine/claim.js'
+import { endOfTick } from '../../engine/kit/tick-batcher.js'
 import type { BoxContext } from './box-context.js'
 import { Changes, type Change, type Queue } from './changes.js'
 import { makeFolders } from './folders.js'
@@ -28,6 +29,8 @@ export type EntryProblem =
 interface Turn {
   /** Resolves when the earlier requests have passed their turns; undefined if there are none. */
   readonly ahead: Promise<unknown> | undefined
+  /** Whether a request waits for this turn to pass. */
+  readonly isFollowed: () => boolean
   /** Lets the next one be sent. */
   readonly pass: () => void
 }
@@ -64,7 +67,7 @@ export class LockNodes {
     const turn = this.#takeTurn(parents)
     try {
       if (turn.ahead) await turn.ahead
-      return own.phase === 'gone' ? GONE : await this.#createInTurn(client, own, parents, instead, turn.pass)
+      return own.phase === 'gone' ? GONE : await this.#createInTurn(client, own, parents, instead, turn)
     } finally {
       turn.pass()
     }
@@ -79,23 +82,38 @@ export class LockNodes {
       for (const parent of parents) if (this.#turns.get(parent) === turn) this.#turns.delete(parent)
     })
     for (const parent of parents) this.#turns.set(parent, turn)
-    return { ahead: ahead.length > 0 ? Promise.all(ahead) : undefined, pass: end }
+    return {
+      ahead: ahead.length > 0 ? Promise.all(ahead) : undefined,
+      isFollowed: () => parents.some(parent => this.#turns.get(parent) !== turn),
+      pass: end,
+    }
   }
 
   /**
    * Creates the nodes of a request when those of earlier ones on the same keys have been sent.
-   * @param pass lets the next request be sent. If a parent is missing, the next one may find it, and must not overtake.
+   *
+   * If a parent is missing, the next request may find it, and must not overtake. So a request that does not know of its
+   * parents lets the next one be sent when it has its nodes; but if one follows in the same tick, it makes the parents
+   * first, without waiting for the reply. A lone request does so only if they are missing, because that costs a change.
    */
   async #createInTurn(
     client: ZooKeeper,
     own: OwnRequest,
     parents: readonly string[],
     instead: OwnRequest | undefined,
-    pass: () => void,
+    { isFollowed, pass }: Turn,
   ): Promise<EntryProblem | undefined> {
     const leaving = instead?.paths ?? []
+    const areKnown = (): boolean => Boolean(instead) || parents.every(parent => this.#existing.has(parent))
+    let making: Promise<void> | undefined
+    if (!areKnown()) {
+      await new Promise<void>(endOfTick)
+      if (own.phase === 'gone') return GONE
+      if (isFollowed()) making = this.#makeParents(client, own.nodes)
+    }
     for (;;) {
-      const isRisky = !instead && !parents.every(parent => this.#existing.has(parent))
+      making?.catch(() => undefined)
+      const isRisky = !making && !areKnown()
       let queues: Promise<readonly Queue[]>
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
@@ -115,7 +133,9 @@ export class LockNodes {
         this.forget(own)
         if (error instanceof NoNodeError) {
           if (leaving.includes(error.path)) return GONE
-          await this.#makeParents(client, own.nodes)
+          const made = making
+          making = made ? undefined : this.#makeParents(client, own.nodes)
+          await made
           continue
         }
         if (!(error instanceof ConnectionLossError)) throw error
