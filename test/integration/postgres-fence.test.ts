@@ -204,7 +204,8 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       else await until('it has expired', () => grant.signal.aborted)
       const mutex = other.mutex('key')
       expect(await mutex.isLocked()).toBe(true)
-      expect(await mutex.tryAcquire()).toBeUndefined()
+      for (const lock of [mutex, other.readWriteLock('key').read, other.semaphore('key', { max: 2 })])
+        expect(await lock.tryAcquire()).toBeUndefined()
       const holder = { pid: rows[0]!.pid, label: 'an open transaction of billing' }
       await expect(mutex.acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT', holder })
       for await (const { key, holders } of other.inspect('', {}))
@@ -214,6 +215,27 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       await until('it is free', async () => !(await mutex.isLocked()))
     },
   )
+
+  test('a transaction that keeps a key is a holder also while an operation takes long to change the row', async () => {
+    const url = place()
+    const schema = url.split('=')[1]!
+    await using box = await open(url)
+    const client = await pool.connect()
+    await client.query('begin')
+    await box.mutex('key').run(grant => grant.fence(client))
+    const isLocked = (): Promise<boolean> => box.mutex('key').isLocked()
+    const lockRow = `select from ${schema}.data where name = 'lock/key' for no key update`
+    await within(pool, async operation => {
+      await operation.query(lockRow)
+      expect(await isLocked()).toBe(true)
+    })
+    await client.query('commit')
+    client.release()
+    await within(pool, async operation => {
+      await operation.query(lockRow)
+      expect(await isLocked()).toBe(false)
+    })
+  })
 
   test.each([undefined, 'on duty'])(
     'a value that a store transaction has read, %s, stays unchanged until the caller’s transaction ends',

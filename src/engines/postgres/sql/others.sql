@@ -144,16 +144,19 @@ language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '50ms'
 declare
   locker xid := (select d.xmax from signalbox.data d where d.id = row_id);
   lockers text[] := array[locker::text];
+  is_kept boolean := true;
 begin
   if locker is null or locker::text = '0' or not has_table_privilege('signalbox.data', 'update') then return; end if;
   begin
-    -- An operation of another box may have it for a moment.
     perform from signalbox.data d where d.id = row_id for no key update;
     if not found then return; end if;
-  exception when lock_not_available then return;
+    perform from signalbox.data d where d.id = row_id for update skip locked;
+    if found then return; end if;
+  exception when lock_not_available then
+    -- An operation of another box has it. If a transaction keeps it, too, they are a group.
+    is_kept := false; lockers := '{}';
+    locker := (select d.xmax from signalbox.data d where d.id = row_id);
   end;
-  perform from signalbox.data d where d.id = row_id for update skip locked;
-  if found then return; end if;
   begin
     lockers := lockers || array(select m.xid::text from pg_get_multixact_members(locker) m where m.mode = 'keysh');
   exception when others then
@@ -168,7 +171,7 @@ begin
       where l.locktype = 'transactionid' and l.granted and l.transactionid::text = any(lockers)
         and l.pid is distinct from pg_backend_pid()
       limit 1;
-  if not found then return query select 'transaction', '', 0, 'an open transaction', 0::bigint; end if;
+  if not found and is_kept then return query select 'transaction', '', 0, 'an open transaction', 0::bigint; end if;
 end $$;
 
 -- Returns the holders and waiters of keys whose names begin with a prefix, as JSON. Skips damaged entries. If a
