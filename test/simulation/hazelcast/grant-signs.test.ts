@@ -178,6 +178,29 @@ test.each(kinds)(
   },
 )
 
+test.each(['forceRelease', 'revoke'] as const)(
+  'a set that is lost by %s between its grant and the last reply is reported, and lost when its box asks',
+  async how => {
+    const [one, other] = [box('one'), box('other')]
+    // The set finds entries, so that one change grants it.
+    const before = await held(one, requestOf('one', 'before', exclusive('a', 'b')))
+    await one.operations.execute({ type: 'release', ...before })
+    entries.holdsBack = { box: 'one', key: 'b' }
+    const request = requestOf('one', '1', exclusive('a', 'b'))
+    const granting = enqueue(one, request, Infinity)
+    await settled()
+    const [report] = await other.operations.execute({ type: 'inspect', prefix: 'a', exact: true })
+    expect(report?.phase).toBe('held')
+    if (how === 'revoke') await other.operations.execute({ type: 'revoke', session: 'one' })
+    else await other.operations.execute({ type: 'forceRelease', key: 'a', number: report!.number })
+    expect(other.hints).toContainEqual({ type: 'lost', session: 'one', id: request.id, key: 'a' })
+    entries.letGo()
+    const status = await granting
+    if (status.state === 'held') expect(await renew(one, { request, number: status.number })).toBe(false)
+    else expect(status.state).toBe('gone')
+  },
+)
+
 test('a box learns that it has revoked a grant of its own', async () => {
   const one = box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
