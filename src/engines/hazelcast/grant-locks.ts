@@ -44,6 +44,8 @@ export class GrantLocks {
   readonly #decide: Decide
   readonly #wake: (id: string) => void
   readonly #renewals = new AtMost(RENEWED_AT_ONCE)
+  /** The locks of requests that will probably be granted, until that is decided. */
+  readonly #early = new Map<string, Promise<boolean>>()
 
   /**
    * @param left settles when a committed request has left its keys.
@@ -67,6 +69,14 @@ export class GrantLocks {
     this.#locks = locks
     this.#decide = decide
     this.#wake = wake
+  }
+
+  /**
+   * A request is not granted at once. So the keys that were locked for it are unlocked before it has its place in the queue:
+   * at a distance, that takes several round trips.
+   */
+  blocked(id: string): void {
+    if (this.#early.delete(id)) void this.#locks.unlock(id)
   }
 
   async execute(operation: Operation): Promise<OutcomeOf<Operation>> {
@@ -139,18 +149,21 @@ export class GrantLocks {
     const { request, lease } = operation
     const { id } = request
     // If the request will probably be granted, lock the keys while it decides.
-    const locking = this.#isLikely(operation)
-      ? this.#locks.tryLock(id, exclusiveKeys(request.claims), lease)
-      : undefined
-    locking?.catch(() => undefined)
+    if (this.#isLikely(operation)) {
+      const locking = this.#locks.tryLock(id, exclusiveKeys(request.claims), lease)
+      locking.catch(() => undefined)
+      this.#early.set(id, locking)
+    }
     try {
       const status = await this.#decide(operation)
-      if (status.state === 'held') return await this.#lock(request, operation, status, locking)
+      if (status.state === 'held') return await this.#lock(request, operation, status, this.#early.get(id))
       void this.#locks.unlock(id)
       return status
     } catch (error) {
       void this.#locks.unlock(id)
       throw error
+    } finally {
+      this.#early.delete(id)
     }
   }
 

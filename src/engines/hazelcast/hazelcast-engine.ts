@@ -96,6 +96,7 @@ export class HazelcastEngine implements Engine {
       sessions: this.#sessions,
       notify: (effects, text) => this.#notify(effects, text),
       waitsFor: (session, message) => this.#hints.send(session, message),
+      blocked: id => this.#grantLocks.blocked(id),
       unclear: () => this.#readAgain(),
       isWithdrawn: request => this.#withdrawals.reached(request),
     })

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { UnavailableError } from '../../errors.js'
 import { answered, MIN_CALL_TIME, pause } from './call.js'
+import type { Distance } from './distance.js'
 import type { EntryStore } from './entry-store.js'
 import { decodeKeyEntry, encodeKeyEntry } from './entry-text.js'
 import { DamagedEntryError, UnclearError } from './failures.js'
@@ -25,6 +26,8 @@ const REPLY_TIMEOUT = 5000
 const LOCK_AFTER = { tries: 2, time: 50 }
 /** A change that can wait locks the entry later, because claims and releases must not wait for it, in milliseconds. */
 const PATIENT_LOCK_AFTER = 2000
+/** If the reply to a lock came this much later than one to a read, others had locked the entry meanwhile, in milliseconds. */
+const LOCKED_LATER = 20
 /** The longest pause before the first further try of a change that can wait, and of any, in milliseconds. */
 const BACK_OFF = { first: 4, most: 200 }
 /** How long a member waits for other boxes that have locked the entry, in milliseconds. */
@@ -92,6 +95,7 @@ export interface EntryParts {
   readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   readonly grants: Pick<GrantSigns, 'look' | 'renewedAt' | 'hasEnded' | 'end'>
+  readonly distance: Distance
 }
 
 interface Job<S> {
@@ -197,18 +201,21 @@ export class KeyChanges<S extends OpenState> {
 
   /** If other boxes are faster, jobs that have arrived since join the next try. */
   async #tryUntilDone(jobs: Job<S>[]): Promise<(() => void)[]> {
-    const { clock } = this.#parts
+    const { clock, distance } = this.#parts
     const began = clock.now()
     const until = jobs[0]!.since + TIMEOUT
     // Whether the entry was read since the last of the jobs came: only then is one answered that changes nothing.
     let isFresh = false
     let canWait = false
+    // How often another box was faster than a change of what was known.
+    let losses = 0
     for (let tries = 0; ; tries++) {
       if (tries > 0 && clock.now() >= until)
         throw new UnavailableError(`the locks of ${this.#key} were too busy; the operation was not applied`)
       const lockAfter = canWait ? PATIENT_LOCK_AFTER : LOCK_AFTER.time
-      if (tries >= LOCK_AFTER.tries && clock.now() - began >= lockAfter && (await this.#lock()))
-        await this.#read(until)
+      const isPatient = tries < LOCK_AFTER.tries || clock.now() - began < lockAfter
+      // A box that was slower once because it is far would be slower again.
+      if (!isPatient || (losses > 0 && distance.isFar)) await this.#lockAndRead(until)
       const lease = Math.max(...jobs.map(({ work }) => work.lease ?? 0))
       // Other boxes consider a session dead if it has requests and no entry.
       await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
@@ -230,12 +237,14 @@ export class KeyChanges<S extends OpenState> {
         await this.#end(state.signsToEnd, until)
         continue
       }
-      if (canWait && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(tries, until)
+      const isNear = !distance.isFar
+      if (canWait && isNear && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(tries, until)
       else if (state.isChanged) {
         const since = tries > 0 ? clock.now() : jobs[0]!.since
         if (await this.#save(found, state, since + REPLY_TIMEOUT)) return answers
         isFresh = true
-        if (canWait && !this.#isLocked) await this.#backOff(tries, until)
+        if (found.text !== undefined) losses++
+        if (canWait && isNear && !this.#isLocked) await this.#backOff(tries, until)
       } else {
         if (isFresh) return answers
         isFresh = true
@@ -304,9 +313,12 @@ export class KeyChanges<S extends OpenState> {
 
   async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
     const { clock } = this.#parts
-    const limit = Math.max(until - clock.now(), MIN_CALL_TIME)
+    const sentAt = clock.now()
+    const limit = Math.max(until - sentAt, MIN_CALL_TIME)
     try {
-      return await answered(this.#send(found, text, mark), clock, limit)
+      const isApplied = await answered(this.#send(found, text, mark), clock, limit)
+      this.#parts.distance.replied(clock.now() - sentAt)
+      return isApplied
     } catch (cause) {
       if (cause instanceof DamagedEntryError) throw cause
       return this.#settle(found, text, mark, until, cause)
@@ -403,12 +415,20 @@ export class KeyChanges<S extends OpenState> {
 
   /**
    * Locks the entry, in the order of arrival, until the next change. Until then, or until the lease ends, changes of
-   * other boxes wait on the member. If other boxes have locked it for too long, it is not locked. Returns whether it was
-   * locked now.
+   * other boxes wait on the member. If other boxes have locked it for too long, it is not locked.
    */
-  async #lock(): Promise<boolean> {
-    if (this.#isLocked) return false
-    return (this.#isLocked = await this.#parts.locks.tryLock(this.#key, LOCK_WAIT, LOCK_LEASE, true))
+  async #lock(): Promise<void> {
+    this.#isLocked = await this.#parts.locks.tryLock(this.#key, LOCK_WAIT, LOCK_LEASE, true)
+  }
+
+  /** Locks the entry and reads it, usually in one round trip. */
+  async #lockAndRead(until: number): Promise<void> {
+    if (this.#isLocked) return
+    const { clock } = this.#parts
+    let readAt = 0
+    const reading = this.#read(until).then(() => (readAt = clock.now()))
+    await Promise.all([this.#lock(), reading])
+    if (this.#isLocked && clock.now() - readAt > LOCKED_LATER) await this.#read(until)
   }
 
   /** Unlocks the entry if it is locked, without waiting. If that fails, the lock ends with its lease. */

@@ -19,6 +19,7 @@ import { answered, NoAnswerError } from './call.js'
 import { Commits } from './commits.js'
 import { DeadSets } from './dead-sets.js'
 import { Decisions, type Notify } from './decisions.js'
+import { Distance } from './distance.js'
 import { failureOf, roomFailureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { EntryParts } from './key-changes.js'
@@ -82,6 +83,8 @@ export interface OperationParts {
   readonly notify: Notify
   /** Called with a holder of another session for which a request now waits. */
   readonly waitsFor: (session: string, message: Message) => void
+  /** Called when a request is not granted at once, perhaps long before it has its place in the queue. */
+  readonly blocked: (id: string) => void
   /** Called when it is unknown whether a change was applied. */
   readonly unclear: () => void
   /** Called before an enqueue is decided. True: it was withdrawn. */
@@ -132,6 +135,7 @@ export class KeyOperations {
       unclear: () => parts.unclear(),
       diedBefore,
       grants,
+      distance: new Distance(),
       signs: {
         isCovered: (request: KeyRequest) => this.#isCovered(request),
         seen: (session: string) => this.#signs.seen(session),
@@ -160,6 +164,7 @@ export class KeyOperations {
       this.#decisions,
       this.#room,
       keys => this.#lookBehind(keys),
+      id => parts.blocked(id),
       (key, request) => this.#tellHolders(key, request),
       keys => this.#freed(keys),
       keys => this.areLikelyFree(keys),
@@ -364,7 +369,15 @@ export class KeyOperations {
           if (operation.type === 'enqueue' && this.#parts.isWithdrawn(request)) return { state: 'busy' }
           return machine.decide({ ...operation, read: isOfKey ? read : undefined }, now)
         },
-        { lease, ...(operation.type === 'enqueue' && { canWait: ({ state }) => state === 'queued' }) },
+        {
+          lease,
+          ...(operation.type === 'enqueue' && {
+            canWait: ({ state }) => {
+              if (state !== 'held') this.#parts.blocked(request.id)
+              return state === 'queued'
+            },
+          }),
+        },
       )
     let status = await decide()
     if (status.state === 'busy' && (await this.#freed([key]))) status = await decide()

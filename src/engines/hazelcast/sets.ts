@@ -79,6 +79,7 @@ export class Sets {
   readonly #decisions: Decisions
   readonly #room: WaitingRoom
   readonly #blocked: (keys: readonly string[]) => void
+  readonly #notGranted: (id: string) => void
   readonly #waits: (key: string, request: LockRequest) => void
   readonly #areFree: (keys: readonly string[]) => boolean
   readonly #leaving: Pick<Leaving, 'decided'>
@@ -97,6 +98,7 @@ export class Sets {
 
   /**
    * @param blocked is called with the keys of a set that waits.
+   * @param notGranted is called with a set that does not find its keys free.
    * @param waits is called when a set has joined the queue of a key.
    * @param freed frees keys from sessions that are found to be dead, and returns whether there are any.
    */
@@ -104,6 +106,7 @@ export class Sets {
     decisions: Decisions,
     room: WaitingRoom,
     blocked: (keys: readonly string[]) => void,
+    notGranted: (id: string) => void,
     waits: (key: string, request: LockRequest) => void,
     freed: (keys: readonly string[]) => Promise<boolean>,
     areFree: (keys: readonly string[]) => boolean,
@@ -119,6 +122,7 @@ export class Sets {
     this.#decisions = decisions
     this.#room = room
     this.#blocked = blocked
+    this.#notGranted = notGranted
     this.#waits = waits
     this.#freed = freed
     this.#areFree = areFree
@@ -199,6 +203,7 @@ export class Sets {
         refusal = await this.#stand(set, operation, true, this.#numberAbove(request))
       if (refusal?.state === 'mismatch') return await this.#give(set, refusal)
       if (!refusal) return await this.#claim(set, operation)
+      this.#notGranted(request.id)
       if (isLikely) await this.#leaveKeys(set)
       if (wait === 0) {
         this.#end(set)

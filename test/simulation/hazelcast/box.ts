@@ -123,6 +123,7 @@ export class SimulatedBox {
           }
       },
       waitsFor: (session, message) => send(session, message),
+      blocked: () => undefined,
       unclear: () => undefined,
       isWithdrawn: () => false,
     })

@@ -160,6 +160,23 @@ test('keys that a dead box holds are free for a call that does not wait', async 
   await held(other, requestOf('other', '1', exclusive('a', 'b')), 0)
 })
 
+test.each([
+  { claims: exclusive('a'), written: 'a' },
+  { claims: exclusive('a', 'b'), written: 'room sets' },
+])('a request that is not granted is reported before it waits in the entry $written', async each => {
+  const [one, other] = [box('one'), box('other')]
+  await held(one, requestOf('one', '1', exclusive('a')))
+  expect((await enqueue(other, requestOf('other', '0', each.claims), 0)).state).toBe('busy')
+  entries.holdsBack = { box: 'other', key: each.written }
+  const request = requestOf('other', '1', each.claims)
+  const waiting = enqueue(other, request)
+  await settled()
+  expect(other.blocked).toContain(request.id)
+  entries.letGo()
+  expect((await waiting).state).toBe('queued')
+  expect(one.blocked).toEqual([])
+})
+
 test('a session that is revoked is notified of each grant that it has lost', async () => {
   const [one, other] = [box('one'), box('other')]
   await held(one, requestOf('one', 'both', [...shared('a'), ...shared('b')]))

@@ -16,6 +16,8 @@ export interface PromptBox {
   readonly clock: VirtualClock
   /** The hints that it has sent. */
   readonly hints: AnyEffect[]
+  /** The requests that it did not grant at once. */
+  readonly blocked: string[]
 }
 
 /** Entries in memory, whose changes happen at once, except those that are held back. */
@@ -39,6 +41,7 @@ export class PromptEntries {
     const sessions = new Sessions(() => Promise.resolve(boxes), clock)
     sessions.join({ session: name, host: '', pid: 0, label: undefined })
     const hints: AnyEffect[] = []
+    const blocked: string[] = []
     const signs: SignStore = {
       put: (key, text, ttl) => boxes.set(key, text, ttl),
       getAll: async keys => new Map(await boxes.getAll([...keys])),
@@ -59,10 +62,11 @@ export class PromptEntries {
       sessions,
       notify: effects => void hints.push(...effects),
       waitsFor: () => undefined,
+      blocked: id => void blocked.push(id),
       unclear: () => undefined,
       isWithdrawn: () => false,
     })
-    return { operations, clock, hints }
+    return { operations, clock, hints, blocked }
   }
 
   /** Makes the changes that were held back. */

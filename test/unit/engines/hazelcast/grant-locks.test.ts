@@ -47,3 +47,24 @@ test('a grant that is yielded does not wait until its key is unlocked on the mem
   expect(await locks.execute({ type: 'extendOrYield', request, next, ...terms })).toBe(queued)
   expect(isUnlocked).toBe(true)
 })
+
+test('the locks of a request that is blocked are released before it has its place, and taken again for its grant', async () => {
+  const calls: string[] = []
+  const members = {
+    tryLock: () => Promise.resolve(calls.push('lock') > 0),
+    unlock: () => Promise.resolve(void calls.push('unlock')),
+  }
+  const request = { ...lockRequest('amy.1'), claims: [{ key: 'a', mode: 'exclusive' as const }] }
+  const locks = grantLocks(members, () => {
+    locks.blocked('another')
+    expect(calls).toEqual(['lock'])
+    for (let times = 0; times < 2; times++) locks.blocked(request.id)
+    expect(calls).toEqual(['lock', 'unlock'])
+    return Promise.resolve({ state: 'held', id: request.id, number: 1 })
+  })
+  const enqueue = { type: 'enqueue', request, lease: 1000, wait: Infinity } as const
+  expect(await locks.execute(enqueue)).toMatchObject({ state: 'held' })
+  expect(calls).toEqual(['lock', 'unlock', 'lock'])
+  locks.blocked(request.id)
+  expect(calls).toHaveLength(3)
+})

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Distance } from '../../../../src/engines/hazelcast/distance.js'
 import { VirtualClock } from '../../../../src/clock.js'
 import type { EntryStore } from '../../../../src/engines/hazelcast/entry-store.js'
 import { decodeKeyEntry } from '../../../../src/engines/hazelcast/entry-text.js'
@@ -50,16 +51,20 @@ class Memory implements EntryStore {
 }
 
 function changesOn(
-  store: Memory,
+  store: EntryStore,
   clock: VirtualClock,
   by: string,
   extendFor = () => Promise.resolve(),
+  locks: EntryParts['locks'] = {
+    tryLock: () => Promise.resolve(false),
+    unlockOnce: () => Promise.resolve(),
+  },
 ): KeyChanges<OpenEntry> {
   let count = 0
   const parts: EntryParts = {
     store,
     clock,
-    locks: { tryLock: () => Promise.resolve(false), unlockOnce: () => Promise.resolve() },
+    locks,
     floor: { get: () => 0, isValid: true },
     seen: () => undefined,
     repeat: work => work(),
@@ -70,6 +75,7 @@ function changesOn(
     unclear: () => undefined,
     diedBefore: () => -Infinity,
     signs: { isCovered: () => false, seen: () => -Infinity },
+    distance: new Distance(),
     grants: {
       look: () => undefined,
       renewedAt: () => -Infinity,
@@ -277,4 +283,74 @@ test('a change that can wait lets a request claim the key first', async () => {
   await pass(clock, 10)
   await changed
   expect(store.calls).toEqual(['get', 'replace'])
+})
+
+/**
+ * A box whose calls take `away` milliseconds, beside one that changes the entry before each of them, unless it is locked.
+ */
+async function besideFasterBox(away: number, lockedAfter = away) {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const other = changesOn(store, clock, 'other')
+  await other.change(put('0'))
+  let isLocked = false
+  let locks = 0
+  let writes = 0
+  const later = (time: number) => new Promise<void>(resolve => void clock.after(time, resolve))
+  const call = async <T>(execute: () => Promise<T>): Promise<T> => {
+    await later(away / 2)
+    if (!isLocked) await other.change(put(`other ${++writes}`))
+    const reply = await execute()
+    await later(away / 2)
+    return reply
+  }
+  const far: EntryStore = {
+    get: () => call(() => store.get()),
+    add: (key, text) => call(() => store.add(key, text)),
+    replace: (key, before, after) => call(() => store.replace(key, before, after)),
+    remove: () => store.remove(),
+  }
+  const one = changesOn(far, clock, 'one', undefined, {
+    async tryLock() {
+      locks++
+      await later(lockedAfter - away / 2)
+      isLocked = true
+      await later(away / 2)
+      return true
+    },
+    unlockOnce: () => Promise.resolve(),
+  })
+  return { clock, one, store, locks: () => locks }
+}
+
+test.each([true, false])(
+  'a distant box locks a busy entry after it was slower once, also if its change can wait: %s',
+  async canWait => {
+    const { clock, one, store } = await besideFasterBox(400)
+    const changed = one.change({ ...put('one'), ...(canWait && { canWait: () => true }) })
+    // The entry is unknown, the change is lost, the entry is locked and read, the change is applied.
+    await pass(clock, 4 * 400)
+    await changed
+    expect(valueIn(store)).toBe('one')
+  },
+)
+
+test('a near box whose change can wait gives the others time before it locks a busy entry', async () => {
+  const { clock, one, store, locks } = await besideFasterBox(4)
+  const changed = one.change({ ...put('one'), canWait: () => true })
+  await pass(clock, 1900)
+  expect(locks()).toBe(0)
+  await pass(clock, 600)
+  await changed
+  expect(valueIn(store)).toBe('one')
+})
+
+test('an entry that others had locked is read again once this box has locked it', async () => {
+  const { clock, one, store } = await besideFasterBox(400, 1000)
+  const changed = one.change(put('one'))
+  await pass(clock, 3 * 400 + 1000)
+  expect(valueIn(store)).not.toBe('one')
+  await pass(clock, 400)
+  await changed
+  expect(valueIn(store)).toBe('one')
 })
