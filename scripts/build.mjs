@@ -26,19 +26,19 @@ const outputs = [
     target: 'dist',
     folder: 'packages/conformance/dist',
     sources: 'packages/conformance/src',
-    project: 'packages/conformance/tsconfig.json',
+    project: 'packages/conformance/tsconfig.build.json',
   },
   {
     target: 'dist',
     folder: 'packages/zookeeper/dist',
     sources: 'packages/zookeeper/src',
-    project: 'packages/zookeeper/tsconfig.json',
+    project: 'packages/zookeeper/tsconfig.build.json',
   },
   {
     target: 'dist',
     folder: 'packages/nestjs/dist',
     sources: 'packages/nestjs/src',
-    project: 'packages/nestjs/tsconfig.json',
+    project: 'packages/nestjs/tsconfig.build.json',
   },
   { target: 'tools', folder: 'build', sources: '.', project: 'tsconfig.tools.json' },
 ]

@@ -72,12 +72,18 @@ export class DistantEngine implements Engine {
     const carriedOut = this.#lastQuestion.then(() => this.#way()).then(execute)
     this.#lastQuestion = carriedOut.catch(() => undefined)
     const before = this.#lastAnswer
-    const answer = carriedOut.finally(async () => {
-      await this.#way()
-      await before
-    })
+    const answer = this.#answered(carriedOut, before)
     this.#lastAnswer = answer.catch(() => undefined)
     return answer
+  }
+
+  async #answered<T>(carriedOut: Promise<T>, before: Promise<unknown>): Promise<T> {
+    try {
+      return await carriedOut
+    } finally {
+      await this.#way()
+      await before
+    }
   }
 
   /** The time between the box and the engine: some turns of the event loop. */

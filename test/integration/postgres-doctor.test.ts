@@ -47,7 +47,11 @@ async function usedDatabase(on = admin, at = server, options = ''): Promise<stri
 
 async function query(name: string, text: string): Promise<void> {
   const pool = server.pool({ database: name })
-  await pool.query(text).finally(() => pool.end())
+  try {
+    await pool.query(text)
+  } finally {
+    await pool.end()
+  }
 }
 
 /** A connection that stays the same. */
@@ -83,7 +87,11 @@ async function withSetting(
     )
   }
   await set(`set ${name} = ${value}`)
-  await task().finally(() => set(`reset ${name}`))
+  try {
+    await task()
+  } finally {
+    await set(`reset ${name}`)
+  }
 }
 
 /** The port of a relay that replaces a text in the server's replies with another one of the same length. */

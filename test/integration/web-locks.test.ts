@@ -107,7 +107,7 @@ describe.each(engines)('over %s', (_, url) => {
 
   describe('the arguments', () => {
     const call = (...given: unknown[]): Promise<unknown> =>
-      (locks.request as (...all: unknown[]) => Promise<unknown>).apply(locks, given)
+      Reflect.apply(locks.request as (...all: unknown[]) => Promise<unknown>, locks, given)
 
     test('a name and a callback are needed', async () => {
       for (const given of [[], ['a'], ['a', {}], ['a', 'b'], ['a', null], ['a', never], ['a', unreached, 1]])

@@ -49,12 +49,18 @@ export class DistantVoter implements VotingEngine {
       .then(() => this.#engine.submit(operation, ballot))
     this.#lastQuestion = carriedOut.catch(() => undefined)
     const before = this.#lastAnswer
-    const answer = carriedOut.finally(async () => {
-      await this.#way()
-      await before
-    })
+    const answer = this.#answered(carriedOut, before)
     this.#lastAnswer = answer.catch(() => undefined)
     return answer
+  }
+
+  async #answered<T>(carriedOut: Promise<T>, before: Promise<unknown>): Promise<T> {
+    try {
+      return await carriedOut
+    } finally {
+      await this.#way()
+      await before
+    }
   }
 
   listen(): Promise<void> {
