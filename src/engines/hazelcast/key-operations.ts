@@ -160,20 +160,20 @@ export class KeyOperations {
     this.#dead = new DeadSets(this.#decisions, clock)
     this.#reads = new Reads(this.#decisions, this.#dead)
     this.#commits = new Commits(this.#decisions, this.#reads, this.#dead, clock)
-    this.#sets = new Sets(
-      this.#decisions,
-      this.#room,
-      keys => this.#lookBehind(keys),
-      id => parts.blocked(id),
-      (key, request) => this.#tellHolders(key, request),
-      keys => this.#freed(keys),
-      keys => this.areLikelyFree(keys),
-      this.#leaving,
-      (read, set) => this.#reads.read(read, set),
-      (home, decided) => this.#dead.apply(home, decided),
-      request => parts.isWithdrawn(request),
+    this.#sets = new Sets({
+      decisions: this.#decisions,
+      room: this.#room,
       clock,
-    )
+      leaving: this.#leaving,
+      areFree: keys => this.areLikelyFree(keys),
+      waits: (key, request) => this.#tellHolders(key, request),
+      blocked: keys => this.#lookBehind(keys),
+      notGranted: id => parts.blocked(id),
+      freed: keys => this.#freed(keys),
+      read: (read, set) => this.#reads.read(read, set),
+      apply: (home, decided) => this.#dead.apply(home, decided),
+      isWithdrawn: request => parts.isWithdrawn(request),
+    })
     this.#reports = new Reports(this.#decisions, this.#room, this.#dead, scan, sessions, key =>
       this.#lookUpSigns([key]).catch(() => false),
     )

@@ -1,7 +1,6 @@
 import type { Clock } from '../../clock.js'
-import { Ahead, type Claim } from '../../engine/claim.js'
+import type { Claim } from '../../engine/claim.js'
 import {
-  entryTtl,
   heartbeatWithin,
   type CheckIn,
   type Downgrade,
@@ -15,60 +14,31 @@ import {
   type RequestStatus,
   type WaitTerms,
 } from '../../engine/contract.js'
-import type { StateMachine } from '../../engine/state-machine.js'
-import type { Decide, Decisions } from './decisions.js'
-import type { Request } from '../../engine/lock-table.js'
-import { DamagedValueError, IndeterminateError, UnavailableError } from '../../errors.js'
-import { microseconds, type Decided } from './key-entry.js'
+import type { Decide } from './decisions.js'
+import type { Decided } from './key-entry.js'
 import type { Leaving } from './leaving.js'
-import { homeOf, type OpenEntry } from './open-entry.js'
+import { homeOf } from './open-entry.js'
+import type { OwnSet } from './own-set.js'
+import { SetExits } from './set-exits.js'
+import { SetQueues, type SetQueuesParts } from './set-queues.js'
+import { grant, othersOf } from './set-rules.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-/** A set of this box. */
-interface OwnSet {
-  readonly request: LockRequest
-  /** Of its last enqueue or check-in. */
-  terms: WaitTerms
-  stage: 'waiting' | 'standing' | 'held' | 'ended'
-  /** Whether it waits in the waiting room. */
-  isInRoom: boolean
-  /** The greatest number that any of its keys had; once it is granted, its own. */
-  number: number
-  /** The number with which its home has granted it when it last asked its keys; 0 if it has not. */
-  granted: number
-  /** The keys that are kept for it until it leaves its home. */
-  readonly here: Set<string>
-  /** The check of its keys after a hint. */
-  waking: Promise<boolean> | undefined
-  /** When it last began to enter the queues, as clock time. */
-  began: number
-  /** Whether it has stood at home since then. */
-  hasStood: boolean
+/** What sets need of the other requests. */
+export interface SetsParts extends SetQueuesParts {
+  readonly room: WaitingRoom
+  readonly leaving: Pick<Leaving, 'decided'>
+  /** Called with the keys of a set that waits. */
+  readonly blocked: (keys: readonly string[]) => void
+  /** Called with a set that does not find its keys free. */
+  readonly notGranted: (id: string) => void
+  /** Frees keys from sessions that are found to be dead, and returns whether there are any. */
+  readonly freed: (keys: readonly string[]) => Promise<boolean>
+  readonly read: (read: ReadSet, set: string) => Promise<ReadOutcome>
+  /** Writes a commit to its other keys. */
+  readonly apply: (home: string, decided: Decided) => Promise<void>
+  readonly isWithdrawn: (request: LockRequest) => boolean
 }
-
-/**
- * A set comes to its home within this time after it began to enter the queues, or never, in milliseconds. Other boxes
- * wait longer before they take a set that is missing there for dead.
- */
-const ENTER_WITHIN = 2000
-
-/** How long a key on which a set had to wait probably has other requests, in milliseconds. */
-const BUSY_FOR = 5000
-
-/** How long it matters that it is unknown whether a set has committed, in milliseconds: until no attempt to leave follows. */
-const UNCLEAR_FOR = 600_000
-
-/** What became of a set at one of its keys. */
-type Stood =
-  | {
-      readonly state: 'here' | 'blocked' | 'ended'
-      readonly number: number
-      readonly isGranted?: boolean
-      readonly isForeign?: boolean
-      /** Whether it has joined the queue just now. Undefined if it is not in the queue. */
-      readonly hasJoined?: boolean
-    }
-  | { readonly state: 'mismatch'; readonly max: number }
 
 /**
  * Requests for several keys. The entry of the first key, the home, decides whether a set is granted; the entries of the
@@ -76,58 +46,20 @@ type Stood =
  * sets that came earlier, then in the queues of all its keys.
  */
 export class Sets {
-  readonly #decisions: Decisions
-  readonly #room: WaitingRoom
-  readonly #blocked: (keys: readonly string[]) => void
-  readonly #notGranted: (id: string) => void
-  readonly #waits: (key: string, request: LockRequest) => void
-  readonly #areFree: (keys: readonly string[]) => boolean
-  readonly #leaving: Pick<Leaving, 'decided'>
-  readonly #freed: (keys: readonly string[]) => Promise<boolean>
-  readonly #read: (read: ReadSet, set: string) => Promise<ReadOutcome>
+  readonly #parts: SetsParts
+  readonly #clock: Clock
+  readonly #queues: SetQueues
+  readonly #exits: SetExits
   readonly #own = new Map<string, OwnSet>()
-  /** When a set last had to wait on each key, as clock time. */
-  readonly #busy = new Map<string, number>()
-  /** The sets of which it is unknown whether they have committed. */
-  readonly #unclear = new Map<string, 'underway' | 'unknown'>()
   /** The last enqueue of a set with each key, until it is answered. */
   readonly #entering = new Map<string, Promise<unknown>>()
-  readonly #apply: (home: string, decided: Decided) => Promise<void>
-  readonly #isWithdrawn: (request: LockRequest) => boolean
-  readonly #clock: Clock
 
-  /**
-   * @param blocked is called with the keys of a set that waits.
-   * @param notGranted is called with a set that does not find its keys free.
-   * @param waits is called when a set has joined the queue of a key.
-   * @param freed frees keys from sessions that are found to be dead, and returns whether there are any.
-   */
-  constructor(
-    decisions: Decisions,
-    room: WaitingRoom,
-    blocked: (keys: readonly string[]) => void,
-    notGranted: (id: string) => void,
-    waits: (key: string, request: LockRequest) => void,
-    freed: (keys: readonly string[]) => Promise<boolean>,
-    areFree: (keys: readonly string[]) => boolean,
-    leaving: Pick<Leaving, 'decided'>,
-    read: (read: ReadSet, set: string) => Promise<ReadOutcome>,
-    apply: (home: string, decided: Decided) => Promise<void>,
-    isWithdrawn: (request: LockRequest) => boolean,
-    clock: Clock,
-  ) {
-    this.#apply = apply
-    this.#isWithdrawn = isWithdrawn
+  constructor(parts: SetsParts) {
+    const { decisions, room, apply, clock } = parts
+    this.#parts = parts
     this.#clock = clock
-    this.#decisions = decisions
-    this.#room = room
-    this.#blocked = blocked
-    this.#notGranted = notGranted
-    this.#waits = waits
-    this.#freed = freed
-    this.#areFree = areFree
-    this.#leaving = leaving
-    this.#read = read
+    this.#queues = new SetQueues(parts)
+    this.#exits = new SetExits(decisions, room, apply, clock)
   }
 
   /** Whether this box has a request here that has not ended. */
@@ -148,8 +80,7 @@ export class Sets {
 
   /** Whether a set had to wait on one of these keys not long ago. */
   areBusy(keys: readonly string[]): boolean {
-    const since = this.#clock.now() - BUSY_FOR
-    return keys.some(key => (this.#busy.get(key) ?? -Infinity) > since)
+    return this.#queues.areBusy(keys)
   }
 
   /** Settles when the sets of this box that came before have joined the queues of these keys; undefined if none has to. */
@@ -176,11 +107,11 @@ export class Sets {
     const keys = request.claims.map(({ key }) => key)
     // Another request that is known to be there is probably still there.
     const isBehind = this.areWaitedFor(keys)
-    const areFree = !isBehind && this.#areFree(keys)
+    const areFree = !isBehind && this.#parts.areFree(keys)
     // A commit of this box frees its keys at once.
-    const decided = areFree ? this.#leaving.decided(keys) : undefined
+    const decided = areFree ? this.#parts.leaving.decided(keys) : undefined
     if (decided) await decided
-    if (this.#isWithdrawn(request) || (isBehind && wait === 0)) return { state: 'busy' }
+    if (this.#parts.isWithdrawn(request) || (isBehind && wait === 0)) return { state: 'busy' }
     const set: OwnSet = {
       request,
       terms: operation,
@@ -197,26 +128,26 @@ export class Sets {
     try {
       const isLikely = wait === 0 || areFree
       let refusal = isLikely
-        ? await this.#stand(set, operation, true, this.#numberAbove(request))
+        ? await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
         : ({ state: 'blocked' } as const)
-      if (refusal?.state === 'blocked' && wait === 0 && (await this.#freed(keys)))
-        refusal = await this.#stand(set, operation, true, this.#numberAbove(request))
+      if (refusal?.state === 'blocked' && wait === 0 && (await this.#parts.freed(keys)))
+        refusal = await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
       if (refusal?.state === 'mismatch') return await this.#give(set, refusal)
       if (!refusal) return await this.#claim(set, operation)
-      this.#notGranted(request.id)
-      if (isLikely) await this.#leaveKeys(set)
+      this.#parts.notGranted(request.id)
+      if (isLikely) await this.#exits.leaveKeys(set)
       if (wait === 0) {
         this.#end(set)
         return { state: 'busy' }
       }
       set.isInRoom = true
-      const status = await this.#room.enter(request, operation)
+      const status = await this.#parts.room.enter(request, operation)
       // mutant: enter-without-room
       if (status.state !== 'held') return this.#queued(set, operation)
       return await this.#standAndClaim(set, operation)
     } catch (error) {
       this.#end(set)
-      throw await this.#abandoned(set, error)
+      throw await this.#exits.abandoned(set, error)
     }
   }
 
@@ -229,7 +160,7 @@ export class Sets {
       const status = await this.#standAndClaim(set, operation)
       if (status.state !== 'queued') return status
     }
-    const status = await this.#room.checkIn(set.request, operation)
+    const status = await this.#parts.room.checkIn(set.request, operation)
     if (status.state === 'gone') {
       await this.cancel(set.request)
       return { state: 'gone' }
@@ -258,44 +189,46 @@ export class Sets {
 
   async #woken(set: OwnSet): Promise<boolean> {
     if (set.stage === 'waiting') {
-      const status = await this.#room.checkIn(set.request, set.terms)
+      const status = await this.#parts.room.checkIn(set.request, set.terms)
       if (status.state !== 'held') return status.state === 'gone'
-      this.#beginStanding(set)
+      this.#queues.beginStanding(set)
     }
     // The check-in asks the keys of which this box has only hints.
-    if (this.#seemsKept(set)) return true
-    const refusal = await this.#stand(set, set.terms, false, 0)
+    if (this.#queues.seemsKept(set)) return true
+    const refusal = await this.#queues.stand(set, set.terms, false, 0)
     return refusal?.state !== 'blocked'
   }
 
   async cancel(request: LockRequest): Promise<undefined> {
     const set = this.#own.get(request.id)
     if (set) this.#end(set)
-    await Promise.all([this.#room.leave(request), this.#leaveKeys({ request, number: set?.number ?? 0 })])
+    await Promise.all([
+      this.#parts.room.leave(request),
+      this.#exits.leaveKeys({ request, number: set?.number ?? 0 }),
+    ])
     return undefined
   }
 
   /** A commit of the set is about to be decided. Its box may give up the set before it knows the outcome. */
   committing({ request }: Granted): void {
-    if (!this.#unclear.has(request.id)) this.#unclear.set(request.id, 'underway')
+    this.#exits.committing(request.id)
   }
 
   /** The commit of the set was refused. An earlier one may still be applied. */
   refused({ request }: Granted): void {
-    if (this.#unclear.get(request.id) === 'underway') this.#unclear.delete(request.id)
+    this.#exits.refused(request.id)
   }
 
   /** It stays unknown whether the commit of the set was decided. */
   undecided({ request }: Granted): void {
-    this.#unclear.set(request.id, 'unknown')
-    this.#clock.after(UNCLEAR_FOR, () => this.#unclear.delete(request.id), false)
+    this.#exits.undecided(request.id)
   }
 
   async release(operation: Release): Promise<boolean> {
     const { request, number } = operation
     const set = this.#own.get(request.id)
     if (set) this.#end(set)
-    return this.#leave({ request, number }, (_, machine, now) => machine.decide(operation, now))
+    return this.#exits.leave({ request, number }, (_, machine, now) => machine.decide(operation, now))
   }
 
   async downgrade(operation: Downgrade): Promise<boolean> {
@@ -308,7 +241,7 @@ export class Sets {
     if (!isDone) return false
     await Promise.all(
       othersOf(request).map(({ key }) =>
-        this.#decisions.at(key, (state, machine, now) => {
+        this.#parts.decisions.at(key, (state, machine, now) => {
           if (!state.part(request.id)) return
           // Others that share the key are granted after it.
           // mutant: downgraded-keys-keep-numbers
@@ -333,7 +266,7 @@ export class Sets {
 
   /** The set was released by its commit. */
   committed({ request }: Granted): void {
-    this.#unclear.delete(request.id)
+    this.#exits.committed(request.id)
     const set = this.#own.get(request.id)
     if (set) this.#end(set)
   }
@@ -349,170 +282,19 @@ export class Sets {
   }
 
   async #standAndClaim(set: OwnSet, operation: Enqueue | CheckIn): Promise<RequestStatus> {
-    this.#beginStanding(set)
+    this.#queues.beginStanding(set)
     set.granted = 0
-    this.#findKept(set)
+    this.#queues.findKept(set)
     const areKept = set.here.size === set.request.claims.length
-    const aim = this.#seemsKept(set) ? this.#numberAbove(set.request) : 0
-    const refusal = areKept ? undefined : await this.#stand(set, operation, false, aim)
+    const aim = this.#queues.seemsKept(set) ? this.#queues.numberAbove(set.request) : 0
+    const refusal = areKept ? undefined : await this.#queues.stand(set, operation, false, aim)
     if (!refusal) return this.#claim(set, operation)
     if (refusal.state === 'blocked') {
-      if (set.granted > 0) await this.#waitAtHome(set, operation)
+      if (set.granted > 0) await this.#queues.waitAtHome(set, operation)
       return this.#queued(set, operation)
     }
     await this.cancel(set.request)
     return refusal.state === 'mismatch' ? refusal : { state: 'gone' }
-  }
-
-  /** The set has its home, but not all other keys. Its box may die, so that it must not have its lease yet. */
-  async #waitAtHome(set: OwnSet, terms: WaitTerms): Promise<void> {
-    set.granted = 0
-    await this.#atHome(set.request, state => state.waitPart(set.request.id, entryTtl(terms)))
-  }
-
-  /** Finds the keys that are kept for the set, as this box has read or written. */
-  #findKept(set: OwnSet): void {
-    const { id, claims } = set.request
-    for (const { key } of claims) {
-      const locks = this.#decisions.entries.certain(key)?.entry.locks
-      if (set.here.has(key) || !locks?.requests.some(each => each.id === id && each.phase !== 'waiting'))
-        continue
-      set.here.add(key)
-      set.number = Math.max(set.number, locks.number)
-    }
-  }
-
-  /** Whether all keys are free or kept for the set, as far as it is known. */
-  #seemsKept({ request, here }: OwnSet): boolean {
-    const { entries } = this.#decisions
-    return request.claims.every(
-      ({ key }) =>
-        here.has(key) ||
-        entries
-          .known(key)
-          ?.entry.locks.requests.some(({ id, phase }) => id === request.id && phase !== 'waiting') ||
-        (!this.#busy.has(key) && this.#areFree([key])),
-    )
-  }
-
-  /** The waiting room has granted the set. */
-  #beginStanding(set: OwnSet): void {
-    if (set.stage !== 'waiting') return
-    set.stage = 'standing'
-    set.began = this.#clock.now()
-    set.hasStood = false
-    set.granted = 0
-    set.here.clear()
-  }
-
-  /**
-   * Enters the queues of all keys; if it stands there already, keeps its place. Returns undefined if all keys are kept
-   * for it.
-   * @param onlyFree whether to enter only queues in which it need not wait.
-   * @param aim the number with which its home grants it, if all keys have smaller ones; 0 if it does not yet.
-   */
-  async #stand(
-    set: OwnSet,
-    terms: WaitTerms,
-    onlyFree: boolean,
-    aim: number,
-  ): Promise<
-    Exclude<RequestStatus, { state: 'held' | 'queued' }> | { readonly state: 'blocked' } | undefined
-  > {
-    const { request } = set
-    const home = homeOf(request.claims)
-    // A key is kept for the set as long as its home has the set. One that it shares learns the number of the grant.
-    const claims = request.claims.filter(
-      ({ key, mode }) => key === home || !set.here.has(key) || (aim > 0 && mode !== 'exclusive'),
-    )
-    set.granted = 0
-    const settled = await Promise.allSettled(
-      claims.map(async claim => ({ claim, at: await this.#standAt(set, claim, terms, onlyFree, aim) })),
-    )
-    const errors = settled.flatMap(each => (each.status === 'rejected' ? [each.reason as Error] : []))
-    // If one change may have been applied, the request may be somewhere.
-    const error = errors.find(each => each instanceof IndeterminateError) ?? errors[0]
-    if (error) throw error
-    const stood = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
-    for (const { claim, at } of stood) {
-      if (at.state === 'mismatch') return { state: 'mismatch', key: claim.key, max: at.max }
-      if (at.state === 'ended') return { state: 'gone' }
-      set.number = Math.max(set.number, at.number)
-      if (at.state === 'here') set.here.add(claim.key)
-      else if (at.isForeign) this.#isBusy(claim.key)
-      if (at.hasJoined) this.#waits(claim.key, request)
-      if (at.isGranted) set.granted = aim
-    }
-    return stood.some(({ at }) => at.state === 'blocked') ? { state: 'blocked' } : undefined
-  }
-
-  #isBusy(key: string): void {
-    const now = this.#clock.now()
-    this.#busy.delete(key)
-    this.#busy.set(key, now)
-    for (const [other, at] of this.#busy) {
-      if (at > now - BUSY_FOR) break
-      this.#busy.delete(other)
-    }
-  }
-
-  /** A number above those of all keys, as far as they are known. */
-  #numberAbove({ claims }: LockRequest): number {
-    const { entries } = this.#decisions
-    const known = claims.map(({ key }) => entries.known(key)?.entry.locks.number ?? 0)
-    return Math.max(...known.map(number => number + 1), microseconds())
-  }
-
-  async #standAt(
-    set: OwnSet,
-    claim: Claim,
-    terms: WaitTerms,
-    onlyFree: boolean,
-    aim: number,
-  ): Promise<Stood> {
-    const { request } = set
-    const { key } = claim
-    const { id } = request
-    const isHome = key === homeOf(request.claims)
-    const ttl = entryTtl(terms)
-    const stood = await this.#decisions.at(
-      key,
-      (state, machine, now): Stood => {
-        const { number } = state
-        const isPresent = state.part(id) !== undefined
-        // A hint may come late.
-        // mutant: stand-after-grant
-        if (set.stage === 'ended' || set.stage === 'held')
-          return { state: isPresent ? 'here' : 'ended', number }
-        if (state.hasEnded(id)) return { state: 'ended', number }
-        const max = otherMax(state, claim)
-        if (max !== undefined) return { state: 'mismatch', max }
-        if (isPresent) state.keepPart(id, ttl)
-        // Another box may have freed the other keys meanwhile.
-        // mutant: home-again
-        else if (isHome && (set.hasStood || now - set.began > ENTER_WITHIN)) return { state: 'ended', number }
-        else if (onlyFree && !isFree(state, machine, request, claim, now))
-          return { state: 'blocked', number, isForeign: isForeign(state, request) }
-        else state.appendPart(request, terms.lease, ttl)
-        machine.decide({ type: 'sweepExpired', keys: [key] }, now)
-        const part = state.part(id)!
-        if (part.phase === 'waiting')
-          return { state: 'blocked', number, isForeign: isForeign(state, request), hasJoined: !isPresent }
-        const isGranted = isHome && aim > number
-        // Others may share the key, so that it has to know the number before it is used.
-        // mutant: free-keys-keep-numbers
-        if (aim > number && claim.mode !== 'exclusive') state.raiseNumber(aim)
-        if (isGranted) {
-          state.raiseNumber(aim)
-          grant(state, part, aim, terms.lease, now)
-        }
-        return { state: 'here', number, isGranted }
-      },
-      { about: id, lease: terms.lease },
-    )
-    if (isHome && (stood.state === 'here' || (stood.state === 'blocked' && stood.hasJoined !== undefined)))
-      set.hasStood = true
-    return stood
   }
 
   /** All keys are kept for the set: the home grants it. */
@@ -542,7 +324,7 @@ export class Sets {
     set.stage = 'held'
     if (!hasWaited) return this.#withRead(set, status, read)
     // Not waited for: other sets that want its keys can now wait in the queues of these keys.
-    this.#room.leave(request).catch(() => undefined)
+    this.#parts.room.leave(request).catch(() => undefined)
     return this.#withRead(set, status, read)
   }
 
@@ -567,7 +349,7 @@ export class Sets {
     const shared = othersOf(request).filter(({ mode }) => mode !== 'exclusive')
     const numbers = await Promise.all(
       shared.map(({ key }) =>
-        this.#decisions.at(key, state => {
+        this.#parts.decisions.at(key, state => {
           const before = state.number
           state.raiseNumber(number)
           return before
@@ -582,12 +364,12 @@ export class Sets {
     status: RequestStatus & { state: 'held' },
     read: ReadSet | undefined,
   ): Promise<RequestStatus> {
-    return read ? { ...status, read: await this.#read(read, request.id) } : status
+    return read ? { ...status, read: await this.#parts.read(read, request.id) } : status
   }
 
   #queued({ request, stage }: OwnSet, terms: WaitTerms): RequestStatus {
     if (stage === 'ended') return { state: 'gone' }
-    this.#blocked(request.claims.map(({ key }) => key))
+    this.#parts.blocked(request.claims.map(({ key }) => key))
     return {
       state: 'queued',
       id: request.id,
@@ -599,27 +381,8 @@ export class Sets {
 
   async #give(set: OwnSet, status: RequestStatus): Promise<RequestStatus> {
     this.#end(set)
-    await this.#leaveKeys(set)
+    await this.#exits.leaveKeys(set)
     return status
-  }
-
-  /** Leaves the keys of a set whose enqueue failed. Returns the error for its caller. */
-  async #abandoned({ request }: OwnSet, error: unknown): Promise<unknown> {
-    const leaving = await Promise.allSettled([
-      this.#room.leave(request),
-      ...request.claims.map(({ key }) =>
-        this.#decisions.at(key, (state, machine, now) => {
-          state.withdraw(request.id)
-          machine.decide({ type: 'sweepExpired', keys: [key] }, now)
-        }),
-      ),
-    ])
-    // A damaged entry has no request of this box.
-    const isLeft = leaving.every(
-      each => each.status === 'fulfilled' || each.reason instanceof DamagedValueError,
-    )
-    if (isLeft || !(error instanceof UnavailableError)) return error
-    return new IndeterminateError(error.message, { engine: error.engine, cause: error })
   }
 
   #end(set: OwnSet): void {
@@ -627,87 +390,7 @@ export class Sets {
     this.#own.delete(set.request.id)
   }
 
-  async #leaveKeys(set: Pick<OwnSet, 'request' | 'number'>): Promise<void> {
-    await this.#leave(set, (state, machine, now) => {
-      state.withdraw(set.request.id)
-      machine.decide({ type: 'sweepExpired', keys: [state.key] }, now)
-    })
-  }
-
-  /** Leaves the home and the other keys at the same time, unless the home may have decided a commit. */
-  async #leave<T>({ request, number }: Pick<OwnSet, 'request' | 'number'>, leaveHome: Decide<T>): Promise<T> {
-    // mutant: unclear-commit-undone
-    if (!this.#unclear.has(request.id)) {
-      const [left] = await Promise.all([this.#atHome(request, leaveHome), this.#leaveOthers(request, number)])
-      return left
-    }
-    const { left, decided } = await this.#atHome(request, (state, machine, now) => ({
-      decided: state.decided.find(({ id }) => id === request.id),
-      left: leaveHome(state, machine, now),
-    }))
-    if (decided) await this.#apply(homeOf(request.claims), decided)
-    else await this.#leaveOthers(request, number)
-    return left
-  }
-
-  async #leaveOthers(request: LockRequest, number: number): Promise<void> {
-    await Promise.all(
-      othersOf(request).map(({ key }) =>
-        this.#decisions.at(key, (state, machine, now) => {
-          if (!state.part(request.id)) return
-          state.raiseNumber(number)
-          machine.decide({ type: 'cancel', request }, now)
-        }),
-      ),
-    )
-  }
-
   #atHome<T>({ claims }: LockRequest, decide: Decide<T>, lease?: number): Promise<T> {
-    return this.#decisions.at(homeOf(claims), decide, lease === undefined ? {} : { lease })
+    return this.#parts.decisions.at(homeOf(claims), decide, lease === undefined ? {} : { lease })
   }
-}
-
-function othersOf({ claims }: LockRequest): readonly Claim[] {
-  const home = homeOf(claims)
-  return claims.filter(({ key }) => key !== home)
-}
-
-/** Grants a set at its home. */
-function grant(state: OpenEntry, part: Request, number: number, lease: number, now: number): void {
-  part.number = number
-  part.lease = lease
-  part.expires = now + lease
-  state.changed(part)
-}
-
-/** Whether a claim could be granted at once. Expired requests are dropped first. */
-function isFree(
-  state: OpenEntry,
-  machine: StateMachine,
-  request: LockRequest,
-  claim: Claim,
-  now: number,
-): boolean {
-  machine.decide({ type: 'sweepExpired', keys: [claim.key] }, now)
-  const ahead = new Ahead()
-  for (const other of state.queue(claim.key) ?? []) {
-    const isSilent = other.request.phase === 'waiting' && state.hasExpired(other.request, now)
-    if (other.request.id === request.id || isSilent) continue
-    ahead.add(other.claim)
-    if (!ahead.admits(claim)) return false
-  }
-  return true
-}
-
-/** Whether another box has requests for the key. */
-function isForeign(state: OpenEntry, { session }: LockRequest): boolean {
-  return [...state.requests()].some(other => other.session !== session)
-}
-
-/** The `max` with which the key is in use, if the claim has another one. */
-function otherMax(state: OpenEntry, claim: Claim): number | undefined {
-  if (claim.mode !== 'permits') return undefined
-  for (const { claim: other } of state.queue(claim.key) ?? [])
-    if (other.mode === 'permits' && other.max !== claim.max) return other.max
-  return undefined
 }
