@@ -262,7 +262,7 @@ export class LockTable {
     for (const { request } of this.#state.queue(key) ?? []) {
       if (request.phase !== 'waiting') next = Math.min(next, request.expires - now)
       else if (named.has(request.id)) return this.#isBound(request) ? BOUND_CHECK_INTERVAL : next
-      // No request holds the key behind one that waits.
+      // The others are behind it.
       else if (!this.#isSilent(request, now)) break
     }
     return Infinity
@@ -524,10 +524,7 @@ export class LockTable {
     }
   }
 
-  /**
-   * The requests ahead of this one in the queue of a key; only the first ones if they are many, and one of them waits.
-   * No request holds the key behind one that waits.
-   */
+  /** The requests ahead of this one in the queue of a key; only the first ones if they are many, and one of them waits. */
   #ahead(request: Request, key: string, now: number): { front: readonly Request[]; isFirst: boolean } {
     const front: Request[] = []
     let isFirst = true

@@ -267,14 +267,14 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await using place = await open()
     const { box, other } = place
     const client = await begun(place)
-    const add = (to: Box, key: string, within?: CallersClient) =>
+    const add = (to: Box, key: string, within?: CallersClient, wait = 10_000) =>
       to
         .store('s')
-        .transaction([key], tx => tx.put(key, (tx.get<number>(key) ?? 0) + 1), { in: within, wait: 500 })
+        .transaction([key], tx => tx.put(key, (tx.get<number>(key) ?? 0) + 1), { in: within, wait })
     await add(box, 'key', client)
     await add(box, 'free', client)
-    const second = add(box, 'key', client)
-    const others = add(other, 'key')
+    const second = add(box, 'key', client, 500)
+    const others = add(other, 'key', undefined, 500)
     const refused = Promise.allSettled([second, others])
     await place.pass(600)
     const timedOut = { status: 'rejected', reason: { code: 'TIMED_OUT' } }

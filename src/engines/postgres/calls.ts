@@ -196,8 +196,9 @@ function orderOf(operations: readonly ServerCall[]): {
     ({ operation, args }) => args.rows.length === 1 && operation.type !== 'commit',
   )
   if (!areNarrow) return { places, locked: [...rows] }
-  const nameAt = (place: number): string => operations[place]!.args.name
-  places.sort((a, b) => (nameAt(a) < nameAt(b) ? -1 : nameAt(a) > nameAt(b) ? 1 : a - b))
+  // The server orders names by their bytes. Strings are compared by UTF-16 units, and surrogates come before U+E000.
+  const names = operations.map(({ args }) => Buffer.from(args.name))
+  places.sort((a, b) => Buffer.compare(names[a]!, names[b]!) || a - b)
   return { places, locked: [] }
 }
 

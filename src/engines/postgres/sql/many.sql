@@ -56,7 +56,7 @@ begin
   ), y as materialized (
     select x.*, bool_and(x.fits) over w as all_fit, greatest(max(x.version) filter (where x.is_value) over w, micros) as top,
         count(*) filter (where x.is_written) over w as needed
-      from x window w as (partition by x.place) order by x.name
+      from x window w as (partition by x.place) order by x.name collate "C"
   ), w as (
     update signalbox.data d set
         version = case when y.is_value then y.top + y.at else greatest(d.version, micros) end,
@@ -129,7 +129,7 @@ begin
         case when count(*) over w > 1 then array_agg(row(x.name, 1, null, null, null)::signalbox.claim) over w end as claims
       from x
       window w as (partition by x.place order by x.at rows between unbounded preceding and unbounded following)
-      order by x.name
+      order by x.name collate "C"
   ), w as (
     update signalbox.data d set
         version = case when y.kind = 3 then greatest(d.version, micros) else y.number end, changes = d.changes + 1,

@@ -20,8 +20,8 @@ end $$;
 -- they do not wait, nothing is ahead of them, or a locked row kept them from being covered; the milliseconds until a
 -- holder or a reservation expires for which one of them is the first waiter, or null; and the rows to serve. `homes` are
 -- the rows of the first keys of `ids`, and `names` all rows of the requests.
--- Its cost grows with `ids` and their rows, and with the tail of a row in which no exclusive request is first. Writes to a
--- queue only to cover a request for the first time.
+-- Its cost grows with `ids` and their rows, and with the tail of a row that does not keep it back. Writes to a queue only
+-- to cover a request for the first time.
 create or replace function signalbox.alive(session text, ids text[], homes text[], names text[]) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
@@ -43,7 +43,7 @@ begin
       select t.name from signalbox.tails t
         where t.id = any(ids) and t.name = any(homes) and (t.request).phase = 0 and (t.request).number = 0
     )
-    select n.id, n.name from signalbox.numbers(array(select f.name from found f)) n order by n.name
+    select n.id, n.name from signalbox.numbers(array(select f.name from found f)) n order by n.name collate "C"
   loop
     begin
       update signalbox.data d set changes = d.changes + 1, queue = array(
@@ -62,11 +62,7 @@ begin
     end;
   end loop;
   with queues as materialized (
-    -- If the first request is a live exclusive one, and another one in the row waits, what the tail has does not matter.
-    select d.name, d.queue, signalbox.is_full(d.queue) and not coalesce((d.queue[1]).phase > 0 and (d.queue[1]).expires > now
-        and (d.queue[1]).claims is null
-        and exists (select from unnest(d.queue) q where q.phase = 0 and q.session is not null and signalbox.blocks(q, now)),
-        false) as is_read_whole
+    select d.name, d.queue, signalbox.is_full(d.queue) and not signalbox.keeps_back(d.name, d.queue, now) as is_read_whole
       from signalbox.numbers(names) n join signalbox.data d on d.id = n.id
   ), entries as materialized (
     select w.name, q.id, q.first, q.session, q.phase, q.expires, q.lease, q.number, q.claims, q.place

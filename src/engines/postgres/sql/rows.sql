@@ -66,6 +66,28 @@ create or replace function signalbox.entry_of(row_name text, queue signalbox.req
      select (t.request).* from signalbox.tails t
        where t.id operator(pg_catalog.=) wanted and t.name operator(pg_catalog.=) row_name $$;
 
+-- Whether the first requests of a queue, which are in its row, keep back all that are behind them: one of them is
+-- exclusive, and none of these two has expired, it and one that waits.
+create or replace function signalbox.keeps_back(row_name text, queue signalbox.request[], now float8) returns boolean
+language sql volatile as
+  $$ select coalesce(pg_catalog.bool_or(r.phase operator(pg_catalog.=) 0) and pg_catalog.bool_or(r.is_exclusive), false)
+       from (
+         select e.phase, coalesce((
+               select c.mode operator(pg_catalog.=) 1 from pg_catalog.unnest(e.claims) c
+                 where c.name operator(pg_catalog.=) row_name), true) as is_exclusive,
+             case when e.phase operator(pg_catalog.=) 0 and e.expires operator(pg_catalog.<=) now
+               then signalbox.blocks_until(e.session, e.number, e.expires, e.lease) else e.expires end as until
+           from pg_catalog.unnest(queue) q
+             left join lateral (
+               select d.name, d.queue from signalbox.data d where q.session is null and d.id operator(pg_catalog.=) (
+                 select k.id from signalbox.keys k where k.name operator(pg_catalog.=) q.first order by k.id desc limit 1)) home on true
+             cross join lateral (
+               select q.session, q.phase, q.expires, q.lease, q.number, q.claims where q.session is not null
+               union all
+               select f.session, f.phase, f.expires, f.lease, f.number, f.claims
+                 from signalbox.entry_of(home.name, home.queue, q.id) f where q.session is null) e) r
+       where r.until operator(pg_catalog.>) now $$;
+
 -- Whether a request holds its grant. `home` is the row of its first key, which has the request.
 create or replace function signalbox.holds(home text, request text, number bigint, now float8) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -119,7 +141,7 @@ declare
 begin
   with fresh as (
     insert into signalbox.keys (name, id, due)
-      select w.name, signalbox.new_id(), first_due from unnest(wanted) w(name) order by w.name
+      select w.name, signalbox.new_id(), first_due from unnest(wanted) w(name) order by w.name collate "C"
       on conflict do nothing
       returning id, name
   )
