@@ -21,6 +21,8 @@ const CROWDED_WORLDS = 24
 /** The keys of requests. No two share a key, so each is decided the same way in any order. */
 const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
+const TERMS = { lease: 1_000_000, wait: Infinity }
+
 let server: PostgresServer
 let ports: PostgresTablePorts
 
@@ -107,6 +109,25 @@ test('a sign finds permits that have expired in the tail of a queue, also behind
   port.end()
 })
 
+test.each([
+  ['the first waiter', ['amy.2'], TERMS.lease - 6000],
+  ['behind the first waiter', ['cat.1', 'amy.2'], Infinity],
+])(
+  'a sign learns that its request in the tail, behind silent ones in the row, is %s',
+  async (_, tail, next) => {
+    const port = ports.take()
+    const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
+    const mutex = askedOf(port, claims)
+    expect(await mutex('enqueue', 'amy.1', 1000)).toMatchObject({ state: 'held' })
+    for (let step = 1; step < 8; step++) await mutex('enqueue', `ben.${step}`, 1000)
+    for (const id of tail) await mutex('enqueue', id, 4000)
+    const requests = [lockRequest('amy.2', claims)]
+    const sign = await port.decide('amy', { type: 'alive', session: 'amy', requests }, 7000)
+    expect(sign.answer).toEqual({ due: [], next })
+    port.end()
+  },
+)
+
 test('requests of dead processes are removed from a row and its tail, and others keep their places', async () => {
   const port = ports.take()
   const [one, several] = [['a'], ['a', 'b']].map(keys =>
@@ -125,8 +146,6 @@ test('requests of dead processes are removed from a row and its tail, and others
   expect(await one!('enqueue', 'cat.1', later)).toMatchObject({ state: 'held' })
   port.end()
 })
-
-const TERMS = { lease: 1_000_000, wait: Infinity }
 
 /** Sends operations for requests with these claims. */
 function askedOf(port: TablePort, claims: readonly Claim[]) {
