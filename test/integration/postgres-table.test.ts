@@ -128,6 +128,48 @@ test.each([
   },
 )
 
+test('a sign reads no more of a tail than its own requests, whoever holds the key', async () => {
+  await using box = await open(`${server.url}?signalbox_schema=signs`)
+  const pool = server.pool({ max: 1 })
+  const tails = async () =>
+    (
+      await pool.query<{ name: string; id: string; session: string }>(
+        'select name, max(id) as id, max((request).session) as session from signs.tails group by name having count(*) = 93',
+      )
+    ).rows
+  const read = async (): Promise<number> => {
+    const { rows } = await pool.query<{ read: string }>(
+      `select idx_tup_fetch + seq_tup_read as read from pg_stat_xact_user_tables where relid = 'signs.tails'::regclass`,
+    )
+    return Number(rows[0]!.read)
+  }
+  const held = [
+    await box.mutex('exclusive').acquire(),
+    await box.mutex('0', 'several').acquire(),
+    await box.readWriteLock('shared').read.acquire(),
+  ]
+  const controller = new AbortController()
+  const { signal } = controller
+  for (const key of ['exclusive', 'several', 'shared'])
+    for (let count = 0; count < 100; count++)
+      box
+        .mutex(key)
+        .acquire({ ownRequest: true, signal })
+        .catch(() => undefined)
+  await until('they wait', async () => (await tails()).length === 3)
+  for (const { name, id, session } of await tails()) {
+    await pool.query('begin')
+    const before = await read()
+    await pool.query('select signs.alive($1, array[$2], array[$3], array[$3])', [session, id, name])
+    const after = await read()
+    await pool.query('rollback')
+    expect(after - before, name).toBeLessThan(10)
+  }
+  controller.abort()
+  for (const grant of held) await grant.release()
+  await pool.end()
+})
+
 test('requests of dead processes are removed from a row and its tail, and others keep their places', async () => {
   const port = ports.take()
   const [one, several] = [['a'], ['a', 'b']].map(keys =>

@@ -40,8 +40,9 @@ begin
           join unnest(ids) i(id) on i.id = q.id
         where q.phase = 0 and q.number = 0
       union
-      select t.name from signalbox.tails t
-        where t.id = any(ids) and t.name = any(homes) and (t.request).phase = 0 and (t.request).number = 0
+      -- By the index on the ID: by that on the name, the whole tail would be read.
+      select t.name from (select * from signalbox.tails t where t.id = any(ids) offset 0) t
+        where t.name = any(homes) and (t.request).phase = 0 and (t.request).number = 0
     )
     select n.id, n.name from signalbox.numbers(array(select f.name from found f)) n order by n.name collate "C"
   loop
@@ -55,8 +56,9 @@ begin
             order by q.place)
         where d.id = uncovered.id and d.queue is not null;
       if found then
+        -- By the index on the ID, too.
         update signalbox.tails t set request.number = -1
-          where t.id = any(ids) and t.name = uncovered.name and (t.request).phase = 0 and (t.request).number = 0;
+          where t.id = any(ids) and t.name || '' = uncovered.name and (t.request).phase = 0 and (t.request).number = 0;
       end if;
     exception when lock_not_available then null;
     end;
@@ -76,8 +78,8 @@ begin
     union all
     select t.name, t.id, (t.request).first, (t.request).session, (t.request).phase, (t.request).expires,
         (t.request).lease, (t.request).number, (t.request).claims, t.place
-      from signalbox.tails t join queues w on w.name = t.name
-      where t.id = any(ids) and not w.is_read_whole
+      from (select * from signalbox.tails t where t.id = any(ids) offset 0) t join queues w on w.name = t.name
+      where not w.is_read_whole
   ), requests as materialized (
     select e.id, e.phase, e.lease, e.claims, e.number, case
         when e.phase = 0 and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
