@@ -57,7 +57,7 @@ async function isPaid(id: number): Promise<boolean> {
 }
 
 test('the types of all packages fit', async () => {
-  const argv = ['node_modules/typescript/bin/tsc', '-p', 'test/interop/orms']
+  const argv = ['node_modules/typescript/bin/tsc', '-p', 'test/interop/orms', '--noCheck', 'false']
   await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
 })
 

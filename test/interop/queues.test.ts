@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 
 test('the types of the programs fit', async () => {
-  const argv = ['node_modules/typescript/bin/tsc', '-p', folder]
+  const argv = ['node_modules/typescript/bin/tsc', '-p', folder, '--noCheck', 'false']
   await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
 })
 
