@@ -128,7 +128,7 @@ test.each([
   },
 )
 
-test('a sign reads no more of a tail than its own requests, whoever holds the key', async () => {
+test('a sign reads only its own requests of a tail, for each kind of holder', async () => {
   await using box = await open(`${server.url}?signalbox_schema=signs`)
   const pool = server.pool({ max: 1 })
   const tails = async () =>

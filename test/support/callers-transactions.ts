@@ -94,7 +94,7 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await grant.fence(client)
     await place.pass(SHORT + 300)
     expect(() => grant.assertHeld()).toThrow(LostError)
-    // Nobody can get the key, so it has a holder, also while nobody waits.
+    // No request can get the key, so it has a holder, also while none waits.
     expect(await place.other.mutex('key').isLocked()).toBe(true)
     const waiting = place.other
       .mutex('key')

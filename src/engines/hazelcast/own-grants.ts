@@ -110,7 +110,7 @@ export class OwnGrants {
     try {
       return await change
     } catch (error) {
-      // Otherwise the sign would keep a grant that nobody knows any more.
+      // Otherwise the sign would keep a grant that this box no longer knows.
       if (isCovered) this.drop()
       throw error
     }

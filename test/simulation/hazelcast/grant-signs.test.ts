@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { Granted, LockRequest } from '../../../src/engine/contract.js'
-import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { pass } from '../../unit/limits/passing.js'
-import { exclusive, PromptEntries, requestOf, settled, type PromptBox } from './prompt-entries.js'
+import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
+import { PromptWorld } from './prompt-world.js'
 
 /** Of all locks, in milliseconds. */
 const LEASE = 6000
@@ -13,27 +12,14 @@ const PART = LEASE / 3
 /** Where the sign of the box `one` is. */
 const SIGN = 'room grants/one'
 
-let clock: VirtualClock
-let entries: PromptEntries
-let open: PromptBox[]
+let world: PromptWorld
 
 beforeEach(() => {
-  clock = new VirtualClock()
-  entries = new PromptEntries(() => clock.now())
-  open = []
-  vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000 + Math.floor(clock.now()))
-  vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  world = new PromptWorld()
 })
 afterEach(() => {
-  for (const { operations } of open) operations.end()
-  vi.restoreAllMocks()
+  world.end()
 })
-
-function box(name: string): PromptBox {
-  const opened = entries.box(KeyOperations, name, clock)
-  open.push(opened)
-  return opened
-}
 
 function enqueue({ operations }: PromptBox, request: LockRequest, wait: number) {
   return operations.execute({ type: 'enqueue', request, lease: LEASE, wait })
@@ -60,13 +46,13 @@ async function heldForLong(one: PromptBox, ...claims: Claim[][]): Promise<Grante
 }
 
 async function passed(time: number): Promise<void> {
-  await pass(clock, time)
+  await pass(world.clock, time)
   await settled()
 }
 
 /** A box whose request waits, and whose core sends signs of life. */
 async function waiter(name: string, claims: readonly Claim[]) {
-  const by = box(name)
+  const by = world.box(name)
   const request = requestOf(name, '1', claims)
   expect((await enqueue(by, request, Infinity)).state).toBe('queued')
   return {
@@ -88,26 +74,26 @@ const kinds = [
 ]
 
 test('grants that are held for long are renewed by one change of the sign of their box', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const claims = Array.from({ length: 100 }, (_, at) => exclusive(`key-${at}`))
   const granted = await heldForLong(one, ...claims, exclusive('x', 'y'), shared('z'))
-  const before = new Map(entries.texts)
+  const before = new Map(world.entries.texts)
   for (let renewals = 1; renewals <= 5; renewals++) {
     await passed(PART)
     expect(await Promise.all(granted.map(each => renew(one, each)))).not.toContain(false)
   }
   const [sign, count] = JSON.parse(before.get(SIGN)!) as [number, number]
-  expect(JSON.parse(entries.texts.get(SIGN)!)).toEqual([sign, count + 5])
-  for (const [key, text] of before) if (key !== SIGN) expect(entries.texts.get(key)).toBe(text)
+  expect(JSON.parse(world.entries.texts.get(SIGN)!)).toEqual([sign, count + 5])
+  for (const [key, text] of before) if (key !== SIGN) expect(world.entries.texts.get(key)).toBe(text)
 })
 
 test.each(kinds)(
   'a $kind grant whose box is dead is free a lease after its last sign',
   async ({ claims }) => {
-    await heldForLong(box('one'), claims)
-    const at = clock.now()
+    await heldForLong(world.box('one'), claims)
+    const at = world.clock.now()
     const { sign } = await waiter('other', exclusive('a'))
-    while (clock.now() < at + LEASE - 500) {
+    while (world.clock.now() < at + LEASE - 500) {
       await passed(500)
       expect(await sign()).toBe(false)
     }
@@ -120,7 +106,7 @@ test.each(kinds)(
 )
 
 test.each(kinds)('a $kind grant is held as long as its box sends the sign', async ({ claims }) => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, claims)
   const { sign } = await waiter('other', exclusive('a'))
   for (let time = 0; time < 4 * LEASE; time += PART / 2) {
@@ -128,7 +114,7 @@ test.each(kinds)('a $kind grant is held as long as its box sends the sign', asyn
     if (time % PART === 0) expect(await renew(one, granted!)).toBe(true)
     expect(await sign()).toBe(false)
     expect(
-      (await enqueue(box(`late-${time}`), requestOf(`late-${time}`, '1', exclusive('a')), 0)).state,
+      (await enqueue(world.box(`late-${time}`), requestOf(`late-${time}`, '1', exclusive('a')), 0)).state,
     ).toBe('busy')
   }
 })
@@ -136,23 +122,23 @@ test.each(kinds)('a $kind grant is held as long as its box sends the sign', asyn
 test.each(kinds)(
   'a sign that arrives after another box has taken a $kind grant does not renew it',
   async each => {
-    const one = box('one')
+    const one = world.box('one')
     const [granted] = await heldForLong(one, each.claims)
     const { sign } = await waiter('other', exclusive('a'))
     await passed(LEASE - 1)
-    entries.holdsBack = { box: 'one', key: SIGN }
+    world.entries.holdsBack = { box: 'one', key: SIGN }
     const renewing = renew(one, granted!)
     await passed(1)
     await sign()
     await settled()
     expect(await sign()).toBe(true)
-    entries.letGo()
+    world.entries.letGo()
     expect(await renewing).toBe(false)
   },
 )
 
 test.each(kinds)('a $kind grant that was renewed at the last moment is not taken', async ({ claims }) => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, claims)
   const { sign } = await waiter('other', exclusive('a'))
   await passed(LEASE - 1)
@@ -166,11 +152,11 @@ test.each(kinds)('a $kind grant that was renewed at the last moment is not taken
 test.each(kinds)(
   'a box learns at its next renewal that a $kind grant was revoked, without a hint',
   async each => {
-    const one = box('one')
+    const one = world.box('one')
     const [revoked, kept] = await heldForLong(one, each.claims, exclusive('z'))
     const { request, number } = revoked!
     const { key } = request.claims.at(-1)!
-    expect(await box('other').operations.execute({ type: 'forceRelease', key, number })).toBe(true)
+    expect(await world.box('other').operations.execute({ type: 'forceRelease', key, number })).toBe(true)
     const renewals = await Promise.all([renew(one, revoked!), renew(one, kept!)])
     expect(renewals).toEqual([false, true])
     await passed(PART)
@@ -181,11 +167,11 @@ test.each(kinds)(
 test.each(['forceRelease', 'revoke'] as const)(
   'a set that is lost by %s between its grant and the last reply is reported, and lost when its box asks',
   async how => {
-    const [one, other] = [box('one'), box('other')]
+    const [one, other] = [world.box('one'), world.box('other')]
     // The set finds entries, so that one change grants it.
     const before = await held(one, requestOf('one', 'before', exclusive('a', 'b')))
     await one.operations.execute({ type: 'release', ...before })
-    entries.holdsBack = { box: 'one', key: 'b' }
+    world.entries.holdsBack = { box: 'one', key: 'b' }
     const request = requestOf('one', '1', exclusive('a', 'b'))
     const granting = enqueue(one, request, Infinity)
     await settled()
@@ -194,7 +180,7 @@ test.each(['forceRelease', 'revoke'] as const)(
     if (how === 'revoke') await other.operations.execute({ type: 'revoke', session: 'one' })
     else await other.operations.execute({ type: 'forceRelease', key: 'a', number: report!.number })
     expect(other.hints).toContainEqual({ type: 'lost', session: 'one', id: request.id, key: 'a' })
-    entries.letGo()
+    world.entries.letGo()
     const status = await granting
     if (status.state === 'held') expect(await renew(one, { request, number: status.number })).toBe(false)
     else expect(status.state).toBe('gone')
@@ -202,7 +188,7 @@ test.each(['forceRelease', 'revoke'] as const)(
 )
 
 test('a box learns that it has revoked a grant of its own', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
   const { number } = granted!
   expect(await one.operations.execute({ type: 'forceRelease', key: 'a', number })).toBe(true)
@@ -210,24 +196,24 @@ test('a box learns that it has revoked a grant of its own', async () => {
 })
 
 test('a session that is revoked has lost all grants at their next renewal', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const granted = await heldForLong(
     one,
     ...kinds.map(({ claims }, at) => claims.map(each => ({ ...each, key: each.key + at }))),
   )
-  expect(await box('other').operations.execute({ type: 'revoke', session: 'one' })).toBe(3)
+  expect(await world.box('other').operations.execute({ type: 'revoke', session: 'one' })).toBe(3)
   expect(await Promise.all(granted.map(each => renew(one, each)))).toEqual([false, false, false])
 })
 
 test('a grant is held until its deadline although others have ended the sign for another grant', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [revoked] = await heldForLong(one, exclusive('z'), exclusive('a'))
-  const at = clock.now()
+  const at = world.clock.now()
   const { sign } = await waiter('first', exclusive('a'))
   await passed(PART)
-  await box('other').operations.execute({ type: 'forceRelease', key: 'z', number: revoked!.number })
+  await world.box('other').operations.execute({ type: 'forceRelease', key: 'z', number: revoked!.number })
   const later = await waiter('later', shared('a'))
-  while (clock.now() < at + LEASE - 500) {
+  while (world.clock.now() < at + LEASE - 500) {
     await passed(500)
     expect(await sign()).toBe(false)
     expect(await later.sign()).toBe(false)
@@ -238,14 +224,14 @@ test('a grant is held until its deadline although others have ended the sign for
 })
 
 test('a grant is held until its deadline although its box has begun another sign', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'), exclusive('z'))
-  const at = clock.now()
+  const at = world.clock.now()
   const { sign } = await waiter('other', exclusive('a'))
   await passed(PART)
   one.operations.forgetAll()
   await held(one, requestOf('one', 'new', exclusive('y'))).then(each => renew(one, each))
-  while (clock.now() < at + LEASE - 100) {
+  while (world.clock.now() < at + LEASE - 100) {
     await passed(500)
     expect(await sign()).toBe(false)
   }
@@ -253,32 +239,32 @@ test('a grant is held until its deadline although its box has begun another sign
 })
 
 test('a grant of another number is lost', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
   expect(await renew(one, { ...granted!, number: granted!.number + 1 })).toBe(false)
 })
 
 test('a grant that a hint says is lost is renewed in its entry', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
-  entries.texts.delete('a')
+  world.entries.texts.delete('a')
   one.operations.doubted(granted!.request.id)
   expect(await renew(one, granted!)).toBe(false)
 })
 
 test('a grant with another lease is renewed in its entry', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
-  const before = entries.texts.get('a')
+  const before = world.entries.texts.get('a')
   expect(await one.operations.execute({ type: 'renew', ...granted!, lease: 2 * LEASE })).toBe(true)
-  expect(entries.texts.get('a')).not.toBe(before)
+  expect(world.entries.texts.get('a')).not.toBe(before)
   const { sign } = await waiter('other', exclusive('a'))
   await passed(2 * LEASE - 1)
   expect(await sign()).toBe(false)
 })
 
 test('a grant that is asked for with the rest of its lease ends with that, although its box lives', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [kept] = await heldForLong(one, exclusive('z'))
   const ending = await held(one, requestOf('one', 'ending', exclusive('a')))
   const { sign } = await waiter('other', exclusive('a'))
@@ -293,21 +279,21 @@ test('a grant that is asked for with the rest of its lease ends with that, altho
 })
 
 test('a grant whose sign was lost with its partition is renewed in its entry', async () => {
-  const one = box('one')
+  const one = world.box('one')
   const [granted] = await heldForLong(one, exclusive('a'))
   const { sign } = await waiter('other', exclusive('a'))
-  entries.texts.delete(SIGN)
+  world.entries.texts.delete(SIGN)
   await passed(PART)
   expect(await sign()).toBe(false)
   expect(await renew(one, granted!)).toBe(true)
-  expect(entries.texts.has(SIGN)).toBe(true)
+  expect(world.entries.texts.has(SIGN)).toBe(true)
   await passed(LEASE - 1)
   expect(await sign()).toBe(false)
 })
 
 test('a grant whose box has died, and whose sign was lost, is free a lease after others find that', async () => {
-  await heldForLong(box('one'), exclusive('a'))
-  entries.texts.delete(SIGN)
+  await heldForLong(world.box('one'), exclusive('a'))
+  world.entries.texts.delete(SIGN)
   const { sign } = await waiter('other', exclusive('a'))
   await passed(LEASE - 1)
   expect(await sign()).toBe(false)
@@ -318,24 +304,24 @@ test('a grant whose box has died, and whose sign was lost, is free a lease after
 test.each(kinds)(
   'a $kind grant whose box died long ago is free for a call that does not wait',
   async each => {
-    await heldForLong(box('one'), each.claims)
+    await heldForLong(world.box('one'), each.claims)
     await passed(200_000)
-    await held(box('other'), requestOf('other', '1', each.claims))
+    await held(world.box('other'), requestOf('other', '1', each.claims))
   },
 )
 
 test('a box that closes deletes its sign', async () => {
-  const one = box('one')
+  const one = world.box('one')
   await heldForLong(one, exclusive('a'))
   await one.operations.leave()
-  expect(entries.texts.has(SIGN)).toBe(false)
+  expect(world.entries.texts.has(SIGN)).toBe(false)
 })
 
 test('the sign of a dead box is deleted when others clean up', async () => {
-  await heldForLong(box('one'), exclusive('a'))
-  const other = box('other')
+  await heldForLong(world.box('one'), exclusive('a'))
+  const other = world.box('other')
   await passed(200_000)
   await other.operations.sweep()
-  expect(entries.texts.has(SIGN)).toBe(false)
-  expect(entries.texts.get('a')).toContain('"n":0')
+  expect(world.entries.texts.has(SIGN)).toBe(false)
+  expect(world.entries.texts.get('a')).toContain('"n":0')
 })

@@ -1,11 +1,10 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
 import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
-import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { pass } from '../../unit/limits/passing.js'
-import { exclusive, PromptEntries, requestOf, settled, type PromptBox } from './prompt-entries.js'
+import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
+import { PromptWorld } from './prompt-world.js'
 
 /** Of all locks, in milliseconds. */
 const LEASE = 4000
@@ -13,28 +12,14 @@ const LEASE = 4000
 const LONG = 120_000
 const SIGN_INTERVAL = 1500
 
-let clock: VirtualClock
-let entries: PromptEntries
-let open: PromptBox[]
+let world: PromptWorld
 
 beforeEach(() => {
-  clock = new VirtualClock()
-  entries = new PromptEntries(() => clock.now())
-  open = []
-  vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000 + Math.floor(clock.now()))
-  // The boxes clean up before any of them seems to be dead.
-  vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  world = new PromptWorld()
 })
 afterEach(() => {
-  for (const { operations } of open) operations.end()
-  vi.restoreAllMocks()
+  world.end()
 })
-
-function box(name: string): PromptBox {
-  const opened = entries.box(KeyOperations, name, clock)
-  open.push(opened)
-  return opened
-}
 
 function enqueue({ operations }: PromptBox, request: LockRequest, wait = LONG): Promise<RequestStatus> {
   return operations.execute({ type: 'enqueue', request, lease: LEASE, wait })
@@ -47,14 +32,14 @@ async function held(by: PromptBox, request: LockRequest, wait = LONG) {
 }
 
 async function passed(time: number): Promise<void> {
-  await pass(clock, time)
+  await pass(world.clock, time)
   await settled()
 }
 
 const shared = (key: string): Claim[] => [{ key, mode: 'shared' }]
 
 test('a box that only waits is not taken for dead', async () => {
-  const [holder, first, second] = [box('holder'), box('first'), box('second')]
+  const [holder, first, second] = [world.box('holder'), world.box('first'), world.box('second')]
   const granted = await held(holder, requestOf('holder', '1', exclusive('a')))
   const waiting = [first, second].map((each, at) => {
     const session = ['first', 'second'][at]!
@@ -73,7 +58,7 @@ test('a box that only waits is not taken for dead', async () => {
 })
 
 test('a box that only takes several keys at once is not taken for dead', async () => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   // The set finds entries, so that one change grants it.
   for (const [at, keys] of [['a', 'b'], ['z']].entries()) {
     const before = await held(one, requestOf('one', `${at}`, exclusive(...keys)))
@@ -88,14 +73,14 @@ test('a box that only takes several keys at once is not taken for dead', async (
 })
 
 test('a set of keys that were never used is granted by one change of each', async () => {
-  const one = box('one')
+  const one = world.box('one')
   await held(one, requestOf('one', '1', exclusive('a', 'b')))
   for (const key of ['a', 'b'])
-    expect(decodeKeyEntry(key, entries.texts.get(key)!).locks.turn).toBe(Date.now() * 1000 + 1)
+    expect(decodeKeyEntry(key, world.entries.texts.get(key)!).locks.turn).toBe(Date.now() * 1000 + 1)
 })
 
 test('a box that was taken for dead, and comes back, keeps its later grants', async () => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', '1', shared('a')))
   await passed(LONG)
   const taken = await held(other, requestOf('other', '1', exclusive('a')), 0)
@@ -107,11 +92,11 @@ test('a box that was taken for dead, and comes back, keeps its later grants', as
 })
 
 test('a box that comes back while others clean up keeps its grants', async () => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', '1', shared('left')))
   await passed(3 * LONG)
   const granted: Awaited<ReturnType<typeof held>>[] = []
-  entries.beforeScan = async () => {
+  world.entries.beforeScan = async () => {
     if (granted.length > 0) return
     await passed(1)
     granted.push(await held(one, requestOf('one', '2', exclusive('a'))))
@@ -124,7 +109,7 @@ test('a box that comes back while others clean up keeps its grants', async () =>
 })
 
 test('a box that was idle for long does not take itself for dead', async () => {
-  const [one, holder, second] = [box('one'), box('holder'), box('second')]
+  const [one, holder, second] = [world.box('one'), world.box('holder'), world.box('second')]
   await held(one, requestOf('one', '1', exclusive('z')))
   await passed(3 * LONG)
   await one.operations.sweep()
@@ -144,19 +129,19 @@ test('a box that was idle for long does not take itself for dead', async () => {
 })
 
 test('what a dead box has left is removed when others clean up', async () => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', '1', exclusive('a')))
   await held(one, requestOf('one', '2', exclusive('b', 'c')))
   await passed(3 * LONG)
   await other.operations.sweep()
-  for (const key of ['a', 'b', 'c']) expect(entries.texts.get(key)).toContain('"n":0')
+  for (const key of ['a', 'b', 'c']) expect(world.entries.texts.get(key)).toContain('"n":0')
 })
 
 test('keys that a dead box holds are free for a call that does not wait', async () => {
-  const one = box('one')
+  const one = world.box('one')
   await held(one, requestOf('one', '1', exclusive('a')))
   await passed(LONG)
-  const other = box('other')
+  const other = world.box('other')
   await held(other, requestOf('other', '1', exclusive('a', 'b')), 0)
 })
 
@@ -164,21 +149,21 @@ test.each([
   { claims: exclusive('a'), written: 'a' },
   { claims: exclusive('a', 'b'), written: 'room sets' },
 ])('a request that is not granted is reported before it waits in the entry $written', async each => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', '1', exclusive('a')))
   expect((await enqueue(other, requestOf('other', '0', each.claims), 0)).state).toBe('busy')
-  entries.holdsBack = { box: 'other', key: each.written }
+  world.entries.holdsBack = { box: 'other', key: each.written }
   const request = requestOf('other', '1', each.claims)
   const waiting = enqueue(other, request)
   await settled()
   expect(other.blocked).toContain(request.id)
-  entries.letGo()
+  world.entries.letGo()
   expect((await waiting).state).toBe('queued')
   expect(one.blocked).toEqual([])
 })
 
 test('a session that is revoked is notified of each grant that it has lost', async () => {
-  const [one, other] = [box('one'), box('other')]
+  const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', 'both', [...shared('a'), ...shared('b')]))
   await held(one, requestOf('one', 'single', shared('b')))
   expect(await other.operations.execute({ type: 'revoke', session: 'one' })).toBe(2)
@@ -187,7 +172,7 @@ test('a session that is revoked is notified of each grant that it has lost', asy
 })
 
 test('a waiting set whose box is silent is passed over by the box that has woken it', async () => {
-  const [holder, dead, next] = [box('holder'), box('dead'), box('next')]
+  const [holder, dead, next] = [world.box('holder'), world.box('dead'), world.box('next')]
   const set = (name: string) => requestOf(name, '1', exclusive('a', 'b'))
   const granted = await held(holder, set('holder'))
   const second = requestOf('holder', '2', exclusive('a', 'b'))

@@ -3,6 +3,7 @@ import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
 import type { Random } from '../../../packages/conformance/src/random.js'
+import { DistantLine } from '../distant-line.js'
 
 /** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */
 export class DistantVoter implements VotingEngine {
@@ -14,9 +15,7 @@ export class DistantVoter implements VotingEngine {
   readonly #engine: VotingEngine
   readonly #random: Random
   readonly #longest: number
-  #lastQuestion: Promise<unknown> = Promise.resolve()
-  #lastAnswer: Promise<unknown> = Promise.resolve()
-  #lastHint: Promise<unknown> = Promise.resolve()
+  readonly #line = new DistantLine(() => this.#way())
 
   /** @param longest maximum time for each way, in milliseconds */
   constructor(engine: VotingEngine, random: Random, longest: number) {
@@ -27,40 +26,15 @@ export class DistantVoter implements VotingEngine {
   }
 
   join(member: SessionInfo, listener: Listener): Promise<void> {
-    const later = (tell: () => void): void => {
-      if (this.isDeaf) return
-      this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)
-    }
-    return this.#engine.join(member, {
-      wake: id => later(() => listener.wake(id)),
-      lost: id => later(() => listener.lost(id)),
-      contended: id => later(() => listener.contended(id)),
-      reserved: key => later(() => listener.reserved(key)),
-      changed: key => later(() => listener.changed(key)),
-      missed: () => later(() => listener.missed()),
-      ended: cause => later(() => listener.ended(cause)),
-    })
+    return this.#engine.join(
+      member,
+      this.#line.hintsFor(listener, () => this.isDeaf),
+    )
   }
 
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
     this.asked.set(operation.type, (this.asked.get(operation.type) ?? 0) + 1)
-    const carriedOut = this.#lastQuestion
-      .then(() => this.#way())
-      .then(() => this.#engine.submit(operation, ballot))
-    this.#lastQuestion = carriedOut.catch(() => undefined)
-    const before = this.#lastAnswer
-    const answer = this.#answered(carriedOut, before)
-    this.#lastAnswer = answer.catch(() => undefined)
-    return answer
-  }
-
-  async #answered<T>(carriedOut: Promise<T>, before: Promise<unknown>): Promise<T> {
-    try {
-      return await carriedOut
-    } finally {
-      await this.#way()
-      await before
-    }
+    return this.#line.send(() => this.#engine.submit(operation, ballot))
   }
 
   listen(): Promise<void> {
@@ -76,7 +50,7 @@ export class DistantVoter implements VotingEngine {
   }
 
   async leave(): Promise<void> {
-    await this.#lastQuestion
+    await this.#line.arrived()
     await this.#engine.leave()
   }
 

@@ -102,7 +102,7 @@ test('a lock is held throughout its renewals', async () => {
 })
 
 test.each([
-  { taken: 'by nobody', isFree: true },
+  { taken: 'by no other program', isFree: true },
   { taken: 'by another program', isFree: false },
 ])(
   'a lock that is lost between two renewals, and taken $taken, is not acquired again',

@@ -1,0 +1,28 @@
+import { vi } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { PromptEntries, type PromptBox } from './prompt-entries.js'
+
+/** The boxes of one test, their entries, and the clock by which wall clock and members go, too. */
+export class PromptWorld {
+  readonly clock = new VirtualClock()
+  readonly entries = new PromptEntries(() => this.clock.now())
+  readonly #open: PromptBox[] = []
+
+  constructor() {
+    vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000 + Math.floor(this.clock.now()))
+    // The boxes clean up before any of them seems to be dead.
+    vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  }
+
+  box(name: string): PromptBox {
+    const opened = this.entries.box(KeyOperations, name, this.clock)
+    this.#open.push(opened)
+    return opened
+  }
+
+  end(): void {
+    for (const { operations } of this.#open) operations.end()
+    vi.restoreAllMocks()
+  }
+}
