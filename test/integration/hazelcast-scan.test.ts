@@ -2,6 +2,13 @@ import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { diagnose } from '../../src/diagnose.js'
+import { encodeKeyEntry } from '../../src/engines/hazelcast/entry-text.js'
+import {
+  emptyEntry,
+  type KeyEntry,
+  type KeyLocks,
+  type KeyRequest,
+} from '../../src/engines/hazelcast/key-entry.js'
 import { Scan } from '../../src/engines/hazelcast/scan.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
@@ -52,15 +59,58 @@ test(
     const client = await foreignClient(server)
     const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
     const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
-    const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1]}'
+    const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1,1]}'
     await map.set('free', new hazelcast.HazelcastJsonValue(free))
     await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
     await map.set('foreign', 'text' as unknown as hazelcast.HazelcastJsonValue)
-    expect(await scan.free()).toEqual(['free'])
+    expect(await scan.unused(1000)).toEqual(['free'])
     expect((await scan.inUse('')).sort()).toEqual(['foreign', 'free', 'used'])
     const { findings } = await diagnose(`hazelcast://${server.address}/${TEST_CLUSTER}?map=shop`)
     expect(findings.find(({ id }) => id === 'foreign-entries')?.how).toMatch(
       /1 entry of shop\.values.*: foreign$/,
     )
+  },
+)
+
+test(
+  'entries are found that are no longer used, and those that sessions use',
+  { timeout: 60_000 },
+  async () => {
+    await using server = await startHazelcast()
+    const client = await foreignClient(server)
+    const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
+    const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
+    const now = Date.now()
+    const put = (key: string, entry: KeyEntry) =>
+      map.set(key, new hazelcast.HazelcastJsonValue(encodeKeyEntry(entry)))
+    /** An entry that was last used at this time. */
+    const used = (at: number, locks: Partial<KeyLocks> = {}): KeyEntry => {
+      const entry = emptyEntry()
+      return { ...entry, locks: { ...entry.locks, turn: 1000, number: at * 1000, ...locks } }
+    }
+    const requestOf = (session: string): KeyRequest => ({
+      id: `${session}.1`,
+      session,
+      claim: { key: 'k', mode: 'exclusive' },
+      phase: 'waiting',
+      ttl: 1000,
+      heartbeat: `${session}.1`,
+      lease: 1000,
+      number: 0,
+      since: now,
+    })
+    await put('old', used(now - 61_000))
+    await put('young', used(now - 30_000))
+    await put('created', used(0, { turn: now * 1000 }))
+    await put('changed', { ...used(0), stamp: now * 1000 })
+    await put('future', used(now + 3_600_000))
+    await put('value', { ...used(0), version: 1, value: '1' })
+    await put('ids', { ...used(0), ids: [['id', now + 60_000]] })
+    await put('expired', { ...used(0), ids: [['id', now - 1000]] })
+    await put('one', used(0, { requests: [requestOf('other'), requestOf('one')] }))
+    await put('other', used(0, { requests: [requestOf('other')] }))
+    await put('decided', used(0, { decided: [{ id: 'id', number: 0, changes: [] }] }))
+    expect((await scan.unused(60_000)).sort()).toEqual(['expired', 'future', 'old'])
+    expect((await scan.usedBy(['one', 'gone'])).sort()).toEqual(['decided', 'one'])
   },
 )

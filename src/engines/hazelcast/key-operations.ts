@@ -63,21 +63,22 @@ export interface OperationParts {
   readonly room: EntryPlace
   /** The signs of life of boxes. */
   readonly signs: SignStore
-  readonly scan: Pick<Scan, 'free' | 'inUse' | 'list'>
+  readonly scan: Pick<Scan, 'inUse' | 'list' | 'unused' | 'usedBy'>
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
   readonly sessions: Pick<
     Sessions,
     | 'diedBefore'
-    | 'ended'
     | 'extendFor'
     | 'forget'
     | 'isDead'
     | 'isSweeper'
     | 'keep'
     | 'leaveFree'
+    | 'left'
     | 'lookUp'
     | 'lookUpNow'
     | 'of'
+    | 'swept'
   >
   /** Takes the hints of saved decisions. */
   readonly notify: Notify

@@ -21,7 +21,7 @@ export class Reports {
   readonly #decisions: Decisions
   readonly #room: WaitingRoom
   readonly #dead: DeadSets
-  readonly #scan: Pick<Scan, 'inUse'>
+  readonly #scan: Pick<Scan, 'inUse' | 'usedBy'>
   readonly #sessions: Pick<Sessions, 'lookUpNow' | 'of'>
   readonly #lookUpSigns: (key: string) => Promise<boolean>
 
@@ -30,7 +30,7 @@ export class Reports {
     decisions: Decisions,
     room: WaitingRoom,
     dead: DeadSets,
-    scan: Pick<Scan, 'inUse'>,
+    scan: Pick<Scan, 'inUse' | 'usedBy'>,
     sessions: Pick<Sessions, 'lookUpNow' | 'of'>,
     lookUpSigns: (key: string) => Promise<boolean>,
   ) {
@@ -88,7 +88,7 @@ export class Reports {
   async removeEnded(sessions: readonly string[]): Promise<void> {
     const ended = new Set(sessions)
     for (const session of sessions) await this.#room.revoke(session)
-    await inParts(await this.#scan.inUse(''), async key => {
+    await inParts(await this.#scan.usedBy(sessions), async key => {
       const all = await this.#decisions.at(key, state => Array.from(state.requests(), each => each.session))
       const found = [...new Set(all)].filter(session => ended.has(session))
       if (found.length === 0) return

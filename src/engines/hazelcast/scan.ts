@@ -6,6 +6,8 @@ import { MAX_KEY_LENGTH } from '../../options.js'
 import { answered } from './call.js'
 import type { Package } from './link.js'
 
+type Predicate = Parameters<IMap<string, HazelcastJsonValue>['keySetWithPredicate']>[0]
+
 /** Maximum time to examine all keys, in milliseconds. */
 const TIMEOUT = 10_000
 
@@ -35,11 +37,31 @@ export class Scan {
     return keys.sort()
   }
 
-  /** Returns the keys of entries that have neither a value nor requests. */
-  async free(): Promise<string[]> {
+  /**
+   * Returns the keys that have requests of these sessions or commits that are not applied. It may miss an entry that is
+   * changed meanwhile: boxes that use a key remove the requests of dead ones themselves.
+   */
+  async usedBy(sessions: readonly string[]): Promise<string[]> {
     const { Predicates } = this.#package
-    const predicate = Predicates.and(...['n', 'version'].map(field => Predicates.equal(field, 0)))
-    return this.#keys(predicate, Predicates.and(Predicates.instanceOf(JSON_CLASS), predicate))
+    const hasRequest = Predicates.inPredicate('lock[3][any]', ...sessions)
+    return this.#ofJson(Predicates.or(hasRequest, Predicates.greaterEqual('lock[6][0][1]', 0)))
+  }
+
+  /**
+   * Returns the keys of entries that have neither a value nor requests, and that were last used by this time before now.
+   * An entry of the future counts, too: its box had a wrong clock.
+   */
+  async unused(time: number): Promise<string[]> {
+    const { Predicates } = this.#package
+    const now = Date.now()
+    const isRecent = (field: string) => Predicates.between(field, (now - time) * 1000, (now + time) * 1000)
+    const predicate = Predicates.and(
+      ...['n', 'version'].map(field => Predicates.equal(field, 0)),
+      ...['stamp', 'lock[0]', 'lock[1]'].map(field => Predicates.not(isRecent(field))),
+      // The oldest of its IDs. A member would take "not greater" for "less", which an entry without IDs is not, either.
+      Predicates.not(Predicates.between('ids[0][1]', now, Number.MAX_SAFE_INTEGER)),
+    )
+    return this.#ofJson(predicate)
   }
 
   /** Returns the first keys of entries, in the order of their UTF-16 code units. */
@@ -68,11 +90,13 @@ export class Scan {
     )
   }
 
+  #ofJson(predicate: Predicate): Promise<string[]> {
+    const { Predicates } = this.#package
+    return this.#keys(predicate, Predicates.and(Predicates.instanceOf(JSON_CLASS), predicate))
+  }
+
   /** @param otherwise the predicate if another program has written entries that are no JSON. */
-  async #keys(
-    predicate: Parameters<IMap<string, HazelcastJsonValue>['keySetWithPredicate']>[0],
-    otherwise: typeof predicate,
-  ): Promise<string[]> {
+  async #keys(predicate: Predicate, otherwise: Predicate): Promise<string[]> {
     const map = await this.#map()
     try {
       return [...(await answered(map.keySetWithPredicate(predicate), this.#clock, TIMEOUT))]

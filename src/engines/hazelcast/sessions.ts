@@ -129,17 +129,20 @@ export class Sessions {
   /** Boxes will have to look for entries that are free, because this one no longer does. Never throws. */
   async leaveFree(): Promise<void> {
     try {
-      await answered((await this.#map()).set(FREE_KEY, this.#own!.session), this.#clock)
+      const key = `${FREE}${Date.now() - (Date.now() % FREE_PERIOD)}`
+      await answered((await this.#map()).set(key, ''), this.#clock)
     } catch {
       // They are found when the next box leaves some, or dies.
     }
   }
 
   /**
-   * Returns the other sessions that died at least a minute ago and were not forgotten, and whether boxes have left free
-   * entries since the last call. @throws what the client throws
+   * Returns the other sessions that died at least a minute ago and were not forgotten, and the marks of boxes that have
+   * left free entries at least this many milliseconds ago. @throws what the client throws
    */
-  async ended(): Promise<{ readonly sessions: readonly string[]; readonly isLeft: boolean }> {
+  async left(
+    time: number,
+  ): Promise<{ readonly sessions: readonly string[]; readonly marks: readonly string[] }> {
     const map = await this.#map()
     const keys = [...(await answered(map.keySet(), this.#clock))]
     const living = new Set(keys.filter(key => key.startsWith(ENTRY)).map(key => key.slice(ENTRY.length)))
@@ -150,9 +153,17 @@ export class Sessions {
     const ends = new Map(await answered(map.getAll(silent.map(expiryKey)), this.#clock))
     const latest = Date.now() - SWEPT_AFTER
     const sessions = silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < latest)
-    const isLeft = keys.includes(FREE_KEY)
-    if (isLeft) await answered(map.delete(FREE_KEY), this.#clock)
-    return { sessions, isLeft }
+    const marks = keys.filter(
+      key =>
+        key.startsWith(FREE) && Math.abs(Date.now() - Number(key.slice(FREE.length))) > FREE_PERIOD + time,
+    )
+    return { sessions, marks }
+  }
+
+  /** The entries to which these marks refer are looked for. @throws what the client throws */
+  async swept(marks: readonly string[]): Promise<void> {
+    const map = await this.#map()
+    await answered(Promise.all(marks.map(mark => map.delete(mark))), this.#clock)
   }
 
   /** Nothing of these sessions is left. @throws what the client throws */
@@ -194,9 +205,11 @@ export class Sessions {
 
 const ENTRY = 'session/'
 const LIFE = 'life/'
-/** The keys of the entries that say that a box cleans up, and that boxes have left free entries. */
+/** The key of the entry that says that a box cleans up. */
 const SWEPT_KEY = 'swept'
-const FREE_KEY = 'free'
+/** The keys of the marks that boxes have left free entries: one for all boxes that leave some in the same minute. */
+const FREE = 'free/'
+const FREE_PERIOD = 60_000
 /** How long after its end a session is forgotten at the earliest, in milliseconds. */
 const SWEPT_AFTER = 60_000
 

@@ -8,6 +8,8 @@ import type { Sessions } from './sessions.js'
 
 /** How often one box of a place cleans up, in milliseconds. */
 const SWEEP_INTERVAL = 60_000
+/** How long an entry is unused before it is taken for one that no open box deletes, in milliseconds. */
+const UNUSED_FOR = 120_000
 /** Maximum number of entries that are looked at at the same time. */
 const AT_ONCE = 32
 
@@ -15,8 +17,8 @@ const AT_ONCE = 32
 export class Sweeper {
   readonly #decisions: Decisions
   readonly #reports: Reports
-  readonly #scan: Pick<Scan, 'free'>
-  readonly #sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>
+  readonly #scan: Pick<Scan, 'unused'>
+  readonly #sessions: Pick<Sessions, 'isSweeper' | 'left' | 'forget' | 'leaveFree' | 'swept'>
   readonly #signs: Pick<GrantSigns, 'forget'>
   readonly #clock: Clock
   readonly #looks = new AtMost(AT_ONCE)
@@ -27,8 +29,8 @@ export class Sweeper {
   constructor(
     decisions: Decisions,
     reports: Reports,
-    scan: Pick<Scan, 'free'>,
-    sessions: Pick<Sessions, 'isSweeper' | 'ended' | 'forget' | 'leaveFree'>,
+    scan: Pick<Scan, 'unused'>,
+    sessions: Pick<Sessions, 'isSweeper' | 'left' | 'forget' | 'leaveFree' | 'swept'>,
     signs: Pick<GrantSigns, 'forget'>,
     clock: Clock,
   ) {
@@ -63,17 +65,17 @@ export class Sweeper {
 
   /** Sweeps once. Rejects if it may not be done. */
   async sweep(): Promise<void> {
-    const { sessions, isLeft } = await this.#sessions.ended()
-    if (sessions.length === 0 && !isLeft) return
-    try {
-      if (sessions.length > 0) await this.#reports.removeEnded(sessions)
-      const free = await this.#scan.free()
-      await Promise.allSettled(free.map(key => this.#looks.run(() => this.#decisions.look(key))))
+    const { sessions, marks } = await this.#sessions.left(UNUSED_FOR)
+    if (sessions.length > 0) {
+      await this.#reports.removeEnded(sessions)
+      // They may have used keys until just now.
+      await this.#sessions.leaveFree()
       await this.#signs.forget(sessions)
       await this.#sessions.forget(sessions)
-    } catch (error) {
-      if (isLeft) await this.#sessions.leaveFree()
-      throw error
     }
+    if (marks.length === 0) return
+    const unused = await this.#scan.unused(UNUSED_FOR)
+    await Promise.allSettled(unused.map(key => this.#looks.run(() => this.#decisions.look(key))))
+    await this.#sessions.swept(marks)
   }
 }

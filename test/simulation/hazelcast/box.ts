@@ -13,6 +13,7 @@ import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
 import type { SignalboxError } from '../../../src/errors.js'
+import { searchIn } from './search.js'
 import type { EntryWorld, SimulatedProcess } from './world.js'
 
 /** Of all locks, in milliseconds. */
@@ -96,13 +97,7 @@ export class SimulatedBox {
       keys: { store: world.store(process, ''), locks },
       room: { store: world.store(process, 'room '), locks },
       signs: world.store(process, 'sign '),
-      scan: {
-        inUse: () =>
-          Promise.resolve([...world.texts].filter(([key]) => !key.startsWith('room')).map(([key]) => key)),
-        free: () =>
-          Promise.resolve([...world.texts].filter(([key]) => !key.startsWith('room')).map(([key]) => key)),
-        list: () => Promise.resolve([]),
-      },
+      scan: searchIn(world.texts),
       repeat: async (work, until = Infinity) => {
         for (;;) {
           try {

@@ -137,6 +137,32 @@ test('what a dead box has left is removed when others clean up', async () => {
   for (const key of ['a', 'b', 'c']) expect(world.entries.texts.get(key)).toContain('"n":0')
 })
 
+test('boxes that clean up delete the entries that a closed box has left, and read none of an open one', async () => {
+  const [closed, open, sweeper] = [world.box('closed'), world.box('open'), world.box('sweeper')]
+  const use = async (box: PromptBox, key: string): Promise<void> => {
+    const granted = await held(box, {
+      id: `x.${key}`,
+      session: 'x',
+      claims: exclusive(key),
+      label: undefined,
+    })
+    await box.operations.execute({ type: 'release', ...granted })
+  }
+  const { reads, texts } = world.entries
+  await use(closed, 'left')
+  await closed.operations.leave()
+  closed.operations.end()
+  for (let minute = 0; minute < 6; minute++) {
+    await use(open, `open ${minute}`)
+    await passed(1000)
+    reads.clear()
+    await sweeper.operations.sweep()
+    expect([...reads.keys()].filter(key => key.startsWith('open'))).toEqual([])
+    await passed(59_000)
+  }
+  expect(texts.has('left')).toBe(false)
+})
+
 test('keys that a dead box holds are free for a call that does not wait', async () => {
   const one = world.box('one')
   await held(one, requestOf('one', '1', exclusive('a')))

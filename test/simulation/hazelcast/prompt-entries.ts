@@ -7,6 +7,7 @@ import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
 import { BoxEntries } from './box-entries.js'
+import { searchIn } from './search.js'
 
 const place = parseHazelcastUrl('hazelcast://127.0.0.1/dev')
 
@@ -29,6 +30,8 @@ export class PromptEntries {
   holdsBack: { readonly box: string; readonly key: string } | undefined
   /** Called before a box searches keys. */
   beforeScan: () => Promise<unknown> = () => Promise.resolve()
+  /** How often boxes have read each entry. */
+  readonly reads = new Map<string, number>()
 
   /** @param now the time of the members, in milliseconds. By default, their entries never end. */
   constructor(now: () => number = () => 0) {
@@ -46,10 +49,6 @@ export class PromptEntries {
       put: (key, text, ttl) => boxes.set(key, text, ttl),
       getAll: async keys => new Map(await boxes.getAll([...keys])),
     }
-    const keys = async () => {
-      await this.beforeScan()
-      return [...this.texts.keys()].filter(key => !key.startsWith('room '))
-    }
     const operations = new Operations({
       place,
       by: () => name,
@@ -57,7 +56,7 @@ export class PromptEntries {
       keys: { store: this.#store(name, ''), locks },
       room: { store: this.#store(name, 'room '), locks },
       signs,
-      scan: { inUse: keys, free: keys, list: keys },
+      scan: searchIn(this.texts, () => this.beforeScan()),
       repeat: work => work(),
       sessions,
       notify: effects => void hints.push(...effects),
@@ -81,9 +80,12 @@ export class PromptEntries {
       if (holdsBack?.box !== box || holdsBack.key !== prefix + key) return Promise.resolve(apply())
       return new Promise(resolve => this.#held.push(() => resolve(apply())))
     }
-    const { texts } = this
+    const { reads, texts } = this
     return {
-      get: key => Promise.resolve(texts.get(prefix + key)),
+      get: key => {
+        reads.set(prefix + key, (reads.get(prefix + key) ?? 0) + 1)
+        return Promise.resolve(texts.get(prefix + key))
+      },
       add: (key, text) =>
         call(key, () => {
           const present = texts.get(prefix + key)

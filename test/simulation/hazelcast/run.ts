@@ -22,6 +22,9 @@ const SERVED_WITHIN = 60_000
 /** Time until a free entry is deleted, in milliseconds. Only IDs that are kept longer keep it. */
 const DELETED_WITHIN = 150_000
 
+/** Time until entries that a dead box has left are looked for, in milliseconds. */
+const LEFT_WITHIN = 250_000
+
 /** What came of a run. */
 export interface Run {
   readonly wrong: string | undefined
@@ -127,10 +130,13 @@ async function judgeEnd(world: EntryWorld, story: Story, last: SimulatedBox): Pr
   if (outcome !== 'committed') story.wrong ??= `the last box: ${outcome ?? 'not served'}`
   if (world.now - began > SERVED_WITHIN) story.wrong ??= `the last box waited ${world.now - began} ms`
   await world.run(() => false, ENDED_WITHIN)
-  let isSwept = false
-  void last.operations.sweep().then(() => (isSwept = true))
-  if (!(await world.run(() => isSwept, 20_000))) story.wrong ??= 'not swept'
-  await world.run(() => false, DELETED_WITHIN)
+  // First the requests of dead boxes are removed, then the entries that these have left.
+  for (const pause of [LEFT_WITHIN, DELETED_WITHIN]) {
+    let isSwept = false
+    void last.operations.sweep().then(() => (isSwept = true))
+    if (!(await world.run(() => isSwept, 20_000))) story.wrong ??= 'not swept'
+    await world.run(() => false, pause)
+  }
   let lists: string[][] | undefined
   void last.values(KEYS).then(found => (lists = found))
   await world.run(() => lists !== undefined, 20_000)
