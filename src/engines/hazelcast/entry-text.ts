@@ -69,18 +69,30 @@ export function encodeKeyEntry({ stamp, version, ids, value, locks }: KeyEntry):
   const { turn, number, marks, requests, ended, decided } = locks
   const sessions = new Map<string, number>()
   for (const { session } of requests) if (!sessions.has(session)) sessions.set(session, sessions.size)
-  const text: LocksText = [
+  const lock = [
     turn,
     number,
-    marks.map(({ by, count }) => [by, count]),
-    [...sessions.keys()],
-    requests.map(request => encodeRequest(request, sessions.get(request.session)!)),
-    [...ended],
-    decided.map(each => [each.id, each.number, each.changes.map(encodeChange)]),
-  ]
+    JSON.stringify(marks.map(({ by, count }) => [by, count])),
+    JSON.stringify([...sessions.keys()]),
+    `[${requests.map(request => textOfRequest(request, sessions.get(request.session)!)).join()}]`,
+    JSON.stringify(ended),
+    JSON.stringify(decided.map(each => [each.id, each.number, each.changes.map(encodeChange)])),
+  ].join()
   const n = requests.length + decided.length
-  const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)},"n":${n},"lock":${JSON.stringify(text)}`
+  const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)},"n":${n},"lock":[${lock}]`
   return value === undefined ? `${about}}` : `${about}${VALUE}${value}}`
+}
+
+/** The texts of requests, before and after the place of their session. Most requests of a long queue only wait. */
+const texts = new WeakMap<KeyRequest, readonly [before: string, after: string]>()
+
+function textOfRequest(request: KeyRequest, session: number): string {
+  const known = texts.get(request)
+  if (known) return `${known[0]}${session}${known[1]}`
+  const [id, , ...rest] = encodeRequest(request, session)
+  const [before, after] = [`[${JSON.stringify(id)},`, `,${JSON.stringify(rest).slice(1)}`] as const
+  texts.set(request, [before, after])
+  return `${before}${session}${after}`
 }
 
 /**

@@ -444,6 +444,8 @@ export class OpenEntry extends MemoryState {
     const before = this.#before.get(request)
     const isPointer = this.#isPointer(request)
     const isRenewed = !isPointer && (this.#renewed.has(request) || before?.expires !== expires)
+    // Most requests only wait, and then their text is already known.
+    if (phase === 'waiting' && before?.record.phase === phase && !part && !isRenewed) return before.record
     return {
       id,
       session,

@@ -7,6 +7,8 @@ interface Sighting {
   readonly heartbeat: string
   /** As clock time. */
   readonly at: number
+  /** The last round in which the request was seen. */
+  round: number
 }
 
 /**
@@ -15,21 +17,25 @@ interface Sighting {
  * never ends before the holder's own deadline.
  */
 export class Sightings {
-  #seen = new Map<string, Sighting>()
+  readonly #seen = new Map<string, Sighting>()
+  #round = 0
 
   /** Records the new heartbeats of requests that were seen at `now`, and forgets all others. */
   see(requests: readonly Heartbeat[], now: number): void {
-    const seen = new Map<string, Sighting>()
+    const round = ++this.#round
     for (const { id, heartbeat } of requests) {
       const before = this.#seen.get(id)
-      seen.set(id, before?.heartbeat === heartbeat ? before : { heartbeat, at: now })
+      if (before?.heartbeat === heartbeat) before.round = round
+      else this.#seen.set(id, { heartbeat, at: now, round })
     }
-    this.#seen = seen
+    if (this.#seen.size === requests.length) return
+    for (const [id, sighting] of this.#seen) if (sighting.round !== round) this.#seen.delete(id)
   }
 
   /** Records that the session of a request died long ago, if the request was seen by this clock time. */
   markDead({ id, heartbeat }: Heartbeat, by: number): void {
-    if (this.#seen.get(id)!.at <= by) this.#seen.set(id, { heartbeat, at: -Infinity })
+    const { at, round } = this.#seen.get(id)!
+    if (at <= by) this.#seen.set(id, { heartbeat, at: -Infinity, round })
   }
 
   /** When a request that was seen expires, as clock time. */

@@ -141,3 +141,17 @@ test('a renewal has a heartbeat of its own, also at the moment in which its box 
   const renewed = state.close({ by: 'box', count: 99 }).locks.requests
   for (const { set, heartbeat } of renewed) if (!set || !('home' in set)) expect(heartbeat).toBe('box.99')
 })
+
+test('an unchanged request is encoded with the new place of its session', () => {
+  const [first, second] = ['one', 'other'].map(session => ({ ...request, id: `${session}.1`, session }))
+  const withRequests = (requests: KeyEntry['locks']['requests']): KeyEntry => ({
+    ...full,
+    locks: { ...full.locks, requests },
+  })
+  for (const requests of [[first!, second!], [second!], [second!, first!]]) {
+    const decoded = decodeKeyEntry('k', encodeKeyEntry(withRequests(requests)))
+    expect(decoded.locks.requests.map(({ id, session }) => [id, session])).toEqual(
+      requests.map(({ id, session }) => [id, session]),
+    )
+  }
+})
