@@ -15,6 +15,8 @@ export interface DecisionTerms<T> {
   readonly lease?: number
   /** The processes of sessions, if they are reported. */
   readonly sessions?: ReadonlyMap<string, SessionInfo>
+  /** Takes the outcome of each try before it is saved. */
+  readonly tried?: (outcome: T) => void
   /** Whether a decision with this outcome can wait for the changes of other boxes. */
   readonly canWait?: (outcome: T) => boolean
   /** A request that needs no hint, because the decision is about it. */

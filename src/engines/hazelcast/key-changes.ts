@@ -63,6 +63,8 @@ export type Opener<S> = new (key: string, entry: KeyEntry, context: EntryContext
 /** Work on an entry. It has no other effects, because it may be done several times. */
 export interface Work<S, T> {
   run(state: S): T
+  /** Takes the outcome of each try before it is saved. */
+  tried?(outcome: T): void
   /** Whether the work with this outcome can wait for the changes of other boxes. */
   canWait?(outcome: T): boolean
   /** The longest lease that it may grant, in milliseconds. */
@@ -230,6 +232,7 @@ export class KeyChanges<S extends OpenState> {
       const state = this.#open(found, jobs)
       const outcomes = jobs.map(({ work }) => work.run(state))
       const answers = jobs.map((job, at) => () => job.resolve(outcomes[at]))
+      for (const [at, { work }] of jobs.entries()) work.tried?.(outcomes[at])
       canWait = jobs.every(({ work }, at) => work.canWait?.(outcomes[at]))
       // mutant: take-without-end
       if (state.isChanged && state.signsToEnd?.length) {

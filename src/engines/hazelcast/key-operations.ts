@@ -373,10 +373,10 @@ export class KeyOperations {
         {
           lease,
           ...(operation.type === 'enqueue' && {
-            canWait: ({ state }) => {
+            tried: ({ state }) => {
               if (state !== 'held') this.#parts.blocked(request.id)
-              return state === 'queued'
             },
+            canWait: ({ state }) => state === 'queued',
           }),
         },
       )
