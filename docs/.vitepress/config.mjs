@@ -60,6 +60,7 @@ const sidebar = [
     'Waiting and turns': '/docs/internals/waiting',
     'Rows in PostgreSQL': '/docs/internals/postgres',
     'Traps of ZooKeeper': '/docs/internals/zookeeper',
+    Specification: '/docs/internals/specification',
     'Writing an engine': '/docs/conformance',
     'Checks for engines': '/packages/conformance/README',
   }),

@@ -111,7 +111,10 @@ export class GrantWatch {
       if ((error as { code?: string }).code !== 'LOST')
         this.#history.violate('P10', `assertHeld throws ${textOf(error)}`)
     }
-    this.#history.note(process.name, held ? 'holds' : 'has lost', { token: grant.token })
+    this.#history.note(process.name, held ? 'holds' : 'has lost', {
+      token: grant.token,
+      for: grant.expiresIn(),
+    })
     if (held !== sure)
       this.#history.violate('P3', `assertHeld of ${this.#text(holder)} says ${held} and expiresIn ${sure}`)
     if (held) {

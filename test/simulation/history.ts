@@ -9,7 +9,8 @@ export interface Violation {
   readonly message: string
 }
 
-interface Entry {
+/** Something that happened, at a time in milliseconds. */
+export interface Entry {
   readonly at: number
   readonly who: string
   readonly what: string
@@ -46,6 +47,11 @@ export class History {
     if (this.violation) return
     this.violation = { promise, message: this.#named(message) }
     this.note('!!', `${promise} broken: ${message}`)
+  }
+
+  /** In the order in which it happened. */
+  get entries(): readonly Entry[] {
+    return this.#entries
   }
 
   /** Equal for equal histories. */

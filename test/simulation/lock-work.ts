@@ -120,9 +120,11 @@ export class LockWork {
       this.#write(holder)
     }
     if (nested) await this.#nest(nested, holder)
-    // `run` releases on its own, as soon as this returns.
-    if (withinRun) holder.released = true
-    else if (ending !== 'forget') await this.#release(holder)
+    if (withinRun) {
+      // `run` releases on its own, as soon as this returns.
+      holder.released = true
+      this.#world.history.note(this.#process.name, 'releases', { token: holder.grant.token })
+    } else if (ending !== 'forget') await this.#release(holder)
   }
 
   /** Takes a further lock as a task that holds one; the task may hold it already. */

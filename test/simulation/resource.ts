@@ -18,7 +18,9 @@ export class Resource {
    * @param held whether the writer passes `assertHeld` at this moment, and no operator came between.
    */
   write(key: string, token: bigint, grant: GrantRecord, held: boolean): void {
-    if (token < (this.#tokens.get(key) ?? 0n)) {
+    const accepts = token >= (this.#tokens.get(key) ?? 0n)
+    this.#history.note('resource', accepts ? 'accepts' : 'refuses', { key, token })
+    if (!accepts) {
       if (held)
         this.#history.violate('P2', `a write of ${grant.request.id} to ${key} is refused while it holds`)
       return
