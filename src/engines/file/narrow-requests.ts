@@ -1,5 +1,6 @@
 import type { LockRequest } from '../../engine/contract.js'
 import type { Request } from '../../engine/lock-table.js'
+import { UnavailableError } from '../../errors.js'
 import type { Connection } from './driver.js'
 import {
   entryOf,
@@ -169,12 +170,18 @@ export class NarrowRequests {
     return this.#sql.keys.all(prefix, prefix).map(row => row[0] as string)
   }
 
-  /** The requests of a session, and some of others. */
+  /** The requests of a session, and some of others. Skips queues that cannot be read: the others must not stay for them. */
   near(session: string): Request[] {
     // An entry is JSON, so a session stands there in quotes. Another one may have it in a label.
     const text = JSON.stringify(session)
-    const keys = this.#sql.keysWith.all(text, text)
-    return keys.flatMap(([key]) => [...this.queue(key as string)!].map(({ request }) => request))
+    return this.#sql.keysWith.all(text, text).flatMap(([key]) => {
+      try {
+        return [...(this.queue(key as string) ?? [])].map(({ request }) => request)
+      } catch (error) {
+        if (error instanceof UnavailableError) return []
+        throw error
+      }
+    })
   }
 
   #queue(key: string): Queue {

@@ -171,6 +171,21 @@ test('a session is found by a request that is far behind', () => {
   expect(requests.near('other').map(each => each.session)).toContain('other')
 })
 
+test.each([
+  ['a row that cannot be read', `update queues set queue = '{' where key = 'key'`],
+  ['a row of a tail that cannot be read', `update tails set entry = '{' || entry where ticket = 12`],
+  ['a row that was deleted', `delete from queues where key = 'key'`],
+])('the other requests of a session are found next to %s', (_, damage) => {
+  const requests = new NarrowRequests(connection)
+  for (let number = 1; number <= 12; number++) requests.append(request(number), number)
+  const other = { ...request(13), claims: [{ key: 'other', mode: 'exclusive' as const }] }
+  requests.append(other, 13)
+  requests.flush()
+  connection.exec(damage)
+  requests.outdated()
+  expect(requests.near('s').map(({ id }) => id)).toEqual(['s.13'])
+})
+
 test('the requests behind those of a row that was deleted are not in a later queue', () => {
   const requests = new NarrowRequests(connection)
   for (let number = 1; number <= 12; number++) requests.append(request(number), number)
