@@ -81,6 +81,20 @@ test('requests queue and are served in order while the clock is behind, on one k
   }
 })
 
+test('readers and permits of a long key wait for its exclusive holder', async () => {
+  const port = ports.take()
+  const [key] = LONG_KEYS as [string]
+  expect(await askedOf(port, [{ key, mode: 'exclusive' }])('enqueue', 'amy.1', 1000)).toMatchObject({
+    state: 'held',
+  })
+  for (const [id, claim] of Object.entries<Claim>({
+    'ben.1': { key, mode: 'shared' },
+    'ben.2': { key, mode: 'permits', permits: 1, max: 3 },
+  }))
+    expect(await askedOf(port, [claim])('enqueue', id, 1000)).toMatchObject({ state: 'queued' })
+  port.end()
+})
+
 test('a request for permits is compared with those in the tail of its queue', async () => {
   const port = ports.take()
   const mutex = askedOf(port, [{ key: 'a', mode: 'exclusive' }])
@@ -108,6 +122,28 @@ test('a sign finds permits that have expired in the tail of a queue, also behind
   expect(sign.answer).toMatchObject({ due: ['cat.2'] })
   port.end()
 })
+
+test.each<[string, Claim]>([
+  ['permits', { key: 'a', mode: 'permits', permits: 1, max: 20 }],
+  ['readers', { key: 'a', mode: 'shared' }],
+])(
+  '%s that have expired leave the queue with the next enqueue, and with the next release',
+  async (_, claim) => {
+    const port = ports.take()
+    const decide = (operation: Operation, now: number) => port.decide('amy', operation, now)
+    const enqueue = (id: string, lease: number, now: number) =>
+      decide({ type: 'enqueue', request: lockRequest(id, [claim]), lease, wait: 0 }, now)
+    // More than the row has room for.
+    for (let step = 0; step < 10; step++) await enqueue(`ben.${step}`, 1_000_000, 1000)
+    const { answer } = await enqueue('amy.1', 1_000_000, 1000)
+    await enqueue('cat.1', 1000, 1000)
+    expect((await enqueue('amy.2', 1000, 3000)).told).toEqual(['lost cat.1'])
+    const { number } = answer as RequestStatus & { readonly state: 'held' }
+    const released = await decide({ type: 'release', request: lockRequest('amy.1', [claim]), number }, 5000)
+    expect(released).toMatchObject({ answer: true, told: ['lost amy.2'] })
+    port.end()
+  },
+)
 
 test.each([
   ['the first waiter', ['amy.2'], TERMS.lease - 6000],
