@@ -11,7 +11,7 @@ import { markOf, rowName } from '../../src/engines/postgres/names.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { redisOptions } from '../../src/engines/redis/redis-options.js'
 import { decodeKey, encodeKey, NodePaths } from '../../src/engines/zookeeper/names.js'
-import { limiterId } from '../../src/limits/remote/limiter-id.js'
+import { limiterId } from '../../src/limits/remote/kept-limiters.js'
 
 /** A text made of these parts, some of which could be taken for parts of a name. */
 function textOf(...parts: string[]): fc.Arbitrary<string> {

@@ -29,27 +29,41 @@ export function isUnanswered(waiter: PermitWaiter): boolean {
 /** The callers of this process at one limiter of a box. */
 export class BoxCallers extends Callers<Permit> {
   readonly tries = new Set<TryWaiter>()
+  /** Number of permits that the tries want. */
+  #tried = 0
 
   override enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
-    if (waiter instanceof TryWaiter) this.tries.add(waiter)
+    if (waiter instanceof TryWaiter) {
+      this.tries.add(waiter)
+      this.#tried += waiter.n
+    }
     super.enter(waiter, terms, deadline)
   }
 
   override leave(waiter: PermitWaiter): void {
-    if (waiter instanceof TryWaiter) this.tries.delete(waiter)
+    if (waiter instanceof TryWaiter) {
+      this.tries.delete(waiter)
+      this.#tried -= waiter.n
+    }
     super.leave(waiter)
   }
 
-  /** Number of callers that wait for their turn, not only for a reply. */
+  /** Number of callers that wait for their turn, not only for a reply. Tries leave before any turn. */
   get waiting(): number {
     return this.queue.callers - this.tries.size
   }
 
-  /** The number of waiters ahead of a new one, and of the permits that they want. Tries leave before any turn. */
-  get before(): { readonly callers: number; readonly permits: number } {
-    let { permits } = this.queue
-    for (const { n } of this.tries) permits -= n
-    return { callers: this.waiting, permits }
+  /** Number of permits that they want. */
+  get wanted(): number {
+    return this.queue.permits - this.#tried
+  }
+
+  /** The first waiter that may get permits now. */
+  get firstAnswered(): PermitWaiter | undefined {
+    let waiter = this.queue.first
+    // mutant: permits-wait-for-tries
+    while (waiter && isUnanswered(waiter)) waiter = this.queue.after(waiter)
+    return waiter
   }
 
   /**

@@ -21,7 +21,7 @@ import { underPermit, type Permit } from '../permit.js'
 import { LatencyEstimator } from './latency-estimator.js'
 import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
 import { NOW, type BoxPermits } from './box-permits.js'
-import { limiterId } from './limiter-id.js'
+import { limiterId } from './kept-limiters.js'
 import { ReservationClient } from './reservation-client.js'
 
 /** The outcome of `decide`, and the state of the limiter, both from the same reply of the engine. */

@@ -8,8 +8,7 @@ import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
 import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage, type SlotLock } from './concurrency-semaphore.js'
-import type { ReservationSource } from './reservation-calls.js'
-import { ReservationClient } from './reservation-client.js'
+import { ReservationClient, type ReservationSource } from './reservation-client.js'
 
 /** The box of a limiter with a concurrency, as far as it is needed. */
 export interface ConcurrencyLimiterSource extends ReservationSource {

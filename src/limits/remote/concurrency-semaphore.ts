@@ -7,7 +7,7 @@ import { Callers, type CallersOwner } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
-import { RETRY } from './outage.js'
+import { RETRY } from './pace.js'
 
 /** The semaphore of a box. Each of its grants is a slot. */
 export interface SlotLock extends Lock {

@@ -1,6 +1,5 @@
 import type { Engine } from '../../engine/contract.js'
 import type { KeptLimit } from '../../engine/limits/report.js'
-import { limiterOf } from './limiter-id.js'
 
 /** A limiter that all processes share, or one of its keys, as `Box.limiters` shows it. */
 export interface LimiterReport {
@@ -45,4 +44,19 @@ export async function resumeLimiters(
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
+}
+
+/**
+ * The ID of a limiter in an engine. The length comes before the name, so that no other name and key have the same ID.
+ * @param key undefined for the limiter itself
+ */
+export function limiterId(name: string, key: string | undefined): string {
+  return `${name.length}:${name}${key === undefined ? '' : `:${key}`}`
+}
+
+/** The name and the key of such an ID. */
+export function limiterOf(id: string): { readonly name: string; readonly key: string | undefined } {
+  const start = id.indexOf(':') + 1
+  const end = start + Number(id.slice(0, start - 1))
+  return { name: id.slice(start, end), key: end < id.length ? id.slice(end + 1) : undefined }
 }

@@ -1,6 +1,8 @@
-import { wallOf } from '../../clock.js'
+import { wallOf, type Clock } from '../../clock.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
+import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { BusyError, ClosedError, UnavailableError } from '../../errors.js'
+import { runtimeTimers } from '../../runtime-timers.js'
 import type { Waiters } from '../../waiters.js'
 import type { CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
@@ -10,17 +12,27 @@ import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import { pauseTime } from '../local/times.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import type { Unit } from '../../engine/limits/reserve-permits.js'
-import { ReservationReplies, explanationOf } from './reservation-replies.js'
-import { PollSchedule } from './poll-schedule.js'
-import { BoxCallers, isUnanswered, TryWaiter } from './box-callers.js'
-import { keeps, type BoxTerms } from './box-limiter-options.js'
+import { BoxCallers, TryWaiter } from './box-callers.js'
+import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { othersServed } from './others-served.js'
-import { MIN_WAIT, Outage, RETRY } from './outage.js'
-import { ReservationCalls, type Decided, type ReservationSource, type Wanted } from './reservation-calls.js'
-import { allReturned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
-import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-units.js'
+import { EngineView } from './engine-view.js'
+import { Fallback, MIN_WAIT } from './fallback.js'
+import type { LatencyEstimator } from './latency-estimator.js'
+import { RETRY } from './pace.js'
+import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
+
+/** The box of a reservation client, as far as the client needs it. */
+export interface ReservationSource {
+  readonly clock: Clock
+  /** The name of the engine for messages. */
+  readonly engine: string
+  /** The session ID of the box. */
+  readonly session: string
+  /** The estimate of the latency, which all clients of the box share. */
+  readonly meter: LatencyEstimator
+  /** Sends a request. Once the box is closed, rejects with its error. */
+  readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
+}
 
 /**
  * Serves the callers of this process that want permits of one limiter of an engine. They share one queue, one timer,
@@ -28,32 +40,28 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
  * within a certain time, even if this process was paused. A permit that comes too late is returned, and another one
  * requested.
  *
- * A caller enters the queue (`#enter`). At the end of the current task, one call reserves permits for all (`#ask`). Its
- * reply assigns permits; waiters without one are refused, or included in a later call (`ReservationReplies.settle`).
- * Each permit is given to its caller when it becomes valid (`#handOut`).
+ * `ReservationMachine` decides. The client has the clock, the timer, the microtasks and the calls: it enters callers,
+ * runs the machine's next step in a microtask (`#step`), sends its calls (`#send`), and resolves the promises.
  */
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
-  #terms: BoxTerms
+  readonly #id: string
   readonly #errors: LimiterErrors
   readonly #callers: BoxCallers
   readonly #waiters: Waiters<PermitWaiter>
-  readonly #reserved = new ReservedPermits()
-  readonly #calls: ReservationCalls
-  readonly #pace: PollSchedule
-  readonly #answers: ReservationReplies
-  readonly #outage: Outage
-  /** Whether a call is about to be made in a microtask. */
-  #scheduled = false
-  #calling = false
+  readonly #machine: ReservationMachine
+  readonly #fallback: Fallback | undefined
+  /** Whether `#step` is about to run as a microtask. */
+  #stepping = false
   /** The answer to the newest call for waiters. */
   #answer: Awaitable<PermitReservation> | undefined
-  /** Whether `#handOut` is about to run as a microtask. */
-  #handing = false
   #closed: Error | undefined
   #usedAt: number
-  readonly #next = (): void => this.#handOut()
-  readonly #isFull = (): boolean => this.#callers.waiting >= this.#terms.queue
+  readonly #next = (): void => {
+    this.#stepping = false
+    this.#step()
+  }
+  readonly #isFull = (): boolean => this.#callers.waiting >= this.#machine.terms.queue
 
   /**
    * @param id the ID of the limiter in the engine.
@@ -67,20 +75,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     again: BoxPermits['acquire'] = (n, options) => this.acquire(n, options),
   ) {
     this.#source = source
-    this.#terms = terms
+    this.#id = id
     this.#errors = errors
     this.#usedAt = source.clock.now()
     this.#callers = new BoxCallers(source.clock, this, errors)
     this.#waiters = this.#callers.queue
-    this.#calls = new ReservationCalls(source, id)
-    this.#pace = new PollSchedule(this.#reserved, this.#calls)
-    this.#answers = new ReservationReplies(this.#callers, this.#reserved, this.#pace, this.#calls, errors)
-    this.#outage = new Outage(source.clock, terms.share, errors, again)
+    this.#machine = new ReservationMachine(terms, this.#callers, new EngineView(source.meter), errors)
+    if (terms.share) this.#fallback = new Fallback(source.clock, terms.share, errors, again)
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     try {
-      if (n !== 1) this.#check(n)
+      if (n !== 1) whole('n', n, 1, this.#machine.terms.maxPermits)
       const terms = termsOf(options)
       return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
     } catch (error) {
@@ -104,17 +110,17 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         if (permit) return Promise.resolve(permit)
       }
       if (this.goesWithout) return this.#without(n, rest(terms, deadline, now), now)
-      const { quietUntil, nextTurn } = this.#pace
+      const { quietUntil, pace } = this.#machine
       const isQuiet = quietUntil > now
       if (wait === 0)
         return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
       if (isFull()) return this.#acquireIfRoom(n, terms, deadline, isFull)
-      if (isQuiet && this.#waiters.before(priority).callers === callers && deadline < nextTurn) {
-        throw this.#errors.tooLate(wait, nextTurn - now)
+      if (isQuiet && this.#waiters.before(priority).callers === callers && deadline < pace.turn) {
+        throw this.#errors.tooLate(wait, pace.turn - now)
       }
-      if (deadline < Infinity) this.#pace.askBeyondPart()
+      if (deadline < Infinity) pace.openBeyondPart()
       return new Promise(settle => {
-        this.#enter(new PermitWaiter(n, 0, settle), terms, deadline)
+        this.#enter(new PermitWaiter(n, 0, settle), terms, deadline, now)
       })
     } catch (error) {
       return Promise.reject(error)
@@ -131,73 +137,73 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         resolve(tried(permit).then(outcome => ({ outcome, explanation })))
       }
       const waiter = new TryWaiter(1, settle, true)
-      this.#enter(waiter, termsOf(NOW), Infinity)
+      this.#enter(waiter, termsOf(NOW), Infinity, now)
     })
   }
 
   /** @param later number of permits that callers want which have yet to join this queue. */
   async explain(n = 1, later = 0): Promise<Explanation> {
-    this.#check(n)
+    const machine = this.#machine
+    whole('n', n, 1, machine.terms.maxPermits)
     if (this.#closed) throw this.#closed
-    const { callers, permits } = this.#callers.before
-    const ahead = Math.max(permits - this.#reserved.permits, 0) + later
-    const { reserved } = await this.#call({ explain: { n, ahead } })
-    return explanationOf(reserved, callers)
+    const { waiting, wanted } = this.#callers
+    const ahead = Math.max(wanted - machine.reserved.permits, 0) + later
+    const { reserved } = await this.#send(
+      machine.request(this.#source.clock.now(), { explain: { n, ahead } }),
+    )
+    return explanationOf(reserved, waiting)
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
     const now = wallOf(this.#source.clock)()
     const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    if (until > now) await this.#tell({ pause: until - now })
+    if (until > now) await this.#tell(until - now)
   }
 
   async resume(): Promise<void> {
     if (this.#closed) throw this.#closed
-    await this.#tell({ pause: 0 })
-    this.#pace.askNow()
-    this.#schedule()
+    await this.#tell(0)
+    this.#machine.resumed()
+    this.#goOn()
   }
 
   isIdle(since: number): boolean {
-    const owes = this.#calling || this.#scheduled || this.#reserved.owes
-    return !this.#waiters.first && !this.#reserved.first && !owes && this.#usedAt < since
+    const { call, due, reserved } = this.#machine
+    const isBusy = call !== undefined || due !== 'none' || reserved.owed.length > 0
+    return !this.#waiters.first && !reserved.first && !isBusy && this.#usedAt < since
   }
 
   change(terms: BoxTerms): void {
-    const before = this.#terms
-    this.#terms = terms
-    this.#callers.refuseAbove(terms.maxPermits)
-    this.#outage.change(terms.share)
-    // A permit that is returned and requested again would come after those of other processes.
-    if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
-    this.#pace.askNow()
-    this.#schedule()
+    this.#machine.changed(terms)
+    this.#fallback?.change(terms.share!)
+    this.#goOn()
   }
 
   shut(error: Error): void {
     this.#closed ??= error
-    this.#outage.shut()
+    this.#fallback?.shut()
   }
 
   refuseAll(): void {
     this.#callers.refuseAll(this.#closed!)
-    this.#outage.refuseAll()
+    this.#fallback?.refuseAll()
   }
 
   async end(): Promise<void> {
     await this.#callers.end()
-    await this.#outage.end()
+    await this.#fallback?.end()
     this.#waiters.checkAt(Infinity, 0)
     // The reply may return permits, or reserve permits that no waiter wants any more. If the call failed, the permits
     // that it should have returned may have to be returned again.
     await Promise.resolve(this.#answer).catch(() => undefined)
-    this.#reserved.giveBackWhere(() => true)
-    const returns = this.#reserved.takeReturns()
+    const { reserved } = this.#machine
+    reserved.giveBackWhere(() => true)
+    const returns = reserved.takeReturns()
     if (returns.length === 0) return
     for (let left = RETURN_CALLS; left > 0; left--) {
       try {
-        await this.#call({ returns })
+        await this.#send(this.#machine.request(this.#source.clock.now(), { returns }))
         return
       } catch (error) {
         // Permits that may have been returned must not be returned twice, and count as used.
@@ -212,17 +218,17 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   unused({ n, at }: Taken): void {
-    this.#reserved.giveBack([{ n, at, from: at }])
-    this.#schedule()
+    this.#machine.refunded({ n, at, from: at })
+    this.#goOn()
   }
 
   get outage(): Error | undefined {
-    return this.#outage.error
+    return this.#machine.outage
   }
 
   /** Whether it grants permits now although the engine is out of reach. */
   get goesWithout(): boolean {
-    return this.#outage.goesWithout
+    return this.outage !== undefined && this.#fallback !== undefined
   }
 
   /** Number of callers that wait for their turn, not only for a reply. */
@@ -244,35 +250,37 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   /** Whether a reply may give permits to callers that wait. */
   get #isUnsettled(): boolean {
-    return this.#calling && this.waiting > 0 && this.#pace.quietUntil <= this.#source.clock.now()
+    const { call, quietUntil } = this.#machine
+    return call !== undefined && this.waiting > 0 && quietUntil <= this.#source.clock.now()
   }
 
   /** Checks whether the engine is out of reach, without a request for permits. Never rejects. */
   look(): Promise<void> {
-    return this.#ask(true)
+    return this.#ask(this.#source.clock.now(), true)
   }
 
   /** Called when another request did not reach the engine. */
   away(error: Error): void {
-    this.#outage.began(error)
+    this.#machine.away(error, this.#source.clock.now())
   }
 
   /** Returns a permit that the engine does not count. */
   #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
-    if (this.#outage.takeRetry(now)) void this.#ask(true)
-    return this.#outage.acquire(n, options, now)
+    if (this.#machine.takeRetry(now)) void this.#ask(now, true)
+    return this.#fallback!.acquire(n, options, now)
   }
 
   /** Returns a permit of a batch that can be used now. */
   #atHand(n: number, now: number): Permit | undefined {
-    const instant = this.#reserved.first
-    if (!instant || instant.left < n || instant.from > now || instant.until < now) return undefined
-    return new Permit(this, n, this.#reserved.take(n).at, 0, 0)
+    const { reserved } = this.#machine
+    const { first } = reserved
+    if (!first || first.left < n || first.from > now || first.until < now) return undefined
+    return new Permit(this, n, reserved.take(n).at, 0, 0)
   }
 
   #try(n: number, terms: Terms): Promise<Permit> {
     return new Promise(settle => {
-      this.#enter(new TryWaiter(n, settle, false), terms, Infinity)
+      this.#enter(new TryWaiter(n, settle, false), terms, Infinity, this.#source.clock.now())
     })
   }
 
@@ -280,255 +288,105 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   async #acquireIfRoom(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
     try {
       // While the turns of all waiters are far off, a request would be of no use.
-      if (this.#pace.quietUntil <= this.#source.clock.now() || this.outage) return await this.#try(n, terms)
+      if (this.#machine.quietUntil <= this.#source.clock.now() || this.outage)
+        return await this.#try(n, terms)
     } catch (error) {
       if (!(error instanceof BusyError)) throw error
     }
     await othersServed()
-    if (isFull()) throw this.#errors.queueFull(this.#terms.queue)
+    if (isFull()) throw this.#errors.queueFull(this.#machine.terms.queue)
     return this.acquireBy(n, terms, deadline, isFull)
   }
 
-  #enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
+  #enter(waiter: PermitWaiter, terms: Terms, deadline: number, now: number): void {
     this.#callers.enter(waiter, terms, deadline)
-    this.#schedule()
-    this.#waiters.setTimer()
+    this.#machine.gather()
+    this.#goOn(now)
   }
 
-  /** Schedules one call for all requests of the current task. */
-  #schedule(): void {
-    // Callers that get their permits now may request the next ones together. `#handOut` calls this when it is done.
-    if (this.#scheduled || this.#calling || this.#handing) return
-    this.#scheduled = true
-    void PASSED.then(() => {
-      this.#scheduled = false
-      if (!this.#handing) void this.#ask(false)
-    })
+  gaveUp(): void {
+    this.#machine.left()
+    this.#goOn()
   }
 
-  /** Reserves the permits that waiters want, if any. @param look whether to send the call anyway. */
-  async #ask(look: boolean): Promise<void> {
-    if (this.#calling) return
+  timeOver(): void {
+    if (this.#machine.wake()) this.#step()
+  }
+
+  /** Runs the step that is due in a microtask, or sets the timer. */
+  #goOn(now = this.#source.clock.now()): void {
+    if (this.#machine.due === 'none') this.#waiters.checkAt(this.#machine.nextCheck(now), now)
+    else if (!this.#stepping) {
+      this.#stepping = true
+      // This runs for each permit, and `queueMicrotask` would take several times as long.
+      void PASSED.then(this.#next)
+    }
+  }
+
+  /**
+   * Takes the step that is due. One waiter gets its permit in a step, and the next waiter in a later microtask, after
+   * the code of the first caller has run, which may take a while.
+   */
+  #step(): void {
+    const machine = this.#machine
     const now = this.#source.clock.now()
-    // Without waiters, reserved permits are returned at once.
-    const isPointless =
-      this.#pace.quietUntil > now && (this.#callers.waiting > 0 || this.outage !== undefined)
-    const situation = this.#situation(now)
-    const { units: wanted, waiters } = isPointless ? NOTHING : wantedUnits(situation)
-    // The first call of a process reserves nothing: its reply shows how long the hold must be. A permit with a shorter
-    // hold could not be used, and would delay the permits of other processes to the next window.
-    const isFirst = wanted.length > 0 && !this.#calls.hasMeasured
-    const units = isFirst ? NO_UNITS : wanted
-    const deciders =
-      isPointless && this.outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
-    const before = deciders.length > 0 ? this.#callers.before : undefined
-    const ahead = before && units.length === 0 ? Math.max(before.permits - this.#reserved.permits, 0) : 0
-    const explain = before && { n: 1, ahead }
-    const owes = this.#reserved.owes && (!this.outage || now >= this.#outage.retryAt)
-    if (units.length === 0 && !owes && !explain && !look && !isFirst) {
-      this.#lookLater(now)
-      return
+    if (machine.due === 'gather') void this.#ask(now, false)
+    else if (machine.due === 'give') {
+      this.#usedAt = now
+      const grant = machine.give(now)
+      if (grant) grant.waiter.settle(new Permit(this, grant.waiter.n, grant.at, 0, 0))
     }
-    const returns = this.#reserved.takeReturns()
-    // Requested from time to time, because the engine sends no hints about it.
-    const earlier = this.#pace.takeLook(now) ? earlierUnits(situation) : NO_UNITS
-    // Earlier explanations are stale when the reply arrives.
-    for (const waiter of deciders) waiter.explanation = undefined
-    this.#calling = true
-    const { terms, hold } = situation
+    this.#goOn(now)
+  }
+
+  /** Calls the engine if the machine needs it. @param isProbe whether to call it anyway. */
+  async #ask(now: number, isProbe: boolean): Promise<void> {
+    const call = this.#machine.ask(now, isProbe)
+    if (!call) return
     try {
-      const answer = await (this.#answer = this.#call({ units: earlier.concat(units), returns, explain }))
-      const decided = this.#learn(answer, now)
-      const explanation = before && explanationOf(answer.reserved, before.callers)
-      for (const waiter of deciders) waiter.explanation = explanation
-      if (terms === this.#terms || keeps(terms, this.#terms)) {
-        const isOutdated = terms !== this.#terms
-        this.#answers.settle(answer.reserved, decided, {
-          terms: this.#terms,
-          hold,
-          units,
-          waiters,
-          isOutdated,
-        })
-      } else {
-        // Permits that were reserved under a greater limit than the current one are requested again.
-        this.#reserved.giveBack(allReturned(answer.reserved, hold))
-      }
+      const answer = await (this.#answer = this.#send(call.request))
+      this.#back()
+      this.#machine.replied(answer, this.#source.clock.now())
     } catch (error) {
-      // If the call may have returned the permits, they count as used, because they must not be returned twice.
-      if (error instanceof UnavailableError) this.#reserved.giveBack(returns)
-      this.#failed(error as Error, waiters)
-    } finally {
-      this.#calling = false
-      this.#goOn()
+      this.#failed(error as Error)
     }
+    this.#goOn()
   }
 
-  #situation(now: number): Situation {
-    const terms = this.#terms
-    const part = this.#calls.part(terms)
-    const hold = this.#calls.hold(terms)
-    return { waiters: this.#waiters, reserved: this.#reserved, terms, part, hold, now }
+  #send(request: Request): Awaitable<PermitReservation> {
+    const { session, ask } = this.#source
+    return ask({ limiter: this.#id, session, ...request })
   }
 
-  #call(wanted: Wanted): Awaitable<PermitReservation> {
-    return this.#calls.ask(this.#terms, this.#pace.horizon(this.#terms, this.#source.clock.now()), wanted)
-  }
-
-  async #tell(wanted: Wanted): Promise<void> {
+  async #tell(pause: number): Promise<void> {
     const askedAt = this.#source.clock.now()
-    this.#learn(await this.#call(wanted), askedAt)
+    const answer = await this.#send(this.#machine.request(askedAt, { pause }))
+    this.#back()
+    this.#machine.learn(answer, askedAt, this.#source.clock.now())
   }
 
-  /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
-  #learn(answer: PermitReservation, askedAt: number): Decided {
-    this.#outage.ended()
-    const decided = this.#calls.learn(answer, askedAt)
-    this.#reserved.giveBackUseless(answer.reserved, decided)
-    return decided
+  /** Called when the engine has answered. */
+  #back(): void {
+    if (this.outage) this.#fallback?.ended()
   }
 
-  /** Handles a call for these waiters that did not reach the engine. */
-  #failed(error: Error, waiters: readonly PermitWaiter[]): void {
-    this.#calls.failed()
+  #failed(error: Error): void {
+    const now = this.#source.clock.now()
+    this.#machine.failed(error, now)
     if (error instanceof ClosedError) {
       this.shut(error)
-      return this.refuseAll()
-    }
-    this.away(error)
-    switch (this.#terms.onUnavailable) {
-      case 'error':
-        for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
-        return this.#refuseTries(error)
-      case 'closed':
-        this.#pace.askNotBefore(this.#outage.retryAt)
-        return this.#refuseTries(error)
-      default:
-        for (const waiter of this.#waiters) this.#goWithout(waiter)
-    }
-  }
-
-  /** Those that came during the call, too: with the next call, they could wait twice as long. */
-  #refuseTries(error: Error): void {
-    for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
+      this.refuseAll()
+    } else if (this.#fallback) for (const waiter of this.#waiters) this.#goWithout(waiter, now)
   }
 
   /** Lets a waiter continue without the engine, for the rest of its wait. */
-  #goWithout(waiter: PermitWaiter): void {
-    const now = this.#calls.answeredAt
+  #goWithout(waiter: PermitWaiter, now: number): void {
     const { priority } = waiter.rank!
     const { wait = Infinity, signal, deadline = Infinity } = waiter.waitLimit ?? {}
     const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
     this.#callers.leave(waiter)
-    this.#left()
+    this.#machine.left()
     waiter.settle(this.#without(waiter.n, rest(terms, deadline, now), now))
-  }
-
-  #goOn(): void {
-    if (this.#handing) return
-    this.#handing = true
-    // This runs for each permit, and `queueMicrotask` would take several times as long.
-    void PASSED.then(this.#next)
-  }
-
-  /**
-   * Gives the first waiter its permit if it is valid, and the next waiter in a later microtask, after the code of the
-   * first caller has run, which may take a while.
-   */
-  #handOut(): void {
-    this.#handing = false
-    const now = (this.#usedAt = this.#source.clock.now())
-    this.#callers.refuseLate(now, this.#late)
-    this.#returnOver(now)
-    if (this.#giveOne(now)) return this.#goOn()
-    this.#answers.refuseTries()
-    this.#callers.refuseDue(now, this.#late)
-    this.#schedule()
-    this.#lookLater()
-  }
-
-  /** Creates the error of a waiter whose wait has passed; undefined for the usual one. */
-  get #late(): ((wait: number) => Error) | undefined {
-    const { outage } = this
-    return outage && (wait => this.#errors.unreachable(wait, outage))
-  }
-
-  /** Returns the permits that can't be used any more. */
-  #returnOver(now: number): void {
-    for (let { first } = this.#reserved; first && first.until < now; { first } = this.#reserved) {
-      if (this.#waiters.first) this.#noteUse(first, now)
-      this.#reserved.giveBackFirst()
-      this.#answers.wasUnused()
-    }
-  }
-
-  /** Uses the first reserved instant if its permits are valid now; otherwise returns false. */
-  #giveOne(now: number): boolean {
-    const { first } = this.#reserved
-    if (!first || first.from > now) return false
-    const isBatch = this.#terms.batch > 1
-    const waiter = this.#callers.firstFor(first.left, isBatch)
-    if (waiter) {
-      this.#noteUse(first, now)
-      this.#reserved.take(waiter.n)
-      this.#callers.leave(waiter)
-      this.#left()
-      waiter.settle(new Permit(this, waiter.n, first.at, 0, 0))
-      return true
-    }
-    // A later caller may still want the rest of the batch.
-    if (isBatch && this.#callers.waiting === 0) return false
-    this.#reserved.giveBackFirst()
-    return true
-  }
-
-  /**
-   * Some permits of a batch are used as soon as they are valid, and others when a caller comes, so their times are no
-   * measure of latency.
-   */
-  #noteUse({ earliest }: ReservedInstant, now: number): void {
-    if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
-  }
-
-  /**
-   * Sets the next check.
-   * @param now when it was decided to send no call; otherwise an event since then would have no timer.
-   */
-  #lookLater(now = this.#source.clock.now()): void {
-    const { first: instant, last } = this.#reserved
-    const { first: waiter } = this.#waiters
-    const { lookAt, askAgainAt } = this.#pace
-    let at = Infinity
-    if (instant) {
-      at = waiter && !isUnanswered(waiter) ? instant.from : instant.until
-      if (waiter && last!.from > lookAt && !this.#calling) at = Math.min(at, lookAt)
-    }
-    if (waiter && askAgainAt > now) at = Math.min(at, askAgainAt)
-    if (this.#reserved.owes && this.outage) at = Math.min(at, this.#outage.retryAt)
-    this.#waiters.checkAt(at, now)
-  }
-
-  timeOver(): void {
-    const now = this.#source.clock.now()
-    const { last } = this.#reserved
-    const waitsLong = this.#waiters.first !== undefined && last !== undefined && last.from > now
-    if (waitsLong && now >= this.#pace.lookAt) void this.#ask(true)
-    if (!this.#handing) this.#handOut()
-  }
-
-  gaveUp(): void {
-    this.#left()
-    // Its reserved permits go to the next waiter. Without one they are returned.
-    this.#schedule()
-  }
-
-  #left(): void {
-    // The delay was for waiters that have left, and need not apply to others.
-    if (this.#callers.waiting === 0 && !this.outage) this.#pace.askNow()
-  }
-
-  #check(n: number): void {
-    whole('n', n, 1, this.#terms.maxPermits)
   }
 }
 
@@ -537,9 +395,13 @@ function rest(terms: Terms, deadline: number, now: number): Terms {
   return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_WAIT) }
 }
 
+/** Resolves when the callers whose permits have arrived have them, because each gets its permit in a microtask. */
+function othersServed(): Promise<void> {
+  return new Promise(resolve => void runtimeTimers.setImmediate(resolve))
+}
+
 /** Maximum number of calls that a caller awaits for the permits of others. */
 const MAX_CALLS = 8
 /** Maximum number of calls that return the permits of a limiter at its end. */
 const RETURN_CALLS = 2
 const PASSED = Promise.resolve()
-const NO_UNITS: readonly Unit[] = []

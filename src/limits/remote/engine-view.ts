@@ -1,63 +1,38 @@
-import type { Clock } from '../../clock.js'
-import type { Awaitable, PermitReservation } from '../../engine/contract.js'
-import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
+import type { PermitReservation } from '../../engine/contract.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 
-/** The box of a reservation client, as far as the client needs it. */
-export interface ReservationSource {
-  readonly clock: Clock
-  /** The name of the engine for messages. */
-  readonly engine: string
-  /** The session ID of the box. */
-  readonly session: string
-  /** The estimate of the latency, which all clients of the box share. */
-  readonly meter: LatencyEstimator
-  /** Sends a request. Once the box is closed, rejects with its error. */
-  readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
-}
-
-/** The request of one call. */
-export type Wanted = Partial<Pick<ReservePermits, 'units' | 'returns' | 'pause' | 'explain'>>
-
 /** The bounds of the engine's decision, by the clock of this process. */
-export interface Decided {
-  readonly earliest: number
-  readonly latest: number
-}
+export type Decided = Omit<PermitReservation, 'reserved'>
 
 /** The weight of the newest reply in the average round trip. */
 const NEWEST = 0.25
 /** A process reserves for this many average round trips, because the next one may take longer. */
 const TRIPS = 2
 
-/** Sends the calls for one limiter, and tracks the latency of the engine and the number of waiting processes. */
-export class ReservationCalls {
-  /** When the last reply came, or the last call failed: clock time. */
-  answeredAt = -Infinity
-  readonly #source: ReservationSource
-  /** The name of the limiter in the engine. */
-  readonly #limiter: string
+/** The latency of the engine, and the number of waiting processes, as the replies for one limiter show them. */
+export class EngineView {
   readonly #offset = new ClockOffset()
   /** Number of processes that wait for permits, in the last reply. */
   #contenders = 1
   /** The average time from a request to its reply, in milliseconds; undefined before the first reply. */
   #roundTrip: number | undefined
+  readonly #meter: LatencyEstimator
 
-  constructor(source: ReservationSource, limiter: string) {
-    this.#source = source
-    this.#limiter = limiter
+  /** @param meter the estimate of the latency, which all clients of the box share. */
+  constructor(meter: LatencyEstimator) {
+    this.#meter = meter
   }
 
   /** How long each permit must be usable, in milliseconds. */
   hold({ hold, maxHold }: BoxTerms): number {
-    return Math.max(hold, this.#source.meter.hold(maxHold))
+    return Math.max(hold, this.#meter.hold(maxHold))
   }
 
   /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
   get hasMeasured(): boolean {
-    return this.#source.meter.hasMeasured
+    return this.#meter.hasMeasured
   }
 
   /**
@@ -94,28 +69,18 @@ export class ReservationCalls {
     return this.#roundTrip ?? 0
   }
 
-  /** @param horizon how far ahead to reserve, in milliseconds. */
-  ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<PermitReservation> {
-    const { units = [], returns = [], pause, explain } = wanted
-    const { session } = this.#source
-    const { windows } = terms
-    const hold = this.hold(terms)
-    const limiter = this.#limiter
-    return this.#source.ask({ limiter, session, windows, units, horizon, hold, returns, pause, explain })
-  }
-
-  /** Records the state in a reply. @param askedAt clock time of the request. */
-  learn({ reserved: { now, contenders }, ...asked }: PermitReservation, askedAt: number): Decided {
-    this.answeredAt = this.#source.clock.now()
-    if (contenders > 0) this.#contenders = contenders
-    const taken = this.answeredAt - askedAt
+  /** Records the state in a reply. @param askedAt clock time of the request. @param now clock time of the reply. */
+  learn({ reserved, ...asked }: PermitReservation, askedAt: number, now: number): Decided {
+    if (reserved.contenders > 0) this.#contenders = reserved.contenders
+    const taken = now - askedAt
     this.#roundTrip = taken * NEWEST + (this.#roundTrip ?? taken) * (1 - NEWEST)
-    const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
-    this.#source.meter.note(this.answeredAt - earliest, this.answeredAt)
+    const [earliest, latest] = this.#offset.learn(reserved.now, asked.earliest, asked.latest)
+    this.noteUse(earliest, now)
     return { earliest, latest }
   }
 
-  failed(): void {
-    this.answeredAt = this.#source.clock.now()
+  /** Records how long a decision or a permit took to arrive. @param earliest when it may have begun: clock time. */
+  noteUse(earliest: number, now: number): void {
+    this.#meter.note(now - earliest, now)
   }
 }

@@ -1,0 +1,436 @@
+import type { PermitReservation } from '../../engine/contract.js'
+import { leastDelay } from '../../engine/limits/definition.js'
+import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
+import { ClosedError, UnavailableError } from '../../errors.js'
+import type { Explanation } from '../limiter.js'
+import type { LimiterErrors } from '../limiter-errors.js'
+import type { PermitWaiter } from '../local/permit-waiter.js'
+import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
+import { keeps, type BoxTerms } from './box-limiter-options.js'
+import type { Decided, EngineView } from './engine-view.js'
+import { Pace, RETRY, type Refusal } from './pace.js'
+import { ReservedPermits, returned, stretchOf, type ReservedInstant } from './reserved-permits.js'
+import { earlierUnits, NOTHING, wantedUnits, type Situation, type WantedUnits } from './wanted-units.js'
+
+/** A request to the engine, except for the names of the limiter and the session. */
+export type Request = Omit<ReservePermits, 'limiter' | 'session'>
+
+/** The call that is under way. Its request may have other units before those of the waiters. */
+interface Call extends WantedUnits {
+  readonly request: Request
+  /** Clock time. */
+  readonly askedAt: number
+  readonly terms: BoxTerms
+  /** The tries that also want an explanation, and the number of callers ahead of one. */
+  readonly deciders: readonly TryWaiter[]
+  readonly place: number
+}
+
+/** A waiter that gets its permits, and their instant by the engine's clock. */
+export interface Grant {
+  readonly waiter: PermitWaiter
+  readonly at: number
+}
+
+/**
+ * Decides for the callers of one limiter when to call the engine, and which of them get the permits in its replies. It
+ * has no clock, timers or connection: `ReservationClient` reports events with their clock time. It takes the step that is
+ * due in a microtask: `ask` for `gather`, `give` for `give`. While none is due, it calls `wake` at `nextCheck`.
+ *
+ * | due | call under way | ends with |
+ * |-|-|-|
+ * | none | no | a caller that enters or leaves, a refund, other terms: gather. `wake`: give |
+ * | gather | no | `ask`: none, mostly with a call under way. `wake`: give |
+ * | none | yes | `replied`, `failed`: give, without the call. `wake`: give |
+ * | give | no or yes | `give` that grants nothing: gather, or none with a call under way |
+ *
+ * `pace` says whether waiters without a permit are worth a call. A step costs O(1), a call O(waiters + reserved permits).
+ */
+export class ReservationMachine {
+  /** The next step: to call the engine for all events of the current task, or to give permits that are valid. */
+  due: 'none' | 'gather' | 'give' = 'none'
+  call: Call | undefined
+  terms: BoxTerms
+  /** The error of the last request; undefined if it succeeded. */
+  outage: Error | undefined
+  /** When to send the next request to an engine that is out of reach: clock time. */
+  retryAt = -Infinity
+  readonly reserved = new ReservedPermits()
+  readonly pace: Pace
+  readonly #view: EngineView
+  readonly #callers: BoxCallers
+  readonly #errors: LimiterErrors
+  /** Whether permits of the newest reply could not be used in time, and are returned. */
+  hasUnused = false
+  /** The tries that the newest reply refuses, and in how many milliseconds a permit may be available for each. */
+  refusedTries: [waiter: TryWaiter, readyIn: number][] = []
+
+  constructor(terms: BoxTerms, callers: BoxCallers, view: EngineView, errors: LimiterErrors) {
+    this.terms = terms
+    this.#callers = callers
+    this.#view = view
+    this.#errors = errors
+    this.pace = new Pace(view)
+  }
+
+  /** Schedules one call for all requests of the current task. */
+  gather(): void {
+    // Callers that get their permits now may request the next ones together, after the last of them.
+    if (this.due === 'none' && !this.call) this.due = 'gather'
+  }
+
+  /** Called when a waiter has left. Its reserved permits go to the next waiter, or are returned. */
+  left(): void {
+    // The delay was for waiters without a reservation, which have left, and need not apply to others.
+    // mutant: delay-without-waiters
+    if (this.#callers.wanted <= this.reserved.permits && !this.outage) this.pace.open()
+    this.gather()
+  }
+
+  refunded(permits: ReturnedPermits): void {
+    this.reserved.giveBack([permits])
+    this.gather()
+  }
+
+  changed(terms: BoxTerms): void {
+    const before = this.terms
+    this.terms = terms
+    this.#callers.refuseAbove(terms.maxPermits)
+    // A permit that is returned and requested again would come after those of other processes.
+    // mutant: permits-above-limit
+    if (!keeps(before, terms)) this.reserved.giveBackWhere(() => true)
+    this.resumed()
+  }
+
+  resumed(): void {
+    this.pace.open()
+    this.gather()
+  }
+
+  /** Called at the next check. Returns whether a step must be taken at once. */
+  wake(): boolean {
+    if (this.due === 'give') return false
+    this.due = 'give'
+    return true
+  }
+
+  /** Until when a request for waiters without a permit is of no use: clock time. */
+  get quietUntil(): number {
+    return this.pace.quietUntil(this.reserved.first)
+  }
+
+  /** Whether to look for the engine now, although it is out of reach. If so, sets the time of the next request. */
+  takeRetry(now: number): boolean {
+    if (now < this.retryAt) return false
+    this.retryAt = now + RETRY
+    return true
+  }
+
+  /**
+   * Begins the call that reserves the permits that waiters want, or returns permits; undefined if there is no need, or
+   * a call is under way. @param isProbe whether to send the call anyway.
+   */
+  ask(now: number, isProbe: boolean): Call | undefined {
+    if (this.due === 'gather') this.due = 'none'
+    // mutant: two-calls
+    if (this.call) return undefined
+    const { terms, outage, reserved } = this
+    // Without waiters, reserved permits are returned at once.
+    const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
+    const part = this.#view.part(terms)
+    const hold = this.#view.hold(terms)
+    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
+    const { units: wanted, waiters } = isQuiet ? NOTHING : wantedUnits(situation)
+    // The first call of a process reserves nothing: its reply shows how long the hold must be. A permit with a shorter
+    // hold could not be used, and would delay the permits of other processes to the next window.
+    const isFirst = wanted.length > 0 && !this.#view.hasMeasured
+    const units = isFirst ? NOTHING.units : wanted
+    const deciders = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
+    const returns = reserved.owed.length > 0 && (!outage || now >= this.retryAt)
+    const isNeeded =
+      units.length > 0 || returns || deciders.length > 0 || isFirst || this.#seekFrom(now) <= now
+    if (!isNeeded && !isProbe) return undefined
+    const ahead = units.length === 0 ? Math.max(this.#callers.wanted - reserved.permits, 0) : 0
+    const explain = deciders.length > 0 ? { n: 1, ahead } : undefined
+    // Requested from time to time, because the engine sends no hints about it.
+    const earlier = this.pace.takeSeek(now) ? earlierUnits(situation) : NOTHING.units
+    // Earlier explanations are stale when the reply arrives.
+    for (const waiter of deciders) waiter.explanation = undefined
+    const request = this.request(now, {
+      units: earlier.concat(units),
+      returns: reserved.takeReturns(),
+      explain,
+    })
+    return (this.call = {
+      request,
+      askedAt: now,
+      terms,
+      units,
+      waiters,
+      deciders,
+      place: this.#callers.waiting,
+    })
+  }
+
+  /** Returns a request under the current terms. */
+  request(now: number, wanted: Partial<Request>): Request {
+    const { windows } = this.terms
+    const horizon = this.pace.horizon(this.terms, now)
+    const hold = this.#view.hold(this.terms)
+    return { windows, units: [], horizon, hold, returns: [], pause: undefined, explain: undefined, ...wanted }
+  }
+
+  /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
+  learn(answer: PermitReservation, askedAt: number, now: number): Decided {
+    this.outage = undefined
+    const decided = this.#view.learn(answer, askedAt, now)
+    this.reserved.giveBackUseless(answer.reserved, decided)
+    return decided
+  }
+
+  /** Applies the reply to the call that is under way. */
+  replied(answer: PermitReservation, now: number): void {
+    const { request, askedAt, terms, deciders, place } = this.call!
+    const { reserved } = answer
+    const decided = this.learn(answer, askedAt, now)
+    const explanation = reserved.explained && explanationOf(reserved, place)
+    for (const waiter of deciders) waiter.explanation = explanation
+    if (keeps(terms, this.terms)) this.#settle(this.call!, reserved, decided, now)
+    // Permits that were reserved under a greater limit than the current one are requested again.
+    // mutant: outdated-permits-lost
+    else this.reserved.giveBackAll(reserved, request.hold)
+    this.#ended()
+  }
+
+  /** Handles a call that did not reach the engine. */
+  failed(error: Error, now: number): void {
+    const { request, waiters } = this.call!
+    if (error instanceof ClosedError) return this.#ended()
+    // If the call may have returned the permits, they count as used, because they must not be returned twice.
+    // mutant: returns-twice
+    if (error instanceof UnavailableError) this.reserved.giveBack(request.returns)
+    this.away(error, now)
+    const { onUnavailable } = this.terms
+    if (onUnavailable === 'closed') this.pace.openAt(this.retryAt)
+    if (onUnavailable === 'error')
+      for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
+    // Those that came during the call, too: with the next call, they could wait twice as long.
+    if (onUnavailable === 'closed' || onUnavailable === 'error')
+      for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
+    this.#ended()
+  }
+
+  /** Called when a request did not reach the engine. */
+  away(error: Error, now: number): void {
+    this.outage = error
+    this.retryAt = now + RETRY
+  }
+
+  #ended(): void {
+    this.call = undefined
+    // mutant: reply-without-step
+    this.due = 'give'
+  }
+
+  /** Takes the permits for the first waiter that can use some now. Without one, refuses the tries that get none. */
+  give(now: number): Grant | undefined {
+    this.due = 'none'
+    this.#callers.refuseLate(now, this.#late)
+    this.#returnOver(now)
+    const grant = this.#grant(now)
+    if (grant) {
+      this.due = 'give'
+      return grant
+    }
+    // mutant: tries-kept
+    this.#refuseTries()
+    this.#callers.refuseDue(now, this.#late)
+    this.gather()
+    return undefined
+  }
+
+  /** When to call `wake` if no step is due before: clock time. @param now when it was decided to send no call. */
+  nextCheck(now: number): number {
+    const { first } = this.reserved
+    const isWanted = this.#callers.queue.first !== undefined
+    let at = Infinity
+    // mutant: permits-without-timer
+    if (first) at = this.#callers.firstAnswered ? first.from : first.until
+    if (!this.call) at = Math.min(at, this.#seekFrom(now))
+    // mutant: quiet-without-timer
+    if (isWanted && this.quietUntil > now) at = Math.min(at, this.quietUntil)
+    // mutant: returns-without-timer
+    if (this.reserved.owed.length > 0 && this.outage) at = Math.min(at, this.retryAt)
+    return at
+  }
+
+  /** From when to request earlier instants for waiters that have a reserved one: clock time. */
+  #seekFrom(now: number): number {
+    const { last } = this.reserved
+    const isLater = last !== undefined && last.from > Math.max(this.pace.seekAt, now)
+    return isLater && this.#callers.queue.first ? this.pace.seekAt : Infinity
+  }
+
+  /** Creates the error of a waiter whose wait has passed; undefined for the usual one. */
+  get #late(): ((wait: number) => Error) | undefined {
+    const { outage } = this
+    return outage && (wait => this.#errors.unreachable(wait, outage))
+  }
+
+  /** Returns the permits that can't be used any more. */
+  #returnOver(now: number): void {
+    // mutant: late-permit
+    for (let { first } = this.reserved; first && first.until < now; { first } = this.reserved) {
+      if (this.#callers.queue.first) this.#noteUse(first, now)
+      this.reserved.giveBackFirst()
+      this.hasUnused = true
+    }
+  }
+
+  /** Takes permits that are valid now, and returns those that no waiter can use. */
+  #grant(now: number): Grant | undefined {
+    const isBatch = this.terms.batch > 1
+    // mutant: early-permit
+    for (let { first } = this.reserved; first && first.from <= now; { first } = this.reserved) {
+      const waiter = this.#callers.firstFor(first.left, isBatch)
+      if (waiter) {
+        this.#noteUse(first, now)
+        this.reserved.take(waiter.n)
+        this.#callers.leave(waiter)
+        this.left()
+        return { waiter, at: first.at }
+      }
+      // A later caller may still want the rest of the batch.
+      if (isBatch && this.#callers.waiting === 0) return undefined
+      this.reserved.giveBackFirst()
+    }
+    return undefined
+  }
+
+  /**
+   * Some permits of a batch are used as soon as they are valid, and others when a caller comes, so their times are no
+   * measure of latency.
+   */
+  #noteUse({ earliest }: ReservedInstant, now: number): void {
+    if (this.terms.batch === 1) this.#view.noteUse(earliest, now)
+  }
+
+  /**
+   * Keeps the reserved permits, and handles the waiters without one. Tries are refused by `refuseTries`, after the
+   * permits were given to their callers.
+   */
+  #settle({ request, terms, units, waiters }: Call, reserved: Reserved, decided: Decided, now: number): void {
+    this.hasUnused = false
+    // The first units are for waiters that already have a permit.
+    const earlier = reserved.units.length - units.length
+    // If the limits have changed since the call, only the permits in the reply are used.
+    const isOutdated = terms !== this.terms
+    // The number of permits that earlier waiters of each size want, because these are served in order.
+    const behind = new Map<number, number>()
+    for (const [index, permits] of reserved.units.entries()) {
+      const { n, at } = permits
+      const isForNow = units[index - earlier]?.within === 0
+      if (n > 0) this.#keep(stretchOf(permits, reserved, request.hold, decided, isForNow), now)
+      else if (index >= earlier && !isOutdated) {
+        const fades = at === reserved.fadesAt
+        const refusal = { ahead: at - reserved.now, decidedAt: decided.earliest, fades, now }
+        if (terms.batch > 1) this.#refusedBatch(waiters, refusal)
+        else this.#refusedUnit(waiters[index - earlier]!, behind, refusal)
+      }
+    }
+    if (this.reserved.first) this.pace.unservedSince = undefined
+    // Tries that came in the meantime get no permit either.
+    const quiet = this.quietUntil - now
+    if (quiet > 0) {
+      for (const waiter of [...this.#callers.tries])
+        if (!waiters.includes(waiter)) this.refusedTries.push([waiter, quiet])
+    }
+  }
+
+  /**
+   * Refuses the tries that the newest reply refuses. If permits of this reply could not be used in time, requests them
+   * once more instead: the permits are returned, so they were refused for nothing.
+   */
+  #refuseTries(): void {
+    if (this.refusedTries.length === 0) return
+    const tries = this.refusedTries
+    this.refusedTries = []
+    for (const [waiter, readyIn] of tries) {
+      // A try that came after the call has no answer yet.
+      if (!waiter.isQueued || isUnanswered(waiter)) continue
+      if (this.hasUnused && !waiter.isRepeated) {
+        // mutant: endless-tries
+        waiter.isRepeated = true
+        waiter.explanation = undefined
+        this.pace.open()
+        continue
+      }
+      if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
+      this.#callers.refuse(waiter, this.#errors.busy())
+    }
+  }
+
+  #keep(instant: ReservedInstant, now: number): void {
+    const { from, until } = instant
+    // If the reply took too long, its permits can't be used any more, and the next hold is longer.
+    if (from <= until && until >= now) return this.reserved.add(instant)
+    this.reserved.giveBack([returned(instant)])
+    this.hasUnused = true
+  }
+
+  /** Handles waiters for which nothing more could be reserved: the remaining permits go to the first of them. */
+  #refusedBatch(waiters: readonly PermitWaiter[], refusal: Refusal): void {
+    let open = this.reserved.openPermits(refusal.now)
+    for (const waiter of waiters) {
+      if (waiter.n <= open) open -= waiter.n
+      else this.#refused(waiter, undefined, refusal)
+    }
+  }
+
+  #refusedUnit(waiter: PermitWaiter, behind: Map<number, number>, refusal: Refusal): void {
+    const others = behind.get(waiter.n) ?? 0
+    this.#refused(waiter, others, refusal)
+    if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
+  }
+
+  /**
+   * Handles a waiter for which nothing could be reserved. @param others number of permits ahead of its own; undefined
+   * if another unit may have room for it.
+   */
+  #refused(waiter: PermitWaiter, others: number | undefined, refusal: Refusal): void {
+    const { ahead, decidedAt } = refusal
+    if (!waiter.isQueued) return
+    if (waiter instanceof TryWaiter) return void this.refusedTries.push([waiter, ahead])
+    // The next call requests the returned permits again.
+    if (this.hasUnused) return
+    const deadline = waiter.waitLimit?.deadline ?? Infinity
+    if (others !== undefined && deadline < Infinity) {
+      const turn = ahead + leastDelay(this.terms.windows, others)
+      if (decidedAt + turn > deadline) {
+        return this.#callers.refuse(waiter, this.#errors.tooLate(waiter.waitLimit!.wait, turn))
+      }
+    }
+    this.pace.refused(refusal, this.terms, this.reserved.first)
+  }
+}
+
+/** The explanation in a reply. @param place number of callers ahead. */
+export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  const { ready, binding, reports } = explained!
+  const readyIn = ready - now
+  return {
+    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
+    binding: binding === undefined ? undefined : reports[binding],
+    place,
+    readyIn,
+    running: 0,
+    limits: reports,
+  }
+}
+
+/** The same explanation, if no permit is available sooner. @param readyIn milliseconds. */
+function notBefore(explanation: Explanation, readyIn: number): Explanation {
+  if (explanation.readyIn >= readyIn) return explanation
+  const { waitsFor } = explanation
+  return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
+}
