@@ -15,7 +15,7 @@ export interface Configuration {
 const SLOW = ['Paces', '{0, 1}'] as const
 
 /** Three requests, whose messages come one after the other. */
-const QUEUE = { Requests: '3', Turns: '0', Messages: '1' }
+const QUEUE = { Requests: '3', Messages: '1' }
 /** The same with one message that is late, and short leases. */
 const LATE = { ...QUEUE, Messages: '2', Lease: '1' }
 const THREE = { ...QUEUE, Clients: '{a, b, d}' }
@@ -57,15 +57,16 @@ export const slowClock: Configuration = {
   breaks: 'OneHolder',
 }
 
-/** The whole design, within each of the bounds above, and with a message that arrives twice. */
+/** What no guard needs: a message that arrives twice, and a grant that is extended. */
+const more = [lock('', 'none', { Repeats: '1', Lease: '1' }), lock('', 'none', { Turns: '1', Lease: '1' })]
+
+/** The whole design, within each of the bounds above. */
 export const wholes: readonly Configuration[] = [
   ...new Map(
-    [...guards, lock('', 'none', { Turns: '0', Repeats: '1', Lease: '1' })].map(
-      ({ module, file, bounds }) => [
-        JSON.stringify([file, bounds]),
-        { module, file, bounds, breaks: 'none' },
-      ],
-    ),
+    [...guards, ...more].map(({ module, file, bounds }) => [
+      JSON.stringify([file, bounds]),
+      { module, file, bounds, breaks: 'none' },
+    ]),
   ).values(),
 ]
 
