@@ -391,6 +391,8 @@ export class KeyChanges<S extends OpenState> {
     if (this.#known && this.#known.text === text) {
       this.#isCertain = true
       this.#knownAt = this.#parts.clock.now()
+      // Its IDs may have expired since.
+      this.#parts.seen(this.#key, this.#known)
       return this.#known
     }
     if (this.#known) this.#sharedAt = this.#parts.clock.now()

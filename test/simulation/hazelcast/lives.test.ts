@@ -163,6 +163,28 @@ test('boxes that clean up delete the entries that a closed box has left, and rea
   expect(texts.has('left')).toBe(false)
 })
 
+test('a box that cleans up alone deletes an entry of its own whose IDs have expired', async () => {
+  const one = world.box('one')
+  const key = 's/k'
+  const retention = 120_000
+  const id = { key, id: 'id' }
+  const committed = await one.operations.execute({
+    type: 'commit',
+    guard: undefined,
+    expect: [],
+    writes: [],
+    record: [id],
+    retention,
+    release: false,
+  })
+  expect(committed.state).toBe('committed')
+  await passed(retention + 20_000)
+  await passed(200_000)
+  await one.operations.sweep()
+  await passed(90_000)
+  expect(world.entries.texts.has(key)).toBe(false)
+})
+
 test('keys that a dead box holds are free for a call that does not wait', async () => {
   const one = world.box('one')
   await held(one, requestOf('one', '1', exclusive('a')))
