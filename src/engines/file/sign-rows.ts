@@ -1,13 +1,13 @@
 import type { Connection } from './driver.js'
 
 /**
- * When the last sign of life of each session came, for use inside a write transaction. All are read together, and kept in
- * memory until another process has written. The first sign makes the table.
+ * When the last sign of life of each session came, for use inside a write transaction. What was read is kept in memory
+ * until another process has written. The first sign makes the table.
  */
 export class SignRows {
   readonly #connection: Connection
   #sql: ReturnType<typeof statements> | undefined
-  #seen: Map<string, number> | undefined
+  readonly #seen = new Map<string, number>()
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -15,36 +15,33 @@ export class SignRows {
 
   /** -Infinity if none has come. */
   seen(session: string): number {
-    return this.#all().get(session) ?? -Infinity
+    let seen = this.#seen.get(session)
+    if (seen === undefined) {
+      seen = (this.#statements().get.get(session)?.[0] as number | undefined) ?? -Infinity
+      this.#seen.set(session, seen)
+    }
+    return seen
   }
 
   see(session: string, now: number): void {
-    this.#all().set(session, now)
+    this.#seen.set(session, now)
     this.#statements().put.run(session, now)
   }
 
   leave(session: string): void {
-    this.#seen?.delete(session)
+    this.#seen.delete(session)
     this.#statements().remove.run(session)
   }
 
   /** Another process may have written. */
   outdated(): void {
-    this.#seen = undefined
+    this.#seen.clear()
   }
 
   /** After a transaction that was rolled back, perhaps with the table that it had made. */
   forget(): void {
     this.#sql = undefined
-    this.#seen = undefined
-  }
-
-  #all(): Map<string, number> {
-    return (this.#seen ??= new Map(
-      this.#statements()
-        .all.all()
-        .map(([session, seen]) => [session as string, seen as number]),
-    ))
+    this.#seen.clear()
   }
 
   #statements(): ReturnType<typeof statements> {
@@ -57,7 +54,7 @@ function statements(connection: Connection) {
     'create table if not exists signs (session text primary key, seen real not null) without rowid',
   )
   return {
-    all: connection.prepare('select session, seen from signs'),
+    get: connection.prepare('select seen from signs where session = ?'),
     put: connection.prepare(
       'insert into signs values (?, ?) on conflict (session) do update set seen = excluded.seen',
     ),
