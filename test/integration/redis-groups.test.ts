@@ -5,7 +5,7 @@ import type { Claim } from '../../src/engine/claim.js'
 import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
 import { inLanes } from '../support/lanes.js'
 import { lockRequest } from '../support/lock-request.js'
-import { RedisTablePort, type Together } from '../support/redis/table-port.js'
+import { RedisTablePort, WAYS, type Together } from '../support/redis/table-port.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
@@ -30,8 +30,11 @@ test(
   `readers and permits are decided as a group as they are one by one, over ${HISTORIES} random histories`,
   { timeout: 60_000 },
   async () => {
-    const ports = [await RedisTablePort.over(server, 1), await RedisTablePort.over(server, 3)] as const
-    const without = await RedisTablePort.over(server, NO_GROUPS)
+    const ports = [
+      await RedisTablePort.over(server, WAYS.table, 1),
+      await RedisTablePort.over(server, WAYS.table, 3),
+    ] as const
+    const without = await RedisTablePort.over(server, WAYS.table, NO_GROUPS)
     await inLanes(1, HISTORIES, async seed => {
       await compare(seed, new Side(ports[seed % 2]!(`groups${seed}`)), new Side(without(`single${seed}`)))
     })
@@ -59,7 +62,7 @@ async function compare(seed: number, grouped: Side, single: Side): Promise<void>
         sameOutcome(outcome, other.outcomes[index])
         if (outcome === true) downgraded(batch[index]!, requests)
       }
-      expect([...other.told].sort()).toEqual([...one.told].sort())
+      expect(sent(other)).toEqual(sent(one))
       expect(reported(other)).toEqual(reported(one))
     } catch (error) {
       throw new Error(`seed ${seed}:\n${history.join('\n')}\n${(error as Error).message}`, { cause: error })
@@ -150,6 +153,10 @@ function sameOutcome(single: unknown, grouped: unknown): void {
 
 function timeIn(outcome: unknown, name: 'checkInAfter' | 'next'): number | undefined {
   return (outcome as Partial<Record<typeof name, number>> | undefined)?.[name]
+}
+
+function sent({ hints }: Together): unknown[] {
+  return hints.map(({ session, type, id }) => `${session} ${type} ${id}`).sort()
 }
 
 function reported({ reports }: Together): unknown[] {

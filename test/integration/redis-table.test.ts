@@ -10,13 +10,16 @@ import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../packages/conformance/src/random.js'
 import { callerOf } from '../support/redis/caller.js'
 import { LoadedScript } from '../support/redis/loaded-script.js'
-import { RedisTablePort, setClock } from '../support/redis/table-port.js'
+import { RedisTablePort, WAYS } from '../support/redis/table-port.js'
 import { compareHistories } from '../support/table-histories.js'
 import { LOCKS, SESSIONS, type Session } from '../support/table-world.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { lockRequest } from '../support/lock-request.js'
 
-const WORLDS = 150
+const WORLDS = 60
+
+/** Replaces the time by what a test has set next to the counter, in milliseconds. */
+const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
 
 let server: RedisServer
 
@@ -29,13 +32,29 @@ afterAll(async () => {
 })
 
 describe('the script in Redis', () => {
-  test(`decides as the lock table does, over ${WORLDS} random histories`, { timeout: 60_000 }, async () => {
-    await compareHistories(await RedisTablePort.over(server), 1, WORLDS)
+  test.each(Object.entries(WAYS))(
+    `decides as the lock table does, over ${WORLDS} random histories: %s`,
+    { timeout: 180_000 },
+    async (_, text) => {
+      await compareHistories(await RedisTablePort.over(server, text), 1, WORLDS)
+    },
+  )
+
+  test('decides as the lock table does where many wait for a key', { timeout: 180_000 }, async () => {
+    await compareHistories(await RedisTablePort.over(server, WAYS['fast path']), 1, WORLDS, 'crowded')
   })
+
+  test(
+    'decides as the lock table does where many hold a key, with them as a group',
+    { timeout: 180_000 },
+    async () => {
+      await compareHistories(await RedisTablePort.over(server, WAYS.table, 1), 1, WORLDS, 'together')
+    },
+  )
 
   test('decides the same on its fast path, with many operations in one call', async () => {
     const load = (text: string) => LoadedScript.load(server, atSetTime(text))
-    const whole = tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' })
+    const whole = WAYS.table
     const fast = new Calls('fast:', await load(tableScript()))
     const table = new Calls('table:', await load(whole))
     let now = 1000
@@ -62,7 +81,7 @@ describe('the script in Redis', () => {
     // The messages to others are kept in a list.
     const load = (text: string): Promise<LoadedScript> =>
       LoadedScript.load(server, atSetTime(text).replaceAll('try(PUBLISH, ', "call('RPUSH', "))
-    const whole = tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' })
+    const whole = WAYS.table
     const fast = new Crowd('crowd-fast:', await load(tableScript()))
     const table = new Crowd('crowd-table:', await load(whole))
     const random = new Random(11)

@@ -1,5 +1,8 @@
+/** How many are done at a time. */
+const LANES = 6
+
 /**
- * Does something with each number of a range, three at a time: each has keys of its own, so one can reckon while the
+ * Does something with each number of a range, several at a time: each has keys of its own, so one can reckon while the
  * server works for another. Begins no more once one has failed, and settles when those that were begun have ended.
  */
 export async function inLanes(
@@ -11,7 +14,7 @@ export async function inLanes(
   const lane = async (): Promise<void> => {
     while (next < first + count) await work(next++)
   }
-  const lanes = [lane(), lane(), lane()]
+  const lanes = Array.from({ length: LANES }, () => lane())
   try {
     await Promise.all(lanes)
   } finally {

@@ -1,8 +1,8 @@
-import type { Operation } from '../../src/engine/contract.js'
+import type { LockRequest, Operation } from '../../src/engine/contract.js'
 import { claimSet } from '../../src/core/claims.js'
 import type { Claim } from '../../src/engine/claim.js'
 import type { Random } from '../../packages/conformance/src/random.js'
-import { LOCKS, type Session, type World } from './table-world.js'
+import { labelOf, LOCKS, type Session, type World } from './table-world.js'
 import { lockRequest } from './lock-request.js'
 
 const VALUES = ['s/x', 's/y', 's/z']
@@ -23,7 +23,7 @@ export function randomOperation(
   const wait = [0, 50, 5000, Infinity, Infinity][random.below(5)]!
   const read =
     random.below(3) > 0 ? undefined : { keys: random.some(VALUES, 2), ids: [{ key: VALUES[0]!, id: 'one' }] }
-  switch (random.below(world.coversBySigns ? 17 : 14)) {
+  switch (random.below(17)) {
     case 0:
     case 1:
     case 2:
@@ -33,14 +33,14 @@ export function randomOperation(
       const alone = !wide && several.every(({ mode }) => mode === 'exclusive')
       const { claims } = claimSet(alone ? several.slice(0, 1) : several)
       // Now and then one is sent again, as when its answer was lost.
-      if (random.below(3) === 0 && world.repeatable) return world.repeatable
-      const asked = lockRequest(`${session}.${step}`, claims)
+      if (random.below(3) === 0 && world.repeatable?.request.session === session) return world.repeatable
+      const fresh = asked(`${session}.${step}`, claims)
       // A port may free the other keys of a wide grant later than the original does.
-      if (world.canSteal && !wide && random.below(4) === 0) {
-        const key = lockRequest(asked.id, [{ key: keys[0]!, mode: 'exclusive' }])
+      if (world.differences.canSteal && !wide && random.below(4) === 0) {
+        const key = asked(fresh.id, [{ key: keys[0]!, mode: 'exclusive' }])
         return { type: 'enqueue', request: key, lease, wait: Infinity, steal: true }
       }
-      return { type: 'enqueue', request: asked, lease, wait, read }
+      return { type: 'enqueue', request: fresh, lease, wait, read }
     }
     case 4:
     case 5:
@@ -57,7 +57,7 @@ export function randomOperation(
         type: 'extendOrYield',
         request,
         number,
-        next: lockRequest(`${session}.${step}`, request.claims),
+        next: asked(`${session}.${step}`, request.claims),
         lease,
         wait: Math.max(wait, 1),
       }
@@ -65,6 +65,12 @@ export function randomOperation(
       return random.below(3) === 0
         ? { type: 'downgrade', request, number }
         : { type: 'sweepExpired', keys: random.some(LOCKS, 2) }
+    case 12:
+      // An operator looks a grant up first, and finds none that has expired.
+      if (random.below(2) === 0 && !world.isExpired(id))
+        return { type: 'forceRelease', key: request.claims[0]!.key, number }
+      if (world.differences.canRevoke && random.below(4) === 0) return { type: 'revoke', session }
+      return { type: 'sweepExpired', keys: random.some(LOCKS, 2) }
     case 14:
     case 15:
     case 16: {
@@ -105,7 +111,7 @@ export function crowdedOperation(
   const lease = random.below(8) === 0 ? 1000 : 30_000
   const kind = random.below(step < 25 ? 30 : 16)
   if (kind >= 14) {
-    if (random.below(6) === 0 && world.repeatable) return world.repeatable
+    if (random.below(6) === 0 && world.repeatable?.request.session === session) return world.repeatable
     // Requests for both keys often have few ahead of them on the one, and many on the other.
     const [a, b] = LOCKS as [string, string]
     const keys = wide ? [[a], [a, b], [a, b], [b], [b], [b], [b]][random.below(7)]! : [a]
@@ -113,12 +119,12 @@ export function crowdedOperation(
       keys.map(key => (random.below(4) === 0 ? claim(random, key) : ({ key, mode: 'exclusive' } as const))),
     )
     const wait = random.below(10) === 0 ? 50 : Infinity
-    return { type: 'enqueue', request: lockRequest(`${session}.${step}`, claims), lease, wait }
+    return { type: 'enqueue', request: asked(`${session}.${step}`, claims), lease, wait }
   }
   if (kind < 3) return { type: 'cancel', request }
   if (kind < 5) return { type: 'release', request: holder, number }
   if (kind < 7) {
-    const next = lockRequest(`${session}.${step}`, holder.claims)
+    const next = asked(`${session}.${step}`, holder.claims)
     return { type: 'extendOrYield', request: holder, number, next, lease, wait: Infinity }
   }
   if (kind < 9) return { type: 'checkIn', request, lease, wait: Infinity }
@@ -153,9 +159,13 @@ export function togetherOperation(random: Random, world: World, session: Session
     permits: 1 + random.below(3),
     max: random.below(20) === 0 ? 13 : 12,
   }
-  const asked = random.below(12) === 0 ? claim(random, key) : permits
+  const one = random.below(12) === 0 ? claim(random, key) : permits
   const wait = random.below(3) === 0 ? 0 : Infinity
-  return { type: 'enqueue', request: lockRequest(`${session}.${step}`, [asked]), lease, wait }
+  return { type: 'enqueue', request: asked(`${session}.${step}`, [one]), lease, wait }
+}
+
+function asked(id: string, claims: readonly Claim[]): LockRequest {
+  return lockRequest(id, claims, labelOf(id))
 }
 
 function claim(random: Random, key: string): Claim {

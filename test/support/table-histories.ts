@@ -6,6 +6,9 @@ import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'
 /** How many operations a history has. */
 export const STEPS = 80
 
+/** How much time passes between two operations, in milliseconds. */
+const PASSES = [0, 0, 0, 0, 0, 0, 0, 5, 5, 30, 30, 400, 400, 1000, 1200, 6000]
+
 /** The operations of a history: any, those while many wait for few keys, or those while many hold one key. */
 const OPERATIONS = { any: randomOperation, crowded: crowdedOperation, together: togetherOperation }
 
@@ -34,21 +37,18 @@ export async function compareHistories(
 async function compare(port: TablePort, seed: number, kind: keyof typeof OPERATIONS): Promise<void> {
   const random = new Random(seed)
   const world = new World(port)
-  let now = 1000
   const history: string[] = []
   for (let step = 0; step < STEPS; step++) {
-    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][
-      kind !== 'any' && random.below(4) > 0 ? 0 : random.below(8)
-    ]!
+    const passes = PASSES[kind !== 'any' && random.below(4) > 0 ? 0 : random.below(PASSES.length)]!
     if (passes > 0) world.repeatable = undefined
-    now += passes
+    world.now += passes
     const session = SESSIONS[random.below(SESSIONS.length)]!
     const next = OPERATIONS[kind](random, world, session, step, seed % 2 === 1)
-    // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
-    if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'sweepExpired', keys: LOCKS }, now)
-    history.push(`${now} ${session} ${JSON.stringify(next)}`)
+    history.push(`${world.now} ${session} ${JSON.stringify(next)}`)
     try {
-      await world.decide(session, next, now)
+      // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
+      if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'sweepExpired', keys: LOCKS })
+      await world.decide(session, next)
     } catch (error) {
       throw new Error(`seed ${seed}, step ${step}:\n${history.join('\n')}\n${(error as Error).message}`, {
         cause: error,

@@ -91,6 +91,7 @@ export class CallArguments {
         return
       case 'release':
       case 'take':
+      case 'downgrade':
         this.#request(operation.request)
         words.push(String(operation.number))
         return
@@ -101,10 +102,6 @@ export class CallArguments {
         words.push(whole(operation.lease), lifeOf(operation), this.#details(next))
         return
       }
-      case 'downgrade':
-        this.#request(operation.request)
-        words.push(String(operation.number), this.#details(operation.request))
-        return
       case 'alive':
         this.#heldKeys(keysOf(operation))
         words.push(operation.requests.length)

@@ -1,18 +1,21 @@
-import { createHash } from 'node:crypto'
 import pg from 'pg'
+import type { Claim } from '../../../src/engine/claim.js'
 import type { Alive, Operation } from '../../../src/engine/contract.js'
 import { Calls, serverCall } from '../../../src/engines/postgres/calls.js'
 import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
-import { outcomeOf, reportsOf, type Json } from '../../../src/engines/postgres/outcomes.js'
+import { keyOf } from '../../../src/engines/postgres/names.js'
+import { outcomeOf } from '../../../src/engines/postgres/outcomes.js'
 import { sendSign } from '../../../src/engines/postgres/signs.js'
 import { schemaText } from '../../../src/engines/postgres/schema.js'
 import { statementsOf, type Statements } from '../../../src/engines/postgres/statements.js'
 import type { ServerOperation } from '../../../src/engines/postgres/call-arguments.js'
+import { lockRequest } from '../lock-request.js'
 import type { PostgresServer } from '../servers/postgres.js'
-import type { Answered, Session, TablePort } from '../table-world.js'
+import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
+import type { Answered, Differences, Session, TablePort } from '../table-world.js'
 
 /** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
-const TICK = 0.01
+const TICK = 0.005
 
 /** After how many operations the size of rows is the least. */
 const STEPS_OF_LARGE_ROWS = 20
@@ -20,7 +23,42 @@ const STEPS_OF_LARGE_ROWS = 20
 /** What came of operations that were carried out by one call. */
 interface Together {
   readonly outcomes: readonly unknown[]
-  readonly told: readonly string[]
+  readonly hints: readonly SentHint[]
+  /** What is stored afterwards. */
+  readonly stored: StoredTable
+}
+
+/** How operations reach the functions that decide. */
+export type Way =
+  /** As a box sends an operation that is alone in its tick. */
+  | 'alone'
+  /** As a box sends several operations: by the statements for many. */
+  | 'together'
+  /** As a box repeats an operation whose row was locked. */
+  | 'again'
+
+/** An entry of a queue: in the row of its first key with the whole request. */
+type Entry = readonly [
+  row: string,
+  id: string,
+  first: string | null,
+  phase: number,
+  expires: number,
+  lease: number,
+  number: number,
+  since: number,
+  label: string | null,
+  claims: readonly Stored[] | null,
+  seen: number | null,
+]
+
+/** A claim as the composite type of the schema. */
+interface Stored {
+  readonly name: string
+  readonly mode: number
+  readonly permits: number | null
+  readonly max_permits: number | null
+  readonly key: string | null
 }
 
 /** Ports of the lock table: each has a schema and a connection of its own, which serve one history after the other. */
@@ -33,14 +71,14 @@ export class PostgresTablePorts {
     this.#server = server
   }
 
-  take(): PostgresTablePort {
+  take(way: Way = 'alone'): PostgresTablePort {
     let port = this.#free.pop()
     if (!port) {
       const client = new pg.Client(this.#server.address)
       port = new PostgresTablePort(client, `s${this.#all.length}`, () => this.#free.push(port!))
       this.#all.push(port)
     }
-    port.begin()
+    port.begin(way)
     return port
   }
 
@@ -54,7 +92,7 @@ export class PostgresTablePorts {
  * have a tail, too, and rows have more requests than they would get.
  */
 class PostgresTablePort implements TablePort {
-  readonly coversBySigns = true
+  readonly differences: Differences = { canRevoke: true, late: 1 }
   readonly #client: pg.Client
   readonly #schema: string
   readonly #statements: Statements
@@ -63,6 +101,10 @@ class PostgresTablePort implements TablePort {
   #cleared: Promise<unknown> = Promise.resolve()
   #ahead = 0
   #steps = 0
+  #way: Way = 'alone'
+  #stored: StoredTable = { requests: new Map(), queues: new Map() }
+  /** The row with each request. */
+  readonly #homes = new Map<string, string>()
 
   constructor(
     client: pg.Client,
@@ -79,18 +121,23 @@ class PostgresTablePort implements TablePort {
         create or replace function ${schema}.clock() returns float8 language sql volatile as
           'select c.at from ${schema}.test_clock c';
         create or replace function ${schema}.row_size() returns int language sql volatile as
-          'select c.size from ${schema}.test_clock c'`),
+          'select c.size from ${schema}.test_clock c';
+        -- Removes at other times than the lock table does.
+        alter function ${schema}.sweep(int, float8[]) rename to sweep_expired;
+        create function ${schema}.sweep(int, float8[]) returns float8[] language sql as 'select $2'`),
     )
   }
 
   /** Begins a history with nothing. */
-  begin(): void {
+  begin(way: Way): void {
     const tables = ['keys', 'data', 'tails', 'recorded', 'watchers', 'signs'].map(
       table => `${this.#schema}.${table}`,
     )
     this.#calls = new Map()
     this.#ahead = 0
     this.#steps = 0
+    this.#way = way
+    this.#stored = { requests: new Map(), queues: new Map() }
     this.#cleared = this.#made.then(() =>
       this.#client.query([...tables.map(table => `delete from ${table}`), this.#sizeOfRows(8)].join(';')),
     )
@@ -103,19 +150,11 @@ class PostgresTablePort implements TablePort {
   async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
     await this.#cleared
     if (++this.#steps === STEPS_OF_LARGE_ROWS) await this.#client.query(this.#sizeOfRows(3))
-    const { outcomes, told } =
+    const { outcomes, hints, stored } =
       operation.type === 'alive'
         ? await this.#alive(session, operation, now)
         : await this.together(session, [operation], now)
-    // A row that is not full has no tail, and the search in a tail begins before its first request.
-    const wrong = await this.#query(
-      `select count(*)::text from ${this.#schema}.tails t left join ${this.#schema}.data d on d.name = t.name
-        where d.id is null or not ${this.#schema}.is_full(d.queue) or t.place <= ${this.#schema}.tail_after(d.queue)`,
-      [],
-    )
-    if (wrong !== '0') throw new Error(`${String(wrong)} requests in tails cannot be found`)
-    const inspected = await this.#query(this.#statements.inspect, ['lock/', 'false'])
-    return { answer: outcomes[0], told, reports: reportsOf(JSON.parse(inspected as string) as Json) }
+    return { answer: outcomes[0], hints, stored }
   }
 
   /** Carries out operations by one call. @param later how much later it is than at the last call. */
@@ -126,63 +165,143 @@ class PostgresTablePort implements TablePort {
     later = TICK,
   ): Promise<Together> {
     await this.#cleared
-    await this.#client.query(`update ${this.#schema}.test_clock set at = ${now + (this.#ahead += later)}`)
+    const at = now + (this.#ahead += later)
     let calls = this.#calls.get(session)
     if (!calls) {
       calls = new Calls(this.#statements, () => ({ session, host: 'host', pid: 1, label: undefined }))
       this.#calls.set(session, calls)
     }
-    const all = operations.map(operation => serverCall(operation as ServerOperation))
-    const { answers, notices } = await calls.decide(all, (text, values) => this.#query(text, values))
+    const all: ServerOperation[] = operations.map(operation =>
+      operation.type === 'revoke'
+        ? { ...operation, rows: this.#rowsOf(operation.session) }
+        : (operation as ServerOperation),
+    )
+    // An operation on a row that nothing else uses.
+    if (this.#way === 'together')
+      all.push({ type: 'renew', request: lockRequest('amy.none', [COMPANION]), number: 1, lease: 1 })
+    const sent = all.map(serverCall)
+    const { answers, notices } = await calls.decide(sent, (text, values) => this.#query(text, values, at), {
+      isRetry: this.#way === 'again',
+    })
     return {
-      outcomes: all.map(({ operation }, index) => outcomeOf(operation, answers[index]!)),
-      told: notices.flatMap(each => (each[0] === 'changed' ? [] : [`${each[0]} ${each[2]}`])),
+      outcomes: operations.map((_, index) => outcomeOf(all[index]!, answers[index]!)),
+      hints: notices.flatMap(([type, to, id]): SentHint[] =>
+        type === 'changed' ? [] : [{ session: to, type, id }],
+      ),
+      stored: this.#stored,
     }
   }
 
+  #rowsOf(session: string): string[] {
+    const homes = [...this.#stored.requests.values()].filter(({ id }) => id.startsWith(`${session}.`))
+    return [...new Set(homes.map(({ id }) => this.#homes.get(id)!))]
+  }
+
   async #alive(session: Session, sign: Alive, now: number): Promise<Together> {
-    await this.together(session, [], now)
-    const told: string[] = []
+    const at = now + (this.#ahead += TICK)
+    const hints: SentHint[] = []
     const outcome = await sendSign(
       sign,
-      (text, values) => this.#query(text, values),
+      (text, values) => this.#query(text, values, at),
       this.#statements,
       async keys => {
-        told.push(...(await this.together(session, [{ type: 'sweepExpired', keys }], now)).told)
+        hints.push(...(await this.together(session, [{ type: 'sweepExpired', keys }], now, 0)).hints)
       },
     )
-    return { outcomes: [outcome], told }
+    return { outcomes: [outcome], hints, stored: this.#stored }
   }
 
   /** Deletes what no longer has an effect. Returns the number of requests that are left in rows and tails. */
   async sweep(now: number): Promise<number> {
     await this.together('amy', [], now)
     await this.#client.query(`update ${this.#schema}.keys set due = 1`)
-    await this.#client.query(`select ${this.#schema}.sweep(100, '{0,0}')`)
-    const left = await this.#query(
+    await this.#client.query(`select ${this.#schema}.sweep_expired(100, '{0,0}')`)
+    const { rows } = await this.#client.query<{ left: string }>(
       `select (select coalesce(sum(cardinality(d.queue)), 0) from ${this.#schema}.data d)
-        + (select count(*) from ${this.#schema}.tails t)`,
-      [],
+        + (select count(*) from ${this.#schema}.tails t) as left`,
     )
-    return Number(left)
+    return Number(rows[0]!.left)
   }
 
   close(): Promise<void> {
     return this.#client.end()
   }
 
-  async #query(text: string, values: readonly string[]): Promise<unknown> {
+  /** Executes a statement at a time, and reads what is stored afterwards, all by one message to the server. */
+  async #query(text: string, values: readonly string[], at: number): Promise<unknown> {
+    const statement = text.replaceAll(/\$(\d+)/g, (_, place: string) =>
+      pg.escapeLiteral(values[Number(place) - 1]!),
+    )
+    const parts = [`update ${this.#schema}.test_clock set at = ${at}`, statement, this.#reading]
     try {
-      const { rows } = await this.#client.query<unknown[]>({
-        text,
-        name: createHash('sha256').update(text).digest('hex').slice(0, 16),
-        values: [...values],
+      const results = (await this.#client.query<unknown[]>({
+        text: parts.join(';'),
         rowMode: 'array',
-      })
-      return rows[0]?.[0]
+      } as never)) as unknown as readonly pg.QueryArrayResult[]
+      this.#stored = this.#tableIn(JSON.parse(results[2]!.rows[0]![0] as string) as [number, Entry[]])
+      return results[1]!.rows[0]?.[0]
     } catch (error) {
       const { message, code } = error as Error & { readonly code?: string }
       throw new SqlError(message, code, false, error)
     }
   }
+
+  /** Reads the entries of all queues in their order, and how many of them the functions would not find in their tails. */
+  get #reading(): string {
+    const own = this.#schema
+    const fields = 'phase expires lease number since label claims'.split(' ')
+    const select = (source: string): string => fields.map(field => `(${source}).${field}`).join(', ')
+    return `select json_build_array(
+      (select count(*) from ${own}.tails t left join ${own}.data d on d.name = t.name
+        where d.id is null or not ${own}.is_full(d.queue) or t.place <= ${own}.tail_after(d.queue)),
+      (select coalesce(json_agg(json_build_array(e.row, e.id, e.first, ${fields.map(field => `e.${field}`).join(', ')},
+          (select s.seen from ${own}.signs s where s.session = e.session)) order by e.row, e.part, e.place), '[]')
+        from (
+          select d.name as row, 1 as part, q.place, q.id, q.first, q.session, ${fields.map(field => `q.${field}`).join(', ')}
+            from ${own}.data d cross join lateral unnest(d.queue) with ordinality
+              q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
+          union all
+          select t.name, 2, t.place, t.id, (t.request).first, (t.request).session, ${select('t.request')}
+            from ${own}.tails t) e))::text`
+  }
+
+  #tableIn([lost, entries]: readonly [number, readonly Entry[]]): StoredTable {
+    if (lost > 0) throw new Error(`${lost} requests in tails cannot be found`)
+    const requests = new Map<string, StoredRequest>()
+    const queues = new Map<string, string[]>()
+    this.#homes.clear()
+    for (const [row, id, first, phase, expires, lease, number, since, label, claims, seen] of entries) {
+      const key = keyOf(row)!
+      queues.set(key, [...(queues.get(key) ?? []), id])
+      if (first !== null) continue
+      this.#homes.set(id, row)
+      const its = claims?.map(({ name, mode, permits, max_permits: max }): Claim => {
+        const claimed = keyOf(name)!
+        if (mode === 3) return { key: claimed, mode: 'permits', permits: permits!, max: max! }
+        return { key: claimed, mode: mode === 2 ? 'shared' : 'exclusive' }
+      })
+      requests.set(id, {
+        ...{
+          id,
+          phase: PHASES[phase]!,
+          expires,
+          lease,
+          number: Math.max(number, 0),
+          since,
+          label: label ?? undefined,
+        },
+        seen: number === -1 ? seen! : undefined,
+        claims: inOrder(its ?? [{ key, mode: 'exclusive' }]),
+      })
+    }
+    for (const [row, id, first] of entries)
+      if (first !== null && this.#homes.get(id) !== first)
+        throw new Error(`${row} refers to ${id} in ${first}`)
+    return { requests, queues }
+  }
 }
+
+const PHASES = ['waiting', 'reserved', 'held'] as const
+
+/** On a key of its own. */
+const COMPANION: Claim = { key: 'companion', mode: 'exclusive' }

@@ -21,4 +21,9 @@ export class LoadedScript {
   async run(call: CallArguments): Promise<readonly Reply[]> {
     return answersIn((await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply)
   }
+
+  /** The answer of a script that has only keys. */
+  async on(keys: readonly string[]): Promise<unknown> {
+    return this.#server.command('EVALSHA', this.#sha, keys.length, ...keys)
+  }
 }

@@ -1,91 +1,122 @@
+import { readFileSync } from 'node:fs'
 import type { Operation } from '../../../src/engine/contract.js'
-import { CallArguments } from '../../../src/engines/redis/call.js'
-import { tableScript } from '../../../src/engines/redis/lua/table-script.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import { CallArguments, type ScriptOperation } from '../../../src/engines/redis/call.js'
+import { whoIs } from '../../../src/engines/redis/held-text.js'
+import { luaFile } from '../../../src/engines/redis/lua/lua-file.js'
+import { serverClock, tableScript } from '../../../src/engines/redis/lua/table-script.js'
 import { Names } from '../../../src/engines/redis/names.js'
 import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
 import type { RedisServer } from '../servers/redis.js'
-import type { Answered, Session, TablePort } from '../table-world.js'
+import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
+import { LOCKS, type Answered, type Differences, type Session, type TablePort } from '../table-world.js'
 import { callerOf } from './caller.js'
 import { LoadedScript } from './loaded-script.js'
 
-/** Replaces the time by what a test has set next to the counter, in milliseconds. */
-export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
+const virtualTime = readFileSync(new URL('virtual-time.lua', import.meta.url), 'utf8')
+const readTable = readFileSync(new URL('read-table.lua', import.meta.url), 'utf8')
 
-/**
- * The script with a clock that the test sets, and held keys that expire by it. All sessions get their messages in the
- * answer, as each is taken for the own.
- */
-const SCRIPT = tableScript({
-  fastPath: '',
-  clock: setClock,
-  heldKeys: String.raw`
-local function clear(key) call('DEL', key) end
-local function left(key)
-  local expires = call('HGET', key, 'expires')
-  return expires and expires - now or -2
-end
-local function seen(key)
-  if left(key) <= 0 then clear(key) end
-  return call('HGET', key, 'text')
-end
-local function put(key, text, lease) call('HSET', key, 'text', text, 'expires', now + lease) end
-local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`,
-})
-  .replace('if session == SESSION then', 'if session then')
-  // By the server's clock, signs would expire at other times than by the test's.
-  .replace("call('PEXPIRE', SIGNS, ", 'math.max(')
+/** The ways on which a script decides. */
+export const WAYS = {
+  /** As most boxes use it: frequent operations are decided before the table is made. */
+  'fast path': tableScript(),
+  table: tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' }),
+  Redisson: tableScript({ heldKeys: luaFile('held-hashes'), clock: serverClock, fastPath: '' }),
+}
 
 /** What came of operations that were carried out by one call. */
 export interface Together {
   readonly outcomes: readonly unknown[]
-  /** The hints for all sessions. */
-  readonly told: readonly string[]
+  readonly hints: readonly SentHint[]
+  /** The keys that the session has to sweep later. */
+  readonly reserved: readonly string[]
   readonly reports: readonly ScriptReport[]
 }
 
-/** The port of the lock table in Redis. */
+/** A record of a request. */
+interface Recorded {
+  readonly id: string
+  readonly phase: StoredRequest['phase']
+  readonly expires: number
+  readonly alone?: number
+  readonly lease: number
+  readonly number: number
+  readonly since: number
+  readonly details: string
+  readonly claims: readonly { key: string; mode: Claim['mode']; permits?: number; max?: number }[]
+}
+
+/** What the script `read-table.lua` answers. An empty list is an object there. */
+type Read = readonly [
+  records: readonly Recorded[] | object,
+  queues: readonly string[] | object,
+  signs: readonly string[] | object,
+  held: readonly (readonly [place: number, text: string, ends: number])[] | object,
+  published: readonly string[] | object,
+]
+
+/** Makes ports over one script, each for a prefix of its own. */
+export type RedisPorts = (prefix: string | number) => RedisTablePort
+
+/** How many times ports were made: each time they get other names. */
+let made = 0
+
+/** The port of the lock table in Redis, by a clock that a test sets. */
 export class RedisTablePort implements TablePort {
-  readonly canSteal = true
-  readonly coversBySigns = true
-  readonly signsEarly = true
   readonly #server: RedisServer
   readonly #script: LoadedScript
+  readonly #reader: LoadedScript
   readonly #names: Names
+  #stored: StoredTable = { requests: new Map(), queues: new Map() }
 
-  /** @param prefix comes before all its names in Redis. */
-  constructor(server: RedisServer, script: LoadedScript, prefix: string) {
+  private constructor(
+    server: RedisServer,
+    [script, reader]: readonly [LoadedScript, LoadedScript],
+    prefix: string,
+    readonly differences: Differences,
+  ) {
     this.#server = server
     this.#script = script
+    this.#reader = reader
     this.#names = new Names(prefix, false)
   }
 
-  /**
-   * Makes a port for each prefix, over one script.
-   * @param groupMin how many readers become a group.
-   */
-  static async over(server: RedisServer, groupMin = 1): Promise<(prefix: string | number) => RedisTablePort> {
-    const script = await LoadedScript.load(server, SCRIPT.replace('added >= 16', `added >= ${groupMin}`))
-    return prefix => new RedisTablePort(server, script, `${prefix}:`)
+  /** @param groupMin how many readers become a group; 0 for as many as in the package. */
+  static async over(server: RedisServer, text: string, groupMin = 0): Promise<RedisPorts> {
+    const grouped = groupMin === 0 ? text : text.replace('added >= 16', `added >= ${groupMin}`)
+    const scripts = await Promise.all([
+      LoadedScript.load(server, virtualTime + grouped),
+      LoadedScript.load(server, readTable),
+    ])
+    const differences: Differences = {
+      ...{ canSteal: true, keepsLightGrants: true, stopsAtWaiter: true, groups: groupMin > 0 },
+    }
+    const own = `${++made}.`
+    return prefix => new RedisTablePort(server, scripts, `${own}${prefix}:`, differences)
   }
 
   async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
-    const { outcomes, told, reports } = await this.together(session, [operation], now)
-    return { answer: outcomes[0], told, reports }
+    const asked = this.#asked(operation)
+    const call = this.#call(session, asked ? [asked] : [])
+    const [, answers, text] = await Promise.all([this.#setTime(now), this.#script.run(call), this.#read()])
+    const read = JSON.parse(text) as Read
+    this.#stored = this.#tableIn(read, now)
+    const own = answers.at(-1) as string[]
+    return {
+      answer: asked ? outcomeOf(asked, answers[0]!) : false,
+      ...this.#hintsIn(session, own, list(read[4])),
+      stored: this.#stored,
+    }
   }
 
   /** Carries out operations by one call. */
   async together(session: Session, operations: readonly Operation[], now: number): Promise<Together> {
-    const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, callerOf(session))
-    for (const operation of operations) call.add(operation)
-    call.add({ type: 'inspect', prefix: '' })
-    const set = this.#server.command('SET', `${group.numbers}:now`, now)
-    const answers = await this.#script.run(call)
-    await set
-    const [inspected, hints] = answers.slice(operations.length)
+    const call = this.#call(session, [...operations, { type: 'inspect', prefix: '' }])
+    const [, answers, text] = await Promise.all([this.#setTime(now), this.#script.run(call), this.#read()])
+    const [inspected, own] = answers.slice(operations.length)
     return {
       outcomes: operations.map((operation, index) => outcomeOf(operation, answers[index]!)),
-      told: (hints as string[]).filter(hint => !hint.startsWith('reserved')),
+      ...this.#hintsIn(session, own as string[], list((JSON.parse(text) as Read)[4])),
       reports: reportsOf(inspected!),
     }
   }
@@ -94,4 +125,127 @@ export class RedisTablePort implements TablePort {
   async deleteHeld(key: string): Promise<void> {
     await this.#server.command('DEL', this.#names.held(key))
   }
+
+  #call(session: Session, operations: readonly ScriptOperation[]): CallArguments {
+    const call = new CallArguments(this.#names, this.#names.group(''), callerOf(session))
+    for (const operation of operations) call.add(operation)
+    return call
+  }
+
+  /** An operator takes a request whose grant it has looked up. */
+  #asked(operation: Operation): ScriptOperation | undefined {
+    if (operation.type !== 'forceRelease') return operation
+    const { key, number } = operation
+    const request = [...this.#stored.requests.values()].find(
+      each => each.phase === 'held' && each.number === number && each.claims.some(claim => claim.key === key),
+    )
+    return request && { type: 'take', request, number }
+  }
+
+  #setTime(now: number): Promise<unknown> {
+    return this.#server.command('HSET', `${this.#names.group('').numbers}:virtual`, 'now', now)
+  }
+
+  async #read(): Promise<string> {
+    const { numbers, queues, requests, signs } = this.#names.group('')
+    const keys = [numbers, queues, requests, signs, ...LOCKS.map(key => this.#names.held(key))]
+    return String(await this.#reader.on(keys))
+  }
+
+  #hintsIn(
+    session: string,
+    own: readonly string[],
+    published: readonly string[],
+  ): { hints: SentHint[]; reserved: string[] } {
+    const hintOf = (to: string, text: string): SentHint[] => {
+      const [type, id] = text.split(' ') as [SentHint['type'] | 'reserved' | 'foreign', string]
+      return type === 'reserved' || type === 'foreign' ? [] : [{ session: to, type, id }]
+    }
+    const { channels } = this.#names.group('')
+    const others = published
+      .filter(each => each.startsWith(channels))
+      .flatMap(each => {
+        const space = each.indexOf(' ', channels.length)
+        return hintOf(each.slice(channels.length, space), each.slice(space + 1))
+      })
+    return {
+      hints: [...own.flatMap(text => hintOf(session, text)), ...others],
+      reserved: own.filter(text => text.startsWith('reserved ')).map(text => text.slice('reserved '.length)),
+    }
+  }
+
+  /** Puts together what records, queues and held keys say. */
+  #tableIn([records, entries, signs, held]: Read, now: number): StoredTable {
+    const seen = new Map<string, number>()
+    const words = list(signs)
+    for (let at = 0; at < words.length; at += 2) seen.set(words[at]!, Number(words[at + 1]))
+    const requests = new Map<string, StoredRequest>()
+    for (const record of list(records)) {
+      const { id, phase, alone, number, since, details } = record
+      const { session, label } = whoIs(id, details)
+      requests.set(id, {
+        ...{ id, phase, number, since, label },
+        expires: alone ?? record.expires,
+        seen: alone === undefined ? undefined : seen.get(session)!,
+        lease: phase === 'held' ? undefined : record.lease,
+        claims: list(record.claims).map(({ key, mode, permits, max }): Claim =>
+          mode === 'permits' ? { key, mode, permits: permits!, max: max! } : { key, mode },
+        ),
+      })
+    }
+    const queues = new Map<string, string[]>()
+    for (const entry of list(entries)) {
+      const length = Number(entry.slice(0, entry.indexOf(':')))
+      const rest = Buffer.from(entry).subarray(String(length).length + 1)
+      const key = rest.subarray(0, length).toString()
+      queues.set(key, [...(queues.get(key) ?? []), rest.subarray(length + 1 + 16).toString()])
+    }
+    const heldBy = new Map<string, string>()
+    for (const [place, text, ends] of list(held)) {
+      const key = LOCKS[place - 1]!
+      const [, id, digits, since, details] = /^signalbox\/1 (\S+) (\d+) (\d+) (.*)$/s.exec(text) ?? []
+      if (id === undefined) {
+        const last = Math.max(
+          ...(queues.get(key) ?? [])
+            .map(each => requests.get(each)!)
+            .filter(
+              ({ phase, claims }) =>
+                phase === 'held' && claims.find(claim => claim.key === key)!.mode !== 'exclusive',
+            )
+            .map(({ expires }) => expires),
+        )
+        // It may outlast its holders: the next request that looks at it removes it.
+        if (ends < last) throw new Error(`the held key of ${key} expires before its last holder`)
+        continue
+      }
+      heldBy.set(key, id)
+      const number = Number(digits)
+      const known = requests.get(id)
+      if (known && (known.phase !== 'held' || known.number !== number || known.expires !== ends))
+        throw new Error(
+          `the held key of ${key} says ${text} until ${ends}, the record ${JSON.stringify(known)}`,
+        )
+      const claims = known?.claims ?? []
+      const light = { id, phase: 'held', expires: ends, seen: undefined, lease: undefined, number } as const
+      const { label } = whoIs(id, details!)
+      requests.set(id, {
+        ...(known ?? { ...light, since: Number(since), label }),
+        claims: claims.some(claim => claim.key === key) ? claims : [...claims, { key, mode: 'exclusive' }],
+      })
+      const queue = queues.get(key) ?? []
+      if (!queue.includes(id)) queues.set(key, [id, ...queue])
+    }
+    for (const [id, request] of requests) {
+      const { phase, expires, claims } = request
+      for (const { key, mode } of phase === 'held' && expires > now ? claims : [])
+        if (mode === 'exclusive' && heldBy.get(key) !== id)
+          throw new Error(`the held key of ${key} does not name ${id}`)
+      requests.set(id, { ...request, claims: inOrder(claims) })
+    }
+    return { requests, queues }
+  }
+}
+
+function list<T>(read: readonly T[] | object): readonly T[] {
+  return Array.isArray(read) ? (read as readonly T[]) : []
 }

@@ -17,7 +17,7 @@ begin
 end $$;
 
 -- Keeps the waiting requests of a session, by a sign of life. Returns JSON: the requests that have to check in, because
--- they do not wait, nothing is ahead of them, or a locked row kept them from being covered; the milliseconds until a
+-- they do not wait, nothing ahead blocks them, or a locked row kept them from being covered; the milliseconds until a
 -- holder or a reservation expires for which one of them is the first waiter, or null; and the rows to serve. `homes` are
 -- the rows of the first keys of `ids`, and `names` all rows of the requests.
 -- Its cost grows with `ids` and their rows, and with the tail of a row that does not keep it back. Writes to a queue only
@@ -98,14 +98,24 @@ begin
         min(e.place) filter (where r.phase = 0 and r.until > now) over w as first_waiter,
         min(r.until) filter (where r.phase > 0) over w as held_until,
         coalesce(bool_or(r.until > now and coalesce((select c.mode = 1 from unnest(r.claims) c where c.name = e.name), true))
-          filter (where r.phase > 0) over w, false) as is_exclusive
+          filter (where r.phase > 0) over w, false) as is_exclusive,
+        coalesce(min(m.mode) filter (where r.until > now) over a = m.mode
+          and max(m.mode) filter (where r.until > now) over a = m.mode
+          and case m.mode when 2 then true when 3 then
+            sum(m.permits) filter (where r.until > now) over a + m.permits <= m.max_permits else false end,
+          count(*) filter (where r.until > now) over a = 0) as is_free
       from entries e join requests r on r.id = e.id left join unnest(ids) i(id) on i.id = e.id
-      window w as (partition by e.name)
+        left join lateral (
+          select coalesce(c.mode, 1) as mode, c.permits, c.max_permits
+            from (select) o left join unnest(r.claims) c on c.name = e.name) m on true
+      window w as (partition by e.name),
+        a as (partition by e.name order by e.place rows between unbounded preceding and 1 preceding)
   ), found as materialized (
     select q.* from queued q where q.phase > 0 and q.until <= now or q.phase = 0 and (q.until <= now or q.is_named)
   ), fronts as (
-    -- Those that nothing is ahead of. If serving them does not help, a transaction is bound to a key, and they have to poll.
-    select f.id, min(f.name) as name from found f where f.phase = 0 and f.until > now and f.place = 1 and f.is_named
+    -- Those that nothing ahead blocks: until this sign, they blocked no others, and were passed over. If serving them does not
+    -- help, a transaction is bound to a key, and they have to poll.
+    select f.id, min(f.name) as name from found f where f.phase = 0 and f.until > now and f.is_free and f.is_named
       group by f.id having count(*) = min(f.keys)
   ), lapsed as (
     select f.name from found f where f.until <= now and (f.phase > 0 or not f.is_exclusive

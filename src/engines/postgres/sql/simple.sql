@@ -126,7 +126,7 @@ begin
               case when (d.queue[cardinality(d.queue)]).id <> following then cardinality(d.queue) end,
               format('["queued",%s,%s]',
                 cardinality(d.queue) - case when (d.queue[cardinality(d.queue)]).id = following then 1 else 0 end,
-                case cardinality(d.queue) when 2 then least(1000, heartbeat) else heartbeat end::bigint),
+                case when (d.queue[2]).id = following then least(1000, heartbeat) else heartbeat end::bigint),
               format('["wake",%s,%s,%s],',
                 to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
             into changes, row_id, place, size, answer, notices;

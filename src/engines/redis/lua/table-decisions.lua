@@ -154,7 +154,10 @@ function look(claim, each)
         stale[#stale + 1] = request
       end
     end
-    for _, request in ipairs(stale) do drop(request) end
+    for _, request in ipairs(stale) do
+      -- Dropping one serves its keys, which may drop others.
+      if load(request.id) then drop(request) end
+    end
     if holder then
       if begins(holder.id, FOREIGN) then meet(claim, text) end
       return nil
@@ -236,7 +239,8 @@ local function holding(id, granted, claims)
     if claim.mode ~= 'exclusive' then return nil end
   end
   if not intact(id, granted, claims) then return nil end
-  return { id = id, claims = claims, phase = 'held', number = granted }
+  local _, _, since, details = parseHeld(seen(claims[1].held))
+  return { id = id, claims = claims, phase = 'held', number = granted, since = tonumber(since), details = details }
 end
 
 -- Removes a request in any phase; one without a record may be a grant that is known by its held keys only.

@@ -132,8 +132,9 @@ while position <= LAST and not spoilt do
       answers[#answers + 1] = number
     elseif not entries then
       local kept = kind == 'extendOrYield'
-      -- In whole milliseconds since when.
-      local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
+      -- In whole milliseconds since when, and the details; an extended grant keeps them.
+      local rest = kept and sub(text, #id + #granted + 14) or ' ' .. sub(stamp, 1, -4) .. ' ' .. details
+      local text = 'signalbox/1 ' .. id .. ' ' .. digits .. rest
       local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', lease)
       if not done or done.err then break end
       answers[#answers + 1] = kept and { 'kept', number, 1 } or number

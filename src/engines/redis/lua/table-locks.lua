@@ -279,7 +279,7 @@ function operations.extendOrYield()
       end
     end
     if not awaited then
-      request.lease, request.details, request.since = lease, text, request.since or now
+      request.lease = lease
       if alone and request.sequence then
         -- The requests that met it are gone. From now on its held keys say everything about it again.
         forget(request)
@@ -294,7 +294,7 @@ function operations.extendOrYield()
 end
 
 function operations.downgrade()
-  local id, claims, granted, text = word(), readClaims(), amount(), readDetails()
+  local id, claims, granted = word(), readClaims(), amount()
   return function()
     local request = holding(id, granted, claims)
     if not request then return 0 end
@@ -302,10 +302,10 @@ function operations.downgrade()
     else
       local remaining = NEVER
       for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
-      request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
+      request.lease, request.expires = remaining, now + remaining
     end
-    -- Before all waiters, as it was.
-    request.sequence, request.claims = FRONT, claims
+    -- Where it was: without a record, it was alone.
+    request.sequence, request.claims = request.sequence or FRONT, claims
     for _, claim in ipairs(claims) do
       claim.mode = 'shared'
       put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))

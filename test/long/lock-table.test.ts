@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { PostgresTablePorts } from '../support/postgres/table-port.js'
+import { RedisTablePort, WAYS } from '../support/redis/table-port.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedis } from '../support/servers/redis.js'
+import { compareHistories, STEPS } from '../support/table-histories.js'
+
+/** Number of operations for each way. */
+const OPERATIONS = { redis: 50_000, postgres: 10_000 }
+/** The seed of the first history: others than those of the short runs. */
+const FIRST = 1_000_001
+const KINDS = ['any', 'crowded', 'together'] as const
+
+test.each(Object.entries(WAYS))('the script in Redis decides as the lock table does: %s', async (_, text) => {
+  await using server = await startRedis()
+  const ports = await RedisTablePort.over(server, text)
+  const groups = await RedisTablePort.over(server, text, 1)
+  const count = OPERATIONS.redis / STEPS / 5
+  await compareHistories(ports, FIRST, 3 * count)
+  await compareHistories(ports, FIRST + 3 * count, count, 'crowded')
+  await compareHistories(groups, FIRST + 4 * count, count, 'together')
+  expect((await server.calls())['evalsha']).toBeGreaterThanOrEqual(OPERATIONS.redis)
+})
+
+test.each(['alone', 'together', 'again'] as const)(
+  'the functions of PostgreSQL decide as the lock table does: operations that are sent %s',
+  async way => {
+    const server = await startPostgres()
+    const ports = new PostgresTablePorts(server)
+    try {
+      const count = OPERATIONS.postgres / STEPS / KINDS.length
+      for (const kind of KINDS) await compareHistories(() => ports.take(way), FIRST, Math.ceil(count), kind)
+    } finally {
+      await ports.close()
+      await server.kill()
+    }
+  },
+)

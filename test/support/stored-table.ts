@@ -1,0 +1,56 @@
+import type { Claim } from '../../src/engine/claim.js'
+import type { RequestReport } from '../../src/engine/contract.js'
+import type { MemoryState } from '../../src/engine/kit/memory-state.js'
+
+/** A request as an engine stores it. */
+export interface StoredRequest {
+  readonly id: string
+  readonly phase: RequestReport['phase']
+  /** When it expires without a sign of its session, in milliseconds. */
+  readonly expires: number
+  /** Of a waiter that signs cover: when the last sign of its session came. */
+  readonly seen: number | undefined
+  /** Undefined where an engine stores none, because nothing depends on it. */
+  readonly lease: number | undefined
+  readonly number: number
+  readonly since: number
+  readonly label: string | undefined
+  /** In the order of their keys. */
+  readonly claims: readonly Claim[]
+}
+
+/** All that an engine stores of locks. */
+export interface StoredTable {
+  readonly requests: ReadonlyMap<string, StoredRequest>
+  /** The IDs of the requests for each key, in order of arrival. */
+  readonly queues: ReadonlyMap<string, readonly string[]>
+}
+
+/** A hint that an operation has sent. */
+export interface SentHint {
+  readonly session: string
+  readonly type: 'wake' | 'lost' | 'contended'
+  readonly id: string
+}
+
+/** Reads the table of an engine that keeps it in variables. */
+export function storedIn(state: MemoryState): StoredTable {
+  const requests = new Map<string, StoredRequest>()
+  const queues = new Map<string, string[]>()
+  for (const request of state.requests()) {
+    const { id, phase, expires, isCovered, session, lease, number, since, label, claims } = request
+    const seen = phase === 'waiting' && isCovered ? state.seen(session) : undefined
+    requests.set(id, { id, phase, expires, seen, lease, number, since, label, claims: inOrder(claims) })
+  }
+  for (const key of state.keys(''))
+    queues.set(
+      key,
+      state.queue(key)!.map(({ request }) => request.id),
+    )
+  return { requests, queues }
+}
+
+/** Claims in the order of their keys. */
+export function inOrder(claims: readonly Claim[]): readonly Claim[] {
+  return claims.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+}
