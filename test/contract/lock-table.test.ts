@@ -4,19 +4,35 @@ import { RedisTablePort, WAYS } from '../support/redis/table-port.js'
 import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
 import { compareHistories } from '../support/table-histories.js'
+import { replay } from '../support/table-replay.js'
+import { ALL_CLAIMS, searchTable, type Transition } from '../support/table-search.js'
+
+/** Some of the operations that three requests can lead to. */
+const transitions: Transition[] = []
+searchTable({ claims: ALL_CLAIMS, requests: 3, maxDepth: 3 }, transition => transitions.push(transition))
+
+/** One in `every` of them. */
+function sample(every: number): Transition[] {
+  return transitions.filter((_, place) => place % every === 0)
+}
 
 test('the script in Redis decides as the lock table does', async () => {
   await using server = await startRedis()
-  for (const text of Object.values(WAYS))
-    await compareHistories(await RedisTablePort.over(server, text), 2001, 8)
+  for (const text of Object.values(WAYS)) {
+    const ports = await RedisTablePort.over(server, text)
+    await compareHistories(ports, 2001, 8)
+    if (text !== WAYS.Redisson) await replay(ports, sample(4))
+  }
 })
 
 test('the functions of PostgreSQL decide as the lock table does', async () => {
   const server = await startPostgres()
   const ports = new PostgresTablePorts(server)
   try {
-    for (const way of ['alone', 'together', 'again'] as const)
+    for (const way of ['alone', 'together', 'again'] as const) {
       await compareHistories(() => ports.take(way), 2001, 2)
+      await replay(() => ports.take(way), sample(40))
+    }
   } finally {
     await ports.close()
     await server.kill()

@@ -1,5 +1,5 @@
 import type { Claim } from '../../src/engine/claim.js'
-import type { RequestReport } from '../../src/engine/contract.js'
+import type { LockOperation, RequestReport } from '../../src/engine/contract.js'
 import type { MemoryState } from '../../src/engine/kit/memory-state.js'
 
 /** A request as an engine stores it. */
@@ -54,3 +54,6 @@ export function storedIn(state: MemoryState): StoredTable {
 export function inOrder(claims: readonly Claim[]): readonly Claim[] {
   return claims.toSorted((one, other) => (one.key < other.key ? -1 : 1))
 }
+
+/** An operation that a comparison sends to an engine: those of the contract that decide locks. */
+export type TableOperation = Exclude<LockOperation, { readonly type: 'inspect' }>

@@ -11,6 +11,7 @@ const PASSES = [0, 0, 0, 0, 0, 0, 0, 5, 5, 30, 30, 400, 400, 1000, 1200, 6000]
 
 /** The operations of a history: any, those while many wait for few keys, or those while many hold one key. */
 const OPERATIONS = { any: randomOperation, crowded: crowdedOperation, together: togetherOperation }
+export type HistoryKind = keyof typeof OPERATIONS
 
 /**
  * Has the lock table and a port go through random histories side by side.
@@ -22,7 +23,7 @@ export async function compareHistories(
   portFor: (seed: number) => TablePort,
   first: number,
   count: number,
-  kind: keyof typeof OPERATIONS = 'any',
+  kind: HistoryKind = 'any',
 ): Promise<void> {
   await inLanes(first, count, async seed => {
     const port = portFor(seed)
@@ -34,7 +35,7 @@ export async function compareHistories(
   })
 }
 
-async function compare(port: TablePort, seed: number, kind: keyof typeof OPERATIONS): Promise<void> {
+async function compare(port: TablePort, seed: number, kind: HistoryKind): Promise<void> {
   const random = new Random(seed)
   const world = new World(port)
   const history: string[] = []

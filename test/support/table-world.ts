@@ -53,7 +53,9 @@ export interface Differences {
 /** A port of the lock table, with a place of its own. */
 export interface TablePort {
   readonly differences: Differences
-  decide(session: Session, operation: Operation, now: number): Promise<Answered>
+  decide(session: string, operation: Operation, now: number): Promise<Answered>
+  /** Stores a table, and nothing else; of Redis, in keys that are strings. */
+  write(stored: StoredTable, now: number): Promise<void>
   /** Called when nothing more is decided. */
   end?(): void
 }
@@ -71,6 +73,12 @@ class Counted {
     expect(other).toBeGreaterThan(this.#highest[1])
     this.#highest = [one, other]
     this.#other.set(one, other)
+  }
+
+  /** Both sides have this number. */
+  know(number: number): void {
+    this.#other.set(number, number)
+    this.#highest = [Math.max(number, this.#highest[0]), Math.max(number, this.#highest[1])]
   }
 
   of(one: number): number {
@@ -91,18 +99,31 @@ export class World {
   repeatable: Enqueue | undefined
   /** When the next operation is executed. */
   now = 1000
-  readonly requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
-  readonly #state = new MemoryState(1000, new VirtualClock())
+  readonly requests = new Map<string, string[]>(SESSIONS.map(session => [session, []]))
+  readonly #state: MemoryState
   readonly #effects: AnyEffect[] = []
   readonly #decisions: StateMachine
   /** The grants that no other request has met. */
   readonly #light = new Set<string>()
 
-  constructor(port: TablePort) {
+  constructor(port: TablePort, state = new MemoryState(1000, new VirtualClock())) {
     this.#port = port
+    this.#state = state
     this.differences = port.differences
     for (const session of SESSIONS) this.#state.join({ session, host: 'host', pid: 1, label: undefined })
     this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
+  }
+
+  /** A world in which both have this table already. */
+  static async of(port: TablePort, state: MemoryState, now: number): Promise<World> {
+    const world = new World(port, state)
+    world.now = now
+    const stored = storedIn(state)
+    for (const { number } of stored.requests.values()) if (number > 0) world.#numbers.know(number)
+    for (const { id } of stored.requests.values())
+      if (port.differences.keepsLightGrants && isAlone(id, stored)) world.#light.add(id)
+    await port.write(stored, now)
+    return world
   }
 
   /** The request with this id, or one that never was. */
@@ -116,7 +137,7 @@ export class World {
   }
 
   /** Carries an operation out on both sides and compares what comes of it. */
-  async decide(session: Session, operation: Operation): Promise<void> {
+  async decide(session: string, operation: Operation): Promise<void> {
     const { now } = this
     const before = storedIn(this.#state)
     const light = new Set(this.#light)
@@ -132,6 +153,8 @@ export class World {
     const isTold = ({ type, id }: SentHint): boolean =>
       type !== 'lost' || !isForgotten(before.requests.get(id)!)
     this.#compareHints(session, [...hints.filter(isTold), ...met], answered)
+    if (operation.type === 'extendOrYield' && 'isUncontended' in (answered.answer as object))
+      expect(answered.answer).toMatchObject({ isUncontended: this.#light.has(operation.request.id) })
     this.#compareTables(stored, answered.stored, isForgotten)
     this.#learn(session, operation, outcome)
   }
@@ -260,15 +283,11 @@ export class World {
     if (operation.type !== 'enqueue' && operation.type !== 'extendOrYield') return met
     const status = outcome as RequestStatus
     if (status.state !== 'held' || isSteal) return met
-    const its = after.requests.get(status.id)!
-    const isAlone = its.claims.every(
-      ({ key, mode }) => mode === 'exclusive' && after.queues.get(key)!.length === 1,
-    )
-    if (isAlone) this.#light.add(status.id)
+    if (isAlone(status.id, after)) this.#light.add(status.id)
     return met
   }
 
-  #compareHints(session: Session, hints: readonly SentHint[], answered: Answered): void {
+  #compareHints(session: string, hints: readonly SentHint[], answered: Answered): void {
     const text = ({ session: to, type, id }: SentHint): string => `${to} ${type} ${id}`
     expect(answered.hints.map(text).sort()).toEqual(hints.map(text).sort())
     if (!answered.reserved) return
@@ -293,7 +312,8 @@ export class World {
       this.#numbers.match(request.number, its.number)
       this.#compareTimes(expiryOf(request), expiryOf(its), `${what} expires`)
       this.#compareTimes(request.since, its.since, `${what} since`)
-      if (request.seen !== undefined) this.#compareTimes(request.seen, its.seen!, `${what} seen`)
+      if (request.seen !== undefined && request.seen > -Infinity)
+        this.#compareTimes(request.seen, its.seen!, `${what} seen`)
       if (its.lease !== undefined) expect(its.lease, what).toBe(request.lease)
       const plain = ({ phase, label, seen, claims }: StoredRequest): object => ({
         ...{ phase, label, isCovered: seen !== undefined, claims },
@@ -307,7 +327,7 @@ export class World {
     }
   }
 
-  #learn(session: Session, operation: Operation, outcome: unknown): void {
+  #learn(session: string, operation: Operation, outcome: unknown): void {
     const { type } = operation
     this.repeatable = type === 'enqueue' ? operation : undefined
     if (type === 'downgrade' && outcome === true) {
@@ -320,7 +340,7 @@ export class World {
     if (type !== 'enqueue' && type !== 'checkIn' && type !== 'extendOrYield') return
     const status = outcome as RequestStatus
     if (status.state !== 'held' && status.state !== 'queued') return
-    const own = this.requests.get(session)!
+    const own = this.requests.get(session) ?? []
     if (sessionOf(status.id) === session && !own.includes(status.id)) own.push(status.id)
     if (type === 'enqueue') this.#claims.set(status.id, operation.request.claims)
     if (type === 'extendOrYield' && status.id === operation.next.id) {
@@ -333,6 +353,14 @@ export class World {
 /** The label of a request; some have none. */
 export function labelOf(id: string): string | undefined {
   return id.endsWith('3') ? `label of ${id}` : undefined
+}
+
+/** Whether a request holds its keys exclusively, and no other is there. */
+export function isAlone(id: string, { requests, queues }: StoredTable): boolean {
+  const { phase, claims } = requests.get(id)!
+  return (
+    phase === 'held' && claims.every(({ key, mode }) => mode === 'exclusive' && queues.get(key)!.length === 1)
+  )
 }
 
 /** Whether a waiter blocks no other. */

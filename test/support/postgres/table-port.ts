@@ -3,7 +3,7 @@ import type { Claim } from '../../../src/engine/claim.js'
 import type { Alive, Operation } from '../../../src/engine/contract.js'
 import { Calls, serverCall } from '../../../src/engines/postgres/calls.js'
 import { SqlError } from '../../../src/engines/postgres/clients/sql-client.js'
-import { keyOf } from '../../../src/engines/postgres/names.js'
+import { keyOf, rowName } from '../../../src/engines/postgres/names.js'
 import { outcomeOf } from '../../../src/engines/postgres/outcomes.js'
 import { sendSign } from '../../../src/engines/postgres/signs.js'
 import { schemaText } from '../../../src/engines/postgres/schema.js'
@@ -12,7 +12,7 @@ import type { ServerOperation } from '../../../src/engines/postgres/call-argumen
 import { lockRequest } from '../lock-request.js'
 import type { PostgresServer } from '../servers/postgres.js'
 import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
-import type { Answered, Differences, Session, TablePort } from '../table-world.js'
+import type { Answered, Differences, TablePort } from '../table-world.js'
 
 /** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
 const TICK = 0.005
@@ -61,21 +61,30 @@ interface Stored {
   readonly key: string | null
 }
 
+/** Changes the SQL of a schema. */
+type Change = (text: string, schema: string) => string
+
+/** How many schemas were made. */
+let made = 0
+
 /** Ports of the lock table: each has a schema and a connection of its own, which serve one history after the other. */
 export class PostgresTablePorts {
   readonly #server: PostgresServer
+  readonly #change: Change
   readonly #free: PostgresTablePort[] = []
   readonly #all: PostgresTablePort[] = []
 
-  constructor(server: PostgresServer) {
+  /** @param change changes the SQL of each schema. */
+  constructor(server: PostgresServer, change: Change = text => text) {
     this.#server = server
+    this.#change = change
   }
 
   take(way: Way = 'alone'): PostgresTablePort {
     let port = this.#free.pop()
     if (!port) {
       const client = new pg.Client(this.#server.address)
-      port = new PostgresTablePort(client, `s${this.#all.length}`, () => this.#free.push(port!))
+      port = new PostgresTablePort(client, `s${++made}`, this.#change, () => this.#free.push(port!))
       this.#all.push(port)
     }
     port.begin(way)
@@ -97,7 +106,7 @@ class PostgresTablePort implements TablePort {
   readonly #schema: string
   readonly #statements: Statements
   readonly #made: Promise<unknown>
-  #calls = new Map<Session, Calls>()
+  #calls = new Map<string, Calls>()
   #cleared: Promise<unknown> = Promise.resolve()
   #ahead = 0
   #steps = 0
@@ -109,6 +118,7 @@ class PostgresTablePort implements TablePort {
   constructor(
     client: pg.Client,
     schema: string,
+    change: Change,
     readonly end: () => void,
   ) {
     this.#client = client
@@ -116,7 +126,7 @@ class PostgresTablePort implements TablePort {
     this.#statements = statementsOf(schema)
     this.#made = client.connect().then(() =>
       client.query(`
-        ${schemaText(schema)}
+        ${change(schemaText(schema), schema)}
         create table ${schema}.test_clock as select 0::float8 as at, 8 as size;
         create or replace function ${schema}.clock() returns float8 language sql volatile as
           'select c.at from ${schema}.test_clock c';
@@ -147,7 +157,7 @@ class PostgresTablePort implements TablePort {
     return `update ${this.#schema}.test_clock set size = ${size}`
   }
 
-  async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
+  async decide(session: string, operation: Operation, now: number): Promise<Answered> {
     await this.#cleared
     if (++this.#steps === STEPS_OF_LARGE_ROWS) await this.#client.query(this.#sizeOfRows(3))
     const { outcomes, hints, stored } =
@@ -157,9 +167,44 @@ class PostgresTablePort implements TablePort {
     return { answer: outcomes[0], hints, stored }
   }
 
+  async write(stored: StoredTable, now: number): Promise<void> {
+    await this.#cleared
+    const own = this.#schema
+    const text = (value: string | undefined): string =>
+      value === undefined ? 'null' : pg.escapeLiteral(value)
+    const statements = [`update ${own}.test_clock set at = ${now}`]
+    let row = 0
+    for (const [key, ids] of stored.queues) {
+      const name = text(rowName('lock', key))
+      const queue = ids.map(id => {
+        const { phase, expires, seen, lease, number, since, label, claims } = stored.requests.get(id)!
+        const home = rowName('lock', claims[0]!.key)
+        if (claims[0]!.key !== key)
+          return `row(${text(id)}, ${text(home)}${', null'.repeat(10)})::${own}.request`
+        const its = claims.map(claim => {
+          const [permits, max] = claim.mode === 'permits' ? [claim.permits, claim.max] : ['null', 'null']
+          return `row(${text(rowName('lock', claim.key))}, ${MODES.indexOf(claim.mode) + 1}, ${permits}, ${max}, null)::${own}.claim`
+        })
+        const isPlain = claims.length === 1 && claims[0]!.mode === 'exclusive'
+        const values = [text(id), 'null', text(id.slice(0, id.indexOf('.'))), "'host'", 1, text(label)]
+        values.push(PHASES.indexOf(phase), expires, lease!, seen === undefined ? number : -1, since)
+        return `row(${values.join(', ')}, ${isPlain ? 'null' : `array[${its.join(', ')}]`})::${own}.request`
+      })
+      statements.push(
+        `insert into ${own}.keys (name, id) values (${name}, ${++row})`,
+        `insert into ${own}.data (id, name, version, queue) values (${row}, ${name}, 1000, array[${queue.join(', ')}])`,
+      )
+    }
+    await this.#client.query(statements.join(';'))
+    this.#homes.clear()
+    for (const { id, claims } of stored.requests.values())
+      this.#homes.set(id, rowName('lock', claims[0]!.key))
+    this.#stored = stored
+  }
+
   /** Carries out operations by one call. @param later how much later it is than at the last call. */
   async together(
-    session: Session,
+    session: string,
     operations: readonly Operation[],
     now: number,
     later = TICK,
@@ -197,7 +242,7 @@ class PostgresTablePort implements TablePort {
     return [...new Set(homes.map(({ id }) => this.#homes.get(id)!))]
   }
 
-  async #alive(session: Session, sign: Alive, now: number): Promise<Together> {
+  async #alive(session: string, sign: Alive, now: number): Promise<Together> {
     const at = now + (this.#ahead += TICK)
     const hints: SentHint[] = []
     const outcome = await sendSign(
@@ -290,7 +335,7 @@ class PostgresTablePort implements TablePort {
           since,
           label: label ?? undefined,
         },
-        seen: number === -1 ? seen! : undefined,
+        seen: number === -1 ? (seen ?? -Infinity) : undefined,
         claims: inOrder(its ?? [{ key, mode: 'exclusive' }]),
       })
     }
@@ -301,6 +346,7 @@ class PostgresTablePort implements TablePort {
   }
 }
 
+const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
 const PHASES = ['waiting', 'reserved', 'held'] as const
 
 /** On a key of its own. */

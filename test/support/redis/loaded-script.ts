@@ -22,8 +22,8 @@ export class LoadedScript {
     return answersIn((await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply)
   }
 
-  /** The answer of a script that has only keys. */
-  async on(keys: readonly string[]): Promise<unknown> {
-    return this.#server.command('EVALSHA', this.#sha, keys.length, ...keys)
+  /** The answer of another script. */
+  async on(keys: readonly string[], ...words: readonly string[]): Promise<unknown> {
+    return this.#server.command('EVALSHA', this.#sha, keys.length, ...keys, ...words)
   }
 }

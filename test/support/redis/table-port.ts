@@ -2,19 +2,28 @@ import { readFileSync } from 'node:fs'
 import type { Operation } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { CallArguments, type ScriptOperation } from '../../../src/engines/redis/call.js'
-import { whoIs } from '../../../src/engines/redis/held-text.js'
+import { heldText, whoIs } from '../../../src/engines/redis/held-text.js'
 import { luaFile } from '../../../src/engines/redis/lua/lua-file.js'
 import { serverClock, tableScript } from '../../../src/engines/redis/lua/table-script.js'
 import { Names } from '../../../src/engines/redis/names.js'
 import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
-import { LOCKS, type Answered, type Differences, type Session, type TablePort } from '../table-world.js'
+import { isAlone, LOCKS, type Answered, type Differences, type TablePort } from '../table-world.js'
 import { callerOf } from './caller.js'
 import { LoadedScript } from './loaded-script.js'
 
 const virtualTime = readFileSync(new URL('virtual-time.lua', import.meta.url), 'utf8')
 const readTable = readFileSync(new URL('read-table.lua', import.meta.url), 'utf8')
+
+const writeTable = readFileSync(new URL('write-table.lua', import.meta.url), 'utf8')
+
+/** The scripts that a port runs. */
+interface Scripts {
+  readonly table: LoadedScript
+  readonly reader: LoadedScript
+  readonly writer: LoadedScript
+}
 
 /** The ways on which a script decides. */
 export const WAYS = {
@@ -64,30 +73,29 @@ let made = 0
 /** The port of the lock table in Redis, by a clock that a test sets. */
 export class RedisTablePort implements TablePort {
   readonly #server: RedisServer
-  readonly #script: LoadedScript
-  readonly #reader: LoadedScript
+  readonly #scripts: Scripts
   readonly #names: Names
   #stored: StoredTable = { requests: new Map(), queues: new Map() }
 
   private constructor(
     server: RedisServer,
-    [script, reader]: readonly [LoadedScript, LoadedScript],
+    scripts: Scripts,
     prefix: string,
     readonly differences: Differences,
   ) {
     this.#server = server
-    this.#script = script
-    this.#reader = reader
+    this.#scripts = scripts
     this.#names = new Names(prefix, false)
   }
 
   /** @param groupMin how many readers become a group; 0 for as many as in the package. */
   static async over(server: RedisServer, text: string, groupMin = 0): Promise<RedisPorts> {
     const grouped = groupMin === 0 ? text : text.replace('added >= 16', `added >= ${groupMin}`)
-    const scripts = await Promise.all([
-      LoadedScript.load(server, virtualTime + grouped),
-      LoadedScript.load(server, readTable),
-    ])
+    const scripts: Scripts = {
+      table: await LoadedScript.load(server, virtualTime + grouped),
+      reader: await LoadedScript.load(server, readTable),
+      writer: await LoadedScript.load(server, writeTable),
+    }
     const differences: Differences = {
       ...{ canSteal: true, keepsLightGrants: true, stopsAtWaiter: true, groups: groupMin > 0 },
     }
@@ -95,10 +103,14 @@ export class RedisTablePort implements TablePort {
     return prefix => new RedisTablePort(server, scripts, `${own}${prefix}:`, differences)
   }
 
-  async decide(session: Session, operation: Operation, now: number): Promise<Answered> {
+  async decide(session: string, operation: Operation, now: number): Promise<Answered> {
     const asked = this.#asked(operation)
     const call = this.#call(session, asked ? [asked] : [])
-    const [, answers, text] = await Promise.all([this.#setTime(now), this.#script.run(call), this.#read()])
+    const [, answers, text] = await Promise.all([
+      this.#setTime(now),
+      this.#scripts.table.run(call),
+      this.#read(),
+    ])
     const read = JSON.parse(text) as Read
     this.#stored = this.#tableIn(read, now)
     const own = answers.at(-1) as string[]
@@ -109,10 +121,46 @@ export class RedisTablePort implements TablePort {
     }
   }
 
+  async write(stored: StoredTable, now: number): Promise<void> {
+    const { numbers, queues, requests, signs } = this.#names.group('')
+    const records: object[] = []
+    const entries: string[] = []
+    const held = new Map<string, readonly [text: string, ends: number]>()
+    for (const [place, request] of [...stored.requests.values()].entries()) {
+      const { id, phase, expires, seen, lease, number, since, label, claims } = request
+      const sequence = String(place + 1).padStart(16, '0')
+      const details = heldText(callerOf(id.slice(0, id.indexOf('.'))).member, label, claims)
+      for (const { key, mode } of claims) {
+        if (phase !== 'held' || expires <= now) continue
+        const [, ends] = held.get(key) ?? ['', 0]
+        if (mode === 'exclusive') held.set(key, [`signalbox/1 ${id} ${number} ${since} ${details}`, expires])
+        else held.set(key, [`signalbox/1 shared ${queues}`, Math.max(ends, expires)])
+      }
+      if (isAlone(id, stored)) continue
+      const alone = seen === undefined ? {} : { alone: expires }
+      records.push({
+        ...{ id, phase, expires: seen === undefined ? expires : Number.MAX_SAFE_INTEGER, ...alone },
+        ...{ lease, number, since, details, sequence },
+        claims: claims.map(claim => ({ ...claim, held: this.#names.held(claim.key) })),
+      })
+      for (const { key } of claims) entries.push(`${Buffer.byteLength(key)}:${key}:${sequence}${id}`)
+    }
+    const keys = [...held].map(([key, [text, ends]]) => [this.#names.held(key), text, ends])
+    await this.#scripts.writer.on(
+      [numbers, queues, requests, signs],
+      JSON.stringify([now, records, entries, keys]),
+    )
+    this.#stored = stored
+  }
+
   /** Carries out operations by one call. */
-  async together(session: Session, operations: readonly Operation[], now: number): Promise<Together> {
+  async together(session: string, operations: readonly Operation[], now: number): Promise<Together> {
     const call = this.#call(session, [...operations, { type: 'inspect', prefix: '' }])
-    const [, answers, text] = await Promise.all([this.#setTime(now), this.#script.run(call), this.#read()])
+    const [, answers, text] = await Promise.all([
+      this.#setTime(now),
+      this.#scripts.table.run(call),
+      this.#read(),
+    ])
     const [inspected, own] = answers.slice(operations.length)
     return {
       outcomes: operations.map((operation, index) => outcomeOf(operation, answers[index]!)),
@@ -126,7 +174,7 @@ export class RedisTablePort implements TablePort {
     await this.#server.command('DEL', this.#names.held(key))
   }
 
-  #call(session: Session, operations: readonly ScriptOperation[]): CallArguments {
+  #call(session: string, operations: readonly ScriptOperation[]): CallArguments {
     const call = new CallArguments(this.#names, this.#names.group(''), callerOf(session))
     for (const operation of operations) call.add(operation)
     return call
@@ -149,7 +197,7 @@ export class RedisTablePort implements TablePort {
   async #read(): Promise<string> {
     const { numbers, queues, requests, signs } = this.#names.group('')
     const keys = [numbers, queues, requests, signs, ...LOCKS.map(key => this.#names.held(key))]
-    return String(await this.#reader.on(keys))
+    return String(await this.#scripts.reader.on(keys))
   }
 
   #hintsIn(
@@ -186,7 +234,7 @@ export class RedisTablePort implements TablePort {
       requests.set(id, {
         ...{ id, phase, number, since, label },
         expires: alone ?? record.expires,
-        seen: alone === undefined ? undefined : seen.get(session)!,
+        seen: alone === undefined ? undefined : (seen.get(session) ?? -Infinity),
         lease: phase === 'held' ? undefined : record.lease,
         claims: list(record.claims).map(({ key, mode, permits, max }): Claim =>
           mode === 'permits' ? { key, mode, permits: permits!, max: max! } : { key, mode },

@@ -1,0 +1,393 @@
+import type { HistoryKind } from '../support/table-histories.js'
+import type { Way } from '../support/postgres/table-port.js'
+import type { WAYS } from '../support/redis/table-port.js'
+
+/** A mistake in a port of the lock table, which the comparison must find. */
+interface PortMutant<W> {
+  readonly description: string
+  /** What the text of the port has once, and what replaces it. */
+  readonly right: string
+  readonly wrong: string
+  /** The route that has the mistake, and what finds it: histories, or the operations of the search. */
+  readonly way: W
+  readonly kind: HistoryKind | 'search'
+}
+
+const inTable = { way: 'table', kind: 'any' } as const
+const onFastPath = { way: 'fast path', kind: 'crowded' } as const
+
+export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
+  {
+    description: 'the claim window is five times as long',
+    right: 'setExpiry(request, now + 1000)',
+    wrong: 'setExpiry(request, now + 5000)',
+    ...inTable,
+  },
+  {
+    description: 'the claim window of a hand-over is five times as long',
+    right: "second.alone = 'reserved', now + 1000, nil",
+    wrong: "second.alone = 'reserved', now + 5000, nil",
+    ...onFastPath,
+  },
+  {
+    description: 'nobody learns that a request was dropped',
+    right: "  forget(request) notify('lost', request.id)",
+    wrong: '  forget(request)',
+    ...inTable,
+  },
+  {
+    description: 'a holder does not learn that others wait',
+    right: "if not ballot then notify('contended', id) end",
+    wrong: '',
+    ...inTable,
+  },
+  {
+    description: 'silent waiters stay where others were granted',
+    right: 'if idle then return end local passed',
+    wrong: 'if true then return end local passed',
+    ...inTable,
+  },
+  {
+    description: 'a waiter loses its place as soon as it is silent',
+    right: 'math.max(request.lease - 5000, 0) or 0',
+    wrong: '0 or 0',
+    ...inTable,
+  },
+  {
+    description: 'a waiter checks in when it likes',
+    right: 'again < math.huge and math.max(0, math.ceil(again)) or -1',
+    wrong: '999999',
+    ...inTable,
+  },
+  {
+    description: 'the first waiter never checks in',
+    right: 'local again = before == 1 and',
+    wrong: 'local again = before == 0 and',
+    ...onFastPath,
+  },
+  {
+    description: 'a reserved request is not woken',
+    right: "          notify('wake', request.id)\n",
+    wrong: '',
+    ...inTable,
+  },
+  {
+    description: 'a hand-over wakes nobody',
+    right: 'try(PUBLISH, CHANNELS .. session, wake)',
+    wrong: '',
+    ...onFastPath,
+  },
+  {
+    description: 'a reservation is not looked after',
+    right: "if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end",
+    wrong: '',
+    ...inTable,
+  },
+  {
+    description: 'a hand-over is not looked after',
+    right: "hints[#hints + 1] = 'reserved ' .. lock",
+    wrong: '',
+    ...onFastPath,
+  },
+  {
+    description: 'a sign covers nothing',
+    right: 'if not request.alone then',
+    wrong: 'if false then',
+    ...inTable,
+  },
+  {
+    description: 'a sign covers for the whole lease',
+    right: 'lastSign(request.id) + math.min(request.lease, 5000)',
+    wrong: 'lastSign(request.id) + request.lease',
+    ...inTable,
+  },
+  { description: 'a sign serves nothing', right: 'not pcall(sweep, { claim })', wrong: 'false', ...inTable },
+  {
+    description: 'there is one permit too many',
+    right: 'ahead.permits + claim.permits <= claim.max',
+    wrong: 'ahead.permits + claim.permits <= claim.max + 1',
+    ...inTable,
+  },
+  {
+    description: 'a reader joins a writer',
+    right: "return claim.mode == 'shared' and first.mode == 'shared'",
+    wrong: "return claim.mode == 'shared'",
+    ...inTable,
+  },
+  {
+    description: 'permits have different maxima',
+    right: "other.mode == 'permits' and other.max ~= claim.max",
+    wrong: 'false',
+    ...inTable,
+  },
+  {
+    description: 'a release needs no number',
+    right: "if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end",
+    wrong: "if request and request.phase ~= 'held' then return 0 end",
+    ...inTable,
+  },
+  {
+    description: 'a renewal changes the held key only',
+    right: 'request.lease, request.expires = lease, now + lease',
+    wrong: 'request.lease = lease',
+    ...inTable,
+  },
+  {
+    description: 'a grant is yielded to silent waiters',
+    right: "if other.phase == 'waiting' and not silent(other) then awaited",
+    wrong: "if other.phase == 'waiting' then awaited",
+    ...inTable,
+  },
+  {
+    description: 'each extended grant is reported as uncontended',
+    right: 'alone and 1 or 0',
+    wrong: '1',
+    ...inTable,
+  },
+  {
+    description: 'a downgrade wakes no readers',
+    right: '    serveAll(claims) return 1',
+    wrong: '    return 1',
+    way: 'table',
+    kind: 'search',
+  },
+  {
+    description: 'the other keys of a stolen grant stay free',
+    right: 'for _, other in ipairs(taken) do serveAll(other.claims) end',
+    wrong: '',
+    way: 'table',
+    kind: 'any',
+  },
+  {
+    description: 'an expired grant that checks in stays',
+    right: "        drop(request) return { 'gone' }",
+    wrong: "        return { 'gone' }",
+    ...inTable,
+  },
+  {
+    description: 'the age of a holder begins again with each extension',
+    right: "kept and sub(text, #id + #granted + 14) or ' '",
+    wrong: "' '",
+    way: 'fast path',
+    kind: 'any',
+  },
+  {
+    description: 'a lost grant is announced twice',
+    right: 'if load(request.id) then drop(request) end',
+    wrong: 'drop(request)',
+    ...inTable,
+  },
+  {
+    description: 'what is removed makes room for nobody',
+    right: 'if recorded or freed then serveAll(claims) end',
+    wrong: '',
+    ...inTable,
+  },
+  {
+    description: 'a waiter blocks others for a millisecond more',
+    right: '  request.expires = now + life',
+    wrong: '  request.expires = now + life + 1',
+    ...inTable,
+  },
+  {
+    description: 'silent requests block',
+    right: 'if not silent(other) then add(ahead, its)',
+    wrong: 'if true then add(ahead, its)',
+    ...inTable,
+  },
+]
+
+const alone = { way: 'alone', kind: 'any' } as const
+const crowded = { way: 'alone', kind: 'crowded' } as const
+const together = { way: 'together', kind: 'any' } as const
+
+export const sqlMutants: readonly PortMutant<Way>[] = [
+  {
+    description: 'the claim window is five times as long',
+    right: 'q_expires[r] := now + 1000;',
+    wrong: 'q_expires[r] := now + 5000;',
+    ...alone,
+  },
+  {
+    description: 'the claim window after a release is five times as long',
+    right:
+      '1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request || d.queue[3:] where d.id',
+    wrong:
+      '1, now + 5000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request || d.queue[3:] where d.id',
+    ...crowded,
+  },
+  {
+    description: 'the claim window after a yield is five times as long',
+    right:
+      '1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request || d.queue[3:] ||',
+    wrong:
+      '1, now + 5000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request || d.queue[3:] ||',
+    ...crowded,
+  },
+  {
+    description: 'the check-in after a yield is 99 seconds late',
+    right: 'then least(1000, heartbeat)',
+    wrong: 'then least(100000, heartbeat)',
+    ...crowded,
+  },
+  {
+    description: 'the first waiter checks in late',
+    right: 'when 2 then least((d.queue[1]).expires - now, heartbeat)',
+    wrong: 'when 2 then least((d.queue[1]).expires - now + 500, heartbeat)',
+    ...crowded,
+  },
+  {
+    description: 'a waiter loses its place as soon as it is silent',
+    right: 'greatest(q_lease[r] - 5000, 0)',
+    wrong: '0',
+    ...alone,
+  },
+  {
+    description: 'nobody learns that a request was dropped',
+    right: `          one := q[r]; notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first)); f :=`,
+    wrong: '          one := q[r]; f :=',
+    ...alone,
+  },
+  {
+    description: 'a reserved request is not woken',
+    right: 'if r is distinct from appended then',
+    wrong: 'if false then',
+    ...alone,
+  },
+  {
+    description: 'a release sends the wrong hint',
+    right: `cardinality(d.queue), '1', format('["wake"`,
+    wrong: `cardinality(d.queue), '1', format('["lost"`,
+    ...crowded,
+  },
+  {
+    description: 'the first waiter never checks in',
+    right: 'case when q_phase[r] = 1 then 0 else least(next_check, heartbeat) end',
+    wrong: 'case when q_phase[r] = 1 then 0 else heartbeat end',
+    ...alone,
+  },
+  {
+    description: 'a box does not learn that a grant expired before its check-in',
+    right: `notices := format('["lost",%s,%s,%s],', to_json(q[r].session), to_json(q_id[r]), to_json(q[r].first));`,
+    wrong: '',
+    ...alone,
+  },
+  {
+    description: 'a check-in keeps a waiter for its lease',
+    right: 'case when q_phase[r] = 2 then lease else ttl end',
+    wrong: 'lease',
+    ...alone,
+  },
+  {
+    description: 'a check-in serves nothing',
+    right: 'if q_phase[r] = 0 then todo := mine; end if;',
+    wrong: '',
+    ...alone,
+  },
+  {
+    description: 'a downgrade wakes no readers',
+    right: 'q[r] := one; q_dirty[r] := true; todo := mine; answer := 1;',
+    wrong: 'q[r] := one; q_dirty[r] := true; answer := 1;',
+    way: 'alone',
+    kind: 'search',
+  },
+  {
+    description: 'permits have different maxima',
+    right: 'if e_max[e] <> c.max_permits then',
+    wrong: 'if false then',
+    ...alone,
+  },
+  {
+    description: 'there is one permit too many',
+    right: '(first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e])',
+    wrong: '(first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e] + 1)',
+    way: 'alone',
+    kind: 'search',
+  },
+  {
+    description: 'a grant is yielded to silent waiters',
+    right: 'awaited := awaited or (q_phase[s] = 0 and now < q_expires[s]);',
+    wrong: 'awaited := awaited or q_phase[s] = 0;',
+    ...alone,
+  },
+  {
+    description: 'silent waiters stay where others were granted',
+    right: 'if not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then',
+    wrong: 'if false then',
+    ...alone,
+  },
+  {
+    description: 'a sign covers for the whole lease',
+    right: 'where s.session = session) + least(lease, 5000)',
+    wrong: 'where s.session = session) + lease',
+    ...alone,
+  },
+  {
+    description: 'permits that are granted together are one too many',
+    right: 'sum((e.claims[1]).permits) + claim.permits <= claim.max_permits',
+    wrong: 'sum((e.claims[1]).permits) + claim.permits <= claim.max_permits + 1',
+    way: 'alone',
+    kind: 'together',
+  },
+  {
+    description: 'a permit is released by any number',
+    right: 'bool_or(e.id = id and e.number = number)',
+    wrong: 'bool_or(e.id = id)',
+    way: 'alone',
+    kind: 'together',
+  },
+  {
+    description: 'a request that waits is granted together with others',
+    right: '((d.queue[1]).session is null or (d.queue[1]).phase = 1)',
+    wrong: '((d.queue[1]).session is null or (d.queue[1]).phase < 2)',
+    ...together,
+  },
+  {
+    description: 'a grant that many are granted with has no lease',
+    right: '2, now + y.lease, y.lease, y.number, now,',
+    wrong: '2, now + y.lease, 0, y.number, now,',
+    ...together,
+  },
+  {
+    description: 'an expired grant is released',
+    right: 'and (d.queue[1]).number = numbers[c.place] and (d.queue[1]).expires > now',
+    wrong: 'and (d.queue[1]).number = numbers[c.place]',
+    ...together,
+  },
+  {
+    description: 'a sign does not wake a request that was passed over',
+    right: 'f.until > now and f.is_free and f.is_named',
+    wrong: 'f.until > now and f.place = 1 and f.is_named',
+    ...crowded,
+  },
+  {
+    description: 'a sign comes at the end of the last holder',
+    right: '(select ceil(min(f.held_until) - now)',
+    wrong: '(select ceil(max(f.held_until) - now + 7)',
+    ...crowded,
+  },
+  {
+    description: 'a free key is granted without a lease',
+    right: '2, now + lease, lease, greatest(d.version, floor',
+    wrong: '2, now + lease, 0, greatest(d.version, floor',
+    ...crowded,
+  },
+  {
+    description: 'the holder is cancelled, and nobody is next',
+    right: '(d.queue[1]).id <> id and (d.queue[2]).id <> id and',
+    wrong: '',
+    ...crowded,
+  },
+  {
+    description: 'a repeated request queues twice',
+    right: 'and not exists (select from unnest(d.queue) q where q.id = id)',
+    wrong: '',
+    ...crowded,
+  },
+  {
+    description: 'a forced release needs no number',
+    right: 'when 9 then q_phase[i] <> 2 or q_number[i] <> number else',
+    wrong: 'when 9 then q_phase[i] <> 2 else',
+    ...alone,
+  },
+]
