@@ -277,6 +277,38 @@ test('many operations in one call are decided like each by itself', async () => 
   for (const port of [together, alone]) port.end()
 })
 
+test('of many operations in one call, those for another grant or another version are rejected', async () => {
+  const port = ports.take()
+  const requests = ['a', 'b', 'c', 'd', 'e'].map(key =>
+    lockRequest(`amy.${key}`, [{ key, mode: 'exclusive' }]),
+  )
+  const enqueues = requests.map((request): Operation => ({ type: 'enqueue', request, ...TERMS }))
+  const granted = (await port.together('amy', enqueues, 1000)).outcomes as { readonly number: number }[]
+  const numbers = granted.map(({ number }) => number)
+  const other = (key: string) => lockRequest(`ben.${key}`, [{ key, mode: 'exclusive' }])
+  const commit = { guard: undefined, record: [], retention: 1000, release: false } as const
+  const operations: Operation[] = [
+    { type: 'release', request: requests[0]!, number: numbers[0]! - 1 },
+    { type: 'release', request: other('b'), number: numbers[1]! },
+    { type: 'renew', request: requests[2]!, number: numbers[2]! - 1, lease: 1000 },
+    { type: 'renew', request: other('d'), number: numbers[3]!, lease: 1000 },
+    {
+      type: 'commit',
+      ...commit,
+      guard: { request: requests[4]!, number: numbers[4]! },
+      expect: [{ key: 's/x', version: 7 }],
+      writes: [{ key: 's/y', value: '1' }],
+      release: true,
+    },
+  ]
+  const { outcomes } = await port.together('ben', operations, 2000)
+  expect(outcomes).toMatchObject([false, false, false, false, { state: 'conflict' }])
+  const again = requests.map((request): Operation => ({ type: 'checkIn', request, ...TERMS }))
+  const held = await port.together('amy', again, 3000)
+  expect(held.outcomes).toMatchObject(numbers.map(number => ({ state: 'held', number })))
+  port.end()
+})
+
 interface Choice {
   readonly keys: readonly string[]
   readonly kind: number
