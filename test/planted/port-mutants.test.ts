@@ -55,7 +55,7 @@ const FOUND = /^(seed \d+, step \d+:|{"type":)/
 
 /** A port that is not a program breaks everything. */
 const NO_PROGRAM =
-  /syntax error|unexpected|Error compiling|attempt to|does not exist|undefined (?:variable|global)/i
+  /to have a length|syntax error|unexpected|Error compiling|attempt to|does not exist|undefined (?:variable|global)/i
 
 describe('in the script of Redis', () => {
   test.each(luaMutants)('a mutant is found ($kind): $description', { timeout: TIMEOUT }, async mutant => {
@@ -71,7 +71,7 @@ describe('in the functions of PostgreSQL', () => {
   test.each(sqlMutants)('a mutant is found ($kind): $description', { timeout: TIMEOUT }, async mutant => {
     const { right, wrong, way, kind } = mutant
     const ports = new PostgresTablePorts(postgres, (text, schema) => {
-      const its = (part: string): string => part.replaceAll('signalbox.', `${schema}.`)
+      const its = (part: string): string => part.replaceAll('signalbox.', `"${schema}".`)
       return planted(text, its(right), its(wrong))
     })
     planted(schemaText('signalbox'), right, wrong)

@@ -298,13 +298,6 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     ...alone,
   },
   {
-    description: 'there is one permit too many',
-    right: '(first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e])',
-    wrong: '(first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e] + 1)',
-    way: 'alone',
-    kind: 'search',
-  },
-  {
     description: 'a grant is yielded to silent waiters',
     right: 'awaited := awaited or (q_phase[s] = 0 and now < q_expires[s]);',
     wrong: 'awaited := awaited or q_phase[s] = 0;',
