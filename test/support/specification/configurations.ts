@@ -18,7 +18,7 @@ const SLOW = ['Paces', '{0, 1}'] as const
 const QUEUE = { Requests: '3', Messages: '1' }
 /** The same with one message that is late, and short leases. */
 const LATE = { ...QUEUE, Messages: '2', Lease: '1' }
-const THREE = { ...QUEUE, Clients: '{a, b, d}' }
+const THREE = { ...QUEUE, Clients: '{a, b, d}', Lease: '1' }
 const READER = { Active: '{3, 5}' }
 
 /** Each guard of the design with the promise that breaks without it. */
@@ -58,7 +58,10 @@ export const slowClock: Configuration = {
 }
 
 /** What no guard needs: a message that arrives twice, and a grant that is extended. */
-const more = [lock('', 'none', { Repeats: '1', Lease: '1' }), lock('', 'none', { Turns: '1', Lease: '1' })]
+const more = [
+  lock('', 'none', { Repeats: '1', Lease: '1' }),
+  lock('', 'none', { Turns: '1', Lease: '1', Messages: '1' }),
+]
 
 /** The whole design, within each of the bounds above. */
 export const wholes: readonly Configuration[] = [
