@@ -120,7 +120,7 @@ const bounds = { callers: 3, failures: 1, lostHints: 1, pauses: 2, visits: 1, do
 const MAX_DELAY = 2700
 
 /** One box with callers of one kind, and a rival for the same key, driven step by step. */
-export class QueueWorld {
+class QueueWorld {
   readonly #kind: Kind
   readonly #left = { ...bounds }
   readonly #clock = new VirtualClock(1000)

@@ -55,7 +55,7 @@ export function limiterId(name: string, key: string | undefined): string {
 }
 
 /** The name and the key of such an ID. */
-export function limiterOf(id: string): { readonly name: string; readonly key: string | undefined } {
+function limiterOf(id: string): { readonly name: string; readonly key: string | undefined } {
   const start = id.indexOf(':') + 1
   const end = start + Number(id.slice(0, start - 1))
   return { name: id.slice(start, end), key: end < id.length ? id.slice(end + 1) : undefined }
