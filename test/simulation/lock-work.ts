@@ -158,14 +158,17 @@ export class LockWork {
 
   /** Writes to an external resource: the write takes time, and carries its token. */
   #write(holder: Holder): void {
-    const { resource, timeline, table } = this.#world
+    const { history, resource, timeline, table } = this.#world
     const { grant, claims } = holder
     const { token } = grant
-    const record = table.grants.get(Number(token / 1024n))
+    const number = Number(token / 1024n)
+    const record = table.grants.get(number)
     if (!record) return
+    // Numbers begin with the wall clock, so only their distance is the same in each run.
+    const delay = (((number - history.origin + Number(token % 1024n)) % 7) + 1) * 3
     for (const { key, mode } of claims) {
       if (mode !== 'exclusive') continue
-      timeline.at(timeline.now + (Number(token % 7n) + 1) * 3, () => {
+      timeline.at(timeline.now + delay, () => {
         const held = !holder.released && this.#process.alive && grant.expiresIn() > TINY && !record.overridden
         resource.write(key, token, record, held)
       })
