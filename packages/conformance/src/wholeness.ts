@@ -72,7 +72,7 @@ export function wholeness(fixture: EngineFixture): void {
       const keys = ['a', 'b', 'c', 'd', 'e', 'f']
       const sections = new Map(keys.map(key => [key, new Section()]))
       const task = async (box: Box): Promise<void> => {
-        for (let round = 0; round < 8; round++) {
+        for (let round = 0; round < 4; round++) {
           const some = random.some(keys, 2 + random.below(3))
           await box.mutex(...some).run(async grant => {
             await Promise.all(some.map(key => sections.get(key)!.visit(grant)))
