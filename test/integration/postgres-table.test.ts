@@ -140,7 +140,7 @@ test.each<[string, Claim]>([
     const { answer } = await enqueue('amy.1', 1_000_000, 1000)
     await enqueue('cat.1', 1000, 1000)
     expect((await enqueue('amy.2', 1000, 3000)).hints).toEqual([
-      { session: 'cat', type: 'lost', id: 'cat.1' },
+      { session: 'amy', type: 'lost', id: 'cat.1' },
     ])
     const { number } = answer as RequestStatus & { readonly state: 'held' }
     const released = await decide({ type: 'release', request: lockRequest('amy.1', [claim]), number }, 5000)
@@ -170,6 +170,20 @@ test.each([
     port.end()
   },
 )
+
+test('a sign wakes the only waiter of a key that became free while no signs came', async () => {
+  const port = ports.take()
+  const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
+  const request = lockRequest('amy.1', claims)
+  const { answer } = await port.decide('amy', { type: 'enqueue', request, ...TERMS }, 1000)
+  const { number } = answer as RequestStatus & { readonly state: 'held' }
+  const waiting = lockRequest('ben.1', claims)
+  await port.decide('ben', { type: 'enqueue', request: waiting, ...TERMS }, 1000)
+  await port.decide('amy', { type: 'release', request, number }, 9000)
+  const sign = await port.decide('ben', { type: 'alive', session: 'ben', requests: [waiting] }, 10_000)
+  expect(sign.answer).toMatchObject({ due: ['ben.1'] })
+  port.end()
+})
 
 test('a sign wakes a reader that was passed over and can join others', async () => {
   const port = ports.take()

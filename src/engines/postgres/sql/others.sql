@@ -99,11 +99,11 @@ begin
         min(r.until) filter (where r.phase > 0) over w as held_until,
         coalesce(bool_or(r.until > now and coalesce((select c.mode = 1 from unnest(r.claims) c where c.name = e.name), true))
           filter (where r.phase > 0) over w, false) as is_exclusive,
-        coalesce(min(m.mode) filter (where r.until > now) over a = m.mode
+        count(*) filter (where r.until > now) over a = 0
+          or min(m.mode) filter (where r.until > now) over a = m.mode
           and max(m.mode) filter (where r.until > now) over a = m.mode
           and case m.mode when 2 then true when 3 then
-            sum(m.permits) filter (where r.until > now) over a + m.permits <= m.max_permits else false end,
-          count(*) filter (where r.until > now) over a = 0) as is_free
+            sum(m.permits) filter (where r.until > now) over a + m.permits <= m.max_permits else false end as is_free
       from entries e join requests r on r.id = e.id left join unnest(ids) i(id) on i.id = e.id
         left join lateral (
           select coalesce(c.mode, 1) as mode, c.permits, c.max_permits

@@ -42,7 +42,7 @@ begin
                 id, null, session, host, pid, label, 0, now + ttl, lease, 0, now, null)::signalbox.request end
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and coalesce(signalbox.blocks(d.queue[2], now), true)
+              and coalesce(signalbox.blocks(d.queue[2], now), cardinality(d.queue) = 1)
               and signalbox.is_unbound(d.xmin, d.xmax)
               and not exists (select from unnest(d.queue) q where q.id = id)
               and (not signalbox.is_full(d.queue)
@@ -59,7 +59,7 @@ begin
           select '"busy"' into answer from signalbox.data d
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
-              and coalesce(signalbox.blocks(d.queue[2], now), true)
+              and coalesce(signalbox.blocks(d.queue[2], now), cardinality(d.queue) = 1)
               and not exists (select from signalbox.entry_of(name, d.queue, id));
         end if;
       when 2 then
