@@ -26,15 +26,10 @@ test('the script in Redis decides as the lock table does', async () => {
 })
 
 test('the functions of PostgreSQL decide as the lock table does', async () => {
-  const server = await startPostgres()
-  const ports = new PostgresTablePorts(server)
-  try {
-    for (const way of ['alone', 'together', 'again'] as const) {
-      await compareHistories(() => ports.take(way), 2001, 1)
-      await replay(() => ports.take(way), sample(120))
-    }
-  } finally {
-    await ports.close()
-    await server.kill()
+  await using server = await startPostgres()
+  await using ports = new PostgresTablePorts(server)
+  for (const way of ['alone', 'together', 'again'] as const) {
+    await compareHistories(() => ports.take(way), 2001, 1)
+    await replay(() => ports.take(way), sample(120))
   }
 })

@@ -11,7 +11,7 @@ import {
 } from '../../src/engines/hazelcast/key-entry.js'
 import { Scan } from '../../src/engines/hazelcast/scan.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
-import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 const KEYS = 600
 /** Searches at the same time, and how often. */
@@ -24,6 +24,15 @@ function textOf(turn: number): string {
   return turn % 2 === 0
     ? `{"stamp":0,"version":0,"ids":[],${request}}`
     : `{"stamp":${turn},"version":${turn},"ids":[],"n":0,"lock":[${turn}],"value":1}`
+}
+
+/** The map of a program's values, and scans of it. */
+async function scanned(
+  server: HazelcastServer,
+): Promise<{ map: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>; scan: Scan }> {
+  const client = await foreignClient(server)
+  const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
+  return { map, scan: new Scan(() => Promise.resolve(map), hazelcast, systemClock) }
 }
 
 test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_000 }, async () => {
@@ -56,9 +65,7 @@ test(
   { timeout: 60_000 },
   async () => {
     await using server = await startHazelcast()
-    const client = await foreignClient(server)
-    const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
-    const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
+    const { map, scan } = await scanned(server)
     const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1,1]}'
     await map.set('free', new hazelcast.HazelcastJsonValue(free))
     await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
@@ -77,9 +84,7 @@ test(
   { timeout: 60_000 },
   async () => {
     await using server = await startHazelcast()
-    const client = await foreignClient(server)
-    const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
-    const scan = new Scan(() => Promise.resolve(map), hazelcast, systemClock)
+    const { map, scan } = await scanned(server)
     const now = Date.now()
     const put = (key: string, entry: KeyEntry) =>
       map.set(key, new hazelcast.HazelcastJsonValue(encodeKeyEntry(entry)))

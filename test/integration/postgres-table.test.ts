@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await ports.close()
+  await ports[Symbol.asyncDispose]()
   await server.kill()
 })
 

@@ -27,17 +27,12 @@ test.each([WAYS['fast path'], WAYS.table])(
 test.each(['alone', 'together', 'again'] as const)(
   'the functions of PostgreSQL decide operations of the search that are sent %s',
   async way => {
-    const server = await startPostgres()
-    const ports = new PostgresTablePorts(server)
-    try {
-      const replayed = await replay(
-        () => ports.take(way),
-        transitions.filter((_, place) => place % 3 === 0),
-      )
-      console.info(`${replayed} operations replayed`)
-    } finally {
-      await ports.close()
-      await server.kill()
-    }
+    await using server = await startPostgres()
+    await using ports = new PostgresTablePorts(server)
+    const replayed = await replay(
+      () => ports.take(way),
+      transitions.filter((_, place) => place % 3 === 0),
+    )
+    console.info(`${replayed} operations replayed`)
   },
 )

@@ -25,14 +25,9 @@ test.each(Object.entries(WAYS))('the script in Redis decides as the lock table d
 test.each(['alone', 'together', 'again'] as const)(
   'the functions of PostgreSQL decide as the lock table does: operations that are sent %s',
   async way => {
-    const server = await startPostgres()
-    const ports = new PostgresTablePorts(server)
-    try {
-      const count = OPERATIONS.postgres / STEPS / KINDS.length
-      for (const kind of KINDS) await compareHistories(() => ports.take(way), FIRST, Math.ceil(count), kind)
-    } finally {
-      await ports.close()
-      await server.kill()
-    }
+    await using server = await startPostgres()
+    await using ports = new PostgresTablePorts(server)
+    const count = OPERATIONS.postgres / STEPS / KINDS.length
+    for (const kind of KINDS) await compareHistories(() => ports.take(way), FIRST, Math.ceil(count), kind)
   },
 )

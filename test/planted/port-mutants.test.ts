@@ -70,17 +70,13 @@ describe('in the script of Redis', () => {
 describe('in the functions of PostgreSQL', () => {
   test.each(sqlMutants)('a mutant is found ($kind): $description', { timeout: TIMEOUT }, async mutant => {
     const { right, wrong, way, kind } = mutant
-    const ports = new PostgresTablePorts(postgres, (text, schema) => {
+    await using ports = new PostgresTablePorts(postgres, (text, schema) => {
       const its = (part: string): string => part.replaceAll('signalbox.', `"${schema}".`)
       return planted(text, its(right), its(wrong))
     })
     planted(schemaText('signalbox'), right, wrong)
-    try {
-      const found = compare(() => ports.take(way), HISTORIES.postgres, kind)
-      await expect(found).rejects.toThrow(FOUND)
-      await expect(found).rejects.not.toThrow(NO_PROGRAM)
-    } finally {
-      await ports.close()
-    }
+    const found = compare(() => ports.take(way), HISTORIES.postgres, kind)
+    await expect(found).rejects.toThrow(FOUND)
+    await expect(found).rejects.not.toThrow(NO_PROGRAM)
   })
 })

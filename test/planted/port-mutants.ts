@@ -30,7 +30,7 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...onFastPath,
   },
   {
-    description: 'nobody learns that a request was dropped',
+    description: 'no session is told that a request was dropped',
     right: "  forget(request) notify('lost', request.id)",
     wrong: '  forget(request)',
     ...inTable,
@@ -72,7 +72,7 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...inTable,
   },
   {
-    description: 'a hand-over wakes nobody',
+    description: 'a hand-over wakes no waiter',
     right: 'try(PUBLISH, CHANNELS .. session, wake)',
     wrong: '',
     ...onFastPath,
@@ -178,7 +178,7 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...inTable,
   },
   {
-    description: 'what is removed makes room for nobody',
+    description: 'no waiter is served when a request is removed',
     right: 'if recorded or freed then serveAll(claims) end',
     wrong: '',
     ...inTable,
@@ -243,7 +243,7 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     ...alone,
   },
   {
-    description: 'nobody learns that a request was dropped',
+    description: 'no session is told that a request was dropped',
     right: `          one := q[r]; notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first)); f :=`,
     wrong: '          one := q[r]; f :=',
     ...alone,
@@ -366,7 +366,7 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     ...crowded,
   },
   {
-    description: 'the holder is cancelled, and nobody is next',
+    description: 'no waiter is served when the holder is cancelled',
     right: '(d.queue[1]).id <> id and (d.queue[2]).id <> id and',
     wrong: '',
     ...crowded,

@@ -38,7 +38,7 @@ interface Call {
   outcome?: { readonly value: unknown }
 }
 
-/** An engine with the real lock table, which executes and answers each operation only when it is told to. */
+/** An engine with the real lock table, which executes and answers each operation when the test says so. */
 class SteppedEngine implements Engine {
   readonly name = 'stepped:'
   readonly guarantees = memoryGuarantees

@@ -205,7 +205,7 @@ function check(
       !requests.some(({ id }) => id === operation.request.id),
       'nothing is left of a request that was given up',
     )
-  // No waiter that nobody will wake.
+  // A request that still waits for keys that were served is blocked by one ahead.
   const served = servedBy(operation, outcome, before)
   for (const request of requests) {
     if (request.phase !== 'waiting' || !isLive(request)) continue

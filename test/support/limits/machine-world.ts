@@ -429,7 +429,7 @@ export class MachineWorld implements Clock {
       if (first && isAnswered && timer > latest(first.from))
         throw new Error('a reserved permit is given late')
     } else if (!call && !outage) {
-      if (reserved.owed.length > 0) throw new Error('permits are not returned although nobody waits')
+      if (reserved.owed.length > 0) throw new Error('permits are not returned although no caller waits')
     } else if (!call && reserved.owed.length > 0 && timer > latest(retryAt)) {
       throw new Error('permits are never returned')
     }

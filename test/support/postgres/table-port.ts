@@ -91,7 +91,7 @@ export class PostgresTablePorts {
     return port
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#all.map(port => port.close()))
   }
 }
