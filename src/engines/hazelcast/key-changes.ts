@@ -241,13 +241,13 @@ export class KeyChanges<S extends OpenState> {
         continue
       }
       const isNear = !distance.isFar
-      if (canWait && isNear && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(until)
+      if (canWait && isNear && tries === 0 && isAboutToChange(found.entry)) await this.#backOff(tries, until)
       else if (state.isChanged) {
         const since = tries > 0 ? clock.now() : jobs[0]!.since
-        const pauseAfter = canWait && isNear ? tries : undefined
-        if (await this.#save(found, state, since + REPLY_TIMEOUT, pauseAfter)) return answers
+        if (await this.#save(found, state, since + REPLY_TIMEOUT)) return answers
         isFresh = true
         if (found.text !== undefined) losses++
+        if (canWait && isNear && !this.#isLocked) await this.#backOff(tries, until)
       } else {
         if (isFresh) return answers
         isFresh = true
@@ -265,13 +265,8 @@ export class KeyChanges<S extends OpenState> {
     await repeat(() => Promise.all(signs.map(each => grants.end(each))), until)
   }
 
-  /** Reads the entry once other boxes have probably made their changes. */
-  async #backOff(until: number): Promise<void> {
-    await this.#pause(0)
-    await this.#read(until)
-  }
-
-  async #pause(tries: number): Promise<void> {
+  /** Pauses until other boxes have probably made their changes, and reads the entry. */
+  async #backOff(tries: number, until: number): Promise<void> {
     const most = Math.min(BACK_OFF.first * 2 ** tries, BACK_OFF.most)
     await new Promise<void>(resolve => {
       const timer = this.#parts.clock.after(1 + Math.random() * most, () => this.#goOn!(), true)
@@ -281,6 +276,7 @@ export class KeyChanges<S extends OpenState> {
         resolve()
       }
     })
+    await this.#read(until)
   }
 
   get #isOld(): boolean {
@@ -302,18 +298,14 @@ export class KeyChanges<S extends OpenState> {
     return { text: undefined, entry: emptyEntry(await repeat(async () => floor.get(), until)) }
   }
 
-  /**
-   * Saves the state. Returns false if another box was faster; then the newest entry is known.
-   * @param pauseAfter for a change that can wait: how many tries there were. If it fails, others can make theirs before
-   * the entry is read.
-   */
-  async #save(found: Found, state: S, until: number, pauseAfter?: number): Promise<boolean> {
+  /** Saves the state. Returns false if another box was faster; then the newest entry is known. */
+  async #save(found: Found, state: S, until: number): Promise<boolean> {
     const { clock, floor, nextMark } = this.#parts
     const mark = nextMark()
     const entry = state.close(mark)
     const text = encodeKeyEntry(entry)
     const sentAt = clock.now()
-    const isApplied = await this.#apply(found, text, mark, until, pauseAfter)
+    const isApplied = await this.#apply(found, text, mark, until)
     if (isApplied && found.text === undefined && !floor.isValid)
       throw new UnclearError('an entry was created too late')
     // Other boxes see it later, so a grant of this box ends here first.
@@ -322,12 +314,12 @@ export class KeyChanges<S extends OpenState> {
     return isApplied
   }
 
-  async #apply(found: Found, text: string, mark: Mark, until: number, pauseAfter?: number): Promise<boolean> {
+  async #apply(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
     const { clock } = this.#parts
     const sentAt = clock.now()
     const limit = Math.max(until - sentAt, MIN_CALL_TIME)
     try {
-      const isApplied = await answered(this.#send(found, text, mark, pauseAfter), clock, limit)
+      const isApplied = await answered(this.#send(found, text, mark), clock, limit)
       this.#parts.distance.replied(clock.now() - sentAt)
       return isApplied
     } catch (cause) {
@@ -337,7 +329,7 @@ export class KeyChanges<S extends OpenState> {
   }
 
   /** Sends a change. If it is not applied, learns the newest entry. */
-  async #send(found: Found, text: string, mark: Mark, pauseAfter?: number): Promise<boolean> {
+  async #send(found: Found, text: string, mark: Mark): Promise<boolean> {
     const { store } = this.#parts
     // The client and the members may repeat a change whose reply was lost. Then the second one fails.
     const isRepeated = (newest: Found): boolean =>
@@ -351,13 +343,11 @@ export class KeyChanges<S extends OpenState> {
     }
     const replacing = store.replace(this.#key, found.text, text)
     // The member executes it after the change, so that a failed change learns the newest entry in the same round trip.
-    const readsAlong = this.#isContended && !this.#isLocked && pauseAfter === undefined
-    const reading = readsAlong ? store.get(this.#key) : undefined
+    const reading = this.#isContended && !this.#isLocked ? store.get(this.#key) : undefined
     reading?.catch(() => undefined)
     // Other boxes need not wait for the reply.
     this.#unlock()
     if (await replacing) return true
-    if (pauseAfter !== undefined) await this.#pause(pauseAfter)
     return isRepeated(this.#learn(await (reading ?? store.get(this.#key))))
   }
 
