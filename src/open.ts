@@ -5,6 +5,7 @@ import type { Engine } from './engine/contract.js'
 import { existingEngine, type ExistingEngine } from './engines/existing-engine.js'
 import { registeredFor, type Existing } from './engines/registry.js'
 import { MissingPackageError, UnavailableError } from './errors.js'
+import { failureText } from './failure-text.js'
 import { checkOptions } from './options.js'
 import { pause } from './pause.js'
 
@@ -57,14 +58,16 @@ export async function open(
   const { wait = 0, ...ofBox } = options
   const patience = milliseconds('wait', wait, { min: 0, max: Infinity })
   const until = systemClock.now() + patience
+  let failure: unknown
   for (;;) {
     try {
       const engine = await engineFor(source)
       const opening = Box.join(engine, systemClock, ofBox)
       return await (patience === 0 || patience === Infinity
         ? opening
-        : inTime(opening, until - systemClock.now(), engine.name))
+        : inTime(opening, until - systemClock.now(), () => tooLate(engine.name, patience, failure)))
     } catch (error) {
+      failure = error
       const left = until - systemClock.now()
       // The caller's own engine is joined only once.
       const isOwn = isOwnEngine(source)
@@ -75,21 +78,28 @@ export async function open(
   }
 }
 
-/** Returns the box if it opens within `left` milliseconds, and closes one that opens later. @throws UnavailableError */
-async function inTime(opening: Promise<Box>, left: number, engine: string): Promise<Box> {
+/** Returns the box if it opens within `left` milliseconds; otherwise throws what `late` returns, and closes the box. */
+async function inTime(opening: Promise<Box>, left: number, late: () => Error): Promise<Box> {
   const over = new AbortController()
-  const late = pause(left, systemClock, over.signal).then(() => undefined)
+  const end = pause(left, systemClock, over.signal).then(() => undefined)
   try {
-    const box = await Promise.race([opening, late])
+    const box = await Promise.race([opening, end])
     if (box) return box
     opening.then(
-      tooLate => tooLate.close(),
+      opened => opened.close(),
       () => undefined,
     )
-    throw new UnavailableError(`timed out opening a box on ${engine}: wait is over`, { engine })
+    throw late()
   } finally {
     over.abort()
   }
+}
+
+/** @param failure of the last attempt that ended, if one did */
+function tooLate(engine: string, wait: number, failure: unknown): UnavailableError {
+  const reason = failure === undefined ? 'no answer' : failureText(failure)
+  const message = `timed out after ${wait} ms opening a box on ${engine}: ${reason}`
+  return new UnavailableError(message, { engine, cause: failure })
 }
 
 async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {

@@ -27,6 +27,14 @@ test('no engine keeps open longer than its wait at a server that says nothing', 
   }
 })
 
+test('an open that times out reports why its last attempt failed', async () => {
+  const port = await freePort()
+  for (const url of [`redis://127.0.0.1:${port}`, `postgres://127.0.0.1:${port}/app`]) {
+    const message = new RegExp(`^timed out after 400 ms opening a box on ${url}: .*ECONNREFUSED`)
+    await expect(open(url, { wait: 400 }), url).rejects.toThrow(message)
+  }
+})
+
 for (const [what, port] of [
   ['a server that says nothing', silentPort],
   ['a port where nothing listens', freePort],
