@@ -488,6 +488,9 @@ export const WAITER_TTL = 5000
 /** How often a box sends a sign of life, unless a lease or a wait requires more of them, in milliseconds. */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
+/** How often the first waiter checks in while an earlier grant is bound to a transaction, in milliseconds. */
+export const BOUND_CHECK_INTERVAL = 50
+
 /** How often a box reads its watched keys again, because hints may be lost, in milliseconds. */
 export const WATCH_READ_INTERVAL = 10_000
 

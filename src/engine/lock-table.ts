@@ -1,4 +1,5 @@
 import {
+  BOUND_CHECK_INTERVAL,
   CLAIM_WINDOW,
   WAITER_TTL,
   coverTtl,
@@ -97,9 +98,6 @@ export interface Effect {
   /** One of its keys. A sweep of that key serves the request on all of them. */
   readonly key: string
 }
-
-/** How often the first waiter looks while an earlier grant is bound to a transaction, in milliseconds. */
-const BOUND_CHECK_INTERVAL = 50
 
 /** Number of requests at each end of a long queue whose sessions are reported to those behind. */
 const REPORTED_ENDS = 4

@@ -9,6 +9,7 @@ import {
   type ReadSet,
 } from '../../engine/contract.js'
 import { keyOf, markOf, rowName } from './names.js'
+import { ANY_VERSION, KINDS, MODES, ROLES, STEPS } from './sql-constants.js'
 
 /**
  * What the server executes: operations of the contract, and a revoke with the rows that have requests of the session.
@@ -19,16 +20,16 @@ export type ServerOperation =
 
 /** The part of an operation that concerns one value. */
 interface ValueArguments {
-  readonly role: 1 | 2 | 3 | 4
+  readonly role: (typeof ROLES)[keyof typeof ROLES]
   readonly name: string
-  /** The expected version; -1 for any. */
+  /** The expected version, or `ANY_VERSION`. */
   readonly version: number
   readonly content: string
 }
 
 /** An operation as arguments of the function `decide` of the schema. */
 export class CallArguments {
-  readonly kind: number
+  readonly kind: Kind
   /** The row of its first claim, or of the watched value; empty if it has neither. */
   readonly name: string
   /** The ID of its request, or of the session. */
@@ -44,7 +45,7 @@ export class CallArguments {
   values: readonly ValueArguments[] = []
   marks: readonly string[] = []
 
-  constructor(kind: number, name: string, id: string, claims: readonly ClaimArguments[] = []) {
+  constructor(kind: Kind, name: string, id: string, claims: readonly ClaimArguments[] = []) {
     this.kind = kind
     this.name = name
     this.id = id
@@ -58,7 +59,7 @@ export class CallArguments {
 
   /** The rows that it can change. */
   get changed(): readonly string[] {
-    const values = this.values.filter(({ role }) => role !== READ)
+    const values = this.values.filter(({ role }) => role !== ROLES.read)
     return [...this.rows, ...values.map(({ name }) => name)]
   }
 
@@ -66,21 +67,32 @@ export class CallArguments {
   get isSimple(): boolean {
     const { kind, claims, values, marks } = this
     return (
-      kind <= 6 && claims.length === 1 && isPlain(claims[0]!) && values.length === 0 && marks.length === 0
+      kind <= KINDS.cancel &&
+      claims.length === 1 &&
+      isPlain(claims[0]!) &&
+      values.length === 0 &&
+      marks.length === 0
     )
   }
 
-  /**
-   * The step in which the server can execute it together with others: 1 for releases and commits, 2 for grants and
-   * renewals, 0 if it can't.
-   */
-  get step(): 0 | 1 | 2 {
+  /** The step in which the server can execute it together with others; 0 if it can't. */
+  get step(): 0 | (typeof STEPS)[keyof typeof STEPS] {
     const { kind, claims, values, marks, ttl } = this
-    if (kind === RELEASE) return claims.every(isPlain) ? 1 : 0
-    if (kind === ENQUEUE || kind === RENEW || kind === POLL) return claims.every(isPlain) ? 2 : 0
-    if (kind !== COMMIT || values.some(({ role }) => role === DELETED)) return 0
-    const isGuarded = claims.length > 0
-    return (isGuarded ? ttl === 1 && claims.every(isPlain) : marks.length === 0) ? 1 : 0
+    if (!claims.every(isPlain)) return 0
+    switch (kind) {
+      case KINDS.release:
+        return STEPS.finish
+      case KINDS.enqueue:
+      case KINDS.renew:
+      case KINDS.checkIn:
+        return STEPS.grant
+      case KINDS.commit: {
+        const canJoin = claims.length > 0 ? ttl === 1 : marks.length === 0
+        return canJoin && values.every(({ role }) => role !== ROLES.deleted) ? STEPS.finish : 0
+      }
+      default:
+        return 0
+    }
   }
 }
 
@@ -93,14 +105,12 @@ interface ClaimArguments {
   readonly key: string
 }
 
-const [ENQUEUE, RELEASE, RENEW, POLL, COMMIT] = [1, 2, 3, 5, 12]
-const [READ, EXPECTED, WRITTEN, DELETED] = [1, 2, 3, 4] as const
+type Kind = (typeof KINDS)[keyof typeof KINDS]
 
 function isPlain({ mode, key }: ClaimArguments): boolean {
-  return mode === 1 && key === ''
+  return mode === MODES.exclusive && key === ''
 }
 
-const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
 /** The server stores a later time as this many milliseconds, some 3,000 years. */
 export const MAX_DURATION = 1e14
 /** How long a watcher is notified without a renewal, in milliseconds. */
@@ -111,43 +121,46 @@ const INVALID_TEXT = /[\0\p{Surrogate}]/gu
 export function argumentsOf(operation: ServerOperation): CallArguments {
   switch (operation.type) {
     case 'enqueue':
-      return withTerms(reading(ofRequest(ENQUEUE, operation.request), operation.read), operation)
+      return withTerms(reading(ofRequest(KINDS.enqueue, operation.request), operation.read), operation)
     case 'checkIn':
-      return withTerms(reading(ofRequest(POLL, operation.request), operation.read), operation)
+      return withTerms(reading(ofRequest(KINDS.checkIn, operation.request), operation.read), operation)
     case 'release':
-      return ofGrant(RELEASE, operation)
+      return ofGrant(KINDS.release, operation)
     case 'renew': {
-      const args = ofGrant(RENEW, operation)
+      const args = ofGrant(KINDS.renew, operation)
       args.lease = finite(operation.lease)
       return args
     }
     case 'extendOrYield': {
-      const args = withTerms(ofGrant(4, operation), operation)
+      const args = withTerms(ofGrant(KINDS.extendOrYield, operation), operation)
       args.next = operation.next.id
       args.label = textOf(operation.next.label)
       return args
     }
     case 'cancel':
-      return ofRequest(6, operation.request)
+      return ofRequest(KINDS.cancel, operation.request)
     case 'downgrade':
-      return ofGrant(7, operation)
+      return ofGrant(KINDS.downgrade, operation)
     case 'sweepExpired':
-      return ofClaims(8, '', operation.keys.map(exclusiveKey))
+      return ofClaims(KINDS.sweepExpired, '', operation.keys.map(exclusiveKey))
     case 'forceRelease': {
-      const args = ofClaims(9, '', [exclusiveKey(operation.key)])
+      const args = ofClaims(KINDS.forceRelease, '', [exclusiveKey(operation.key)])
       args.number = operation.number
       return args
     }
     case 'revoke':
-      return ofClaims(10, operation.session, operation.rows.map(exclusiveRow))
+      return ofClaims(KINDS.revoke, operation.session, operation.rows.map(exclusiveRow))
     case 'read':
-      return reading(new CallArguments(11, '', ''), operation)
+      return reading(new CallArguments(KINDS.read, '', ''), operation)
     case 'commit':
       return ofCommit(operation)
     case 'watch':
     case 'unwatch': {
-      const kind = operation.type === 'watch' ? 13 : 14
-      const args = new CallArguments(kind, rowName('value', operation.key), operation.session)
+      const args = new CallArguments(
+        KINDS[operation.type],
+        rowName('value', operation.key),
+        operation.session,
+      )
       args.lease = WATCH_TTL
       return args
     }
@@ -159,25 +172,25 @@ export function textOf(text: string | undefined): string {
   return text ? text.replaceAll(INVALID_TEXT, '\ufffd') : ''
 }
 
-function ofRequest(kind: number, { id, claims, label }: LockRequest): CallArguments {
+function ofRequest(kind: Kind, { id, claims, label }: LockRequest): CallArguments {
   const args = ofClaims(kind, id, claims.map(claimArguments))
   args.label = textOf(label)
   return args
 }
 
-function ofGrant(kind: number, { request, number }: Granted): CallArguments {
+function ofGrant(kind: Kind, { request, number }: Granted): CallArguments {
   const args = ofRequest(kind, request)
   args.number = number
   return args
 }
 
-function ofClaims(kind: number, id: string, claims: readonly ClaimArguments[]): CallArguments {
+function ofClaims(kind: Kind, id: string, claims: readonly ClaimArguments[]): CallArguments {
   return new CallArguments(kind, claims[0]?.name ?? '', id, claims)
 }
 
 function ofCommit(commit: Commit): CallArguments {
   const { guard, record, retention, release } = commit
-  const args = guard ? ofGrant(COMMIT, guard) : new CallArguments(COMMIT, '', '')
+  const args = guard ? ofGrant(KINDS.commit, guard) : new CallArguments(KINDS.commit, '', '')
   args.lease = finite(retention)
   args.ttl = release ? 1 : 0
   args.marks = record.map(markOf)
@@ -185,8 +198,13 @@ function ofCommit(commit: Commit): CallArguments {
   const versions = new Map(commit.expect.map(({ key, version }) => [key, version]))
   args.values = valueKeys(commit).map(key => {
     const value = written.get(key)
-    const role = value !== undefined ? WRITTEN : written.has(key) ? DELETED : EXPECTED
-    return { role, name: rowName('value', key), version: versions.get(key) ?? -1, content: value ?? '' }
+    const role = value !== undefined ? ROLES.written : written.has(key) ? ROLES.deleted : ROLES.expected
+    return {
+      role,
+      name: rowName('value', key),
+      version: versions.get(key) ?? ANY_VERSION,
+      content: value ?? '',
+    }
   })
   return args
 }
@@ -200,9 +218,9 @@ export function valueKeys({ expect, writes }: Commit): readonly string[] {
 function reading(args: CallArguments, read: ReadSet | undefined): CallArguments {
   if (!read) return args
   args.values = read.keys.map(key => ({
-    role: READ,
+    role: ROLES.read,
     name: rowName('value', key),
-    version: -1,
+    version: ANY_VERSION,
     content: '',
   }))
   args.marks = read.ids.map(markOf)
@@ -213,11 +231,11 @@ function claimArguments(claim: Claim): ClaimArguments {
   const name = rowName('lock', claim.key)
   const [permits, max] = claim.mode === 'permits' ? [claim.permits, claim.max] : [0, 0]
   const key = keyOf(name) === undefined ? claim.key : ''
-  return { name, mode: MODES.indexOf(claim.mode) + 1, permits, max, key }
+  return { name, mode: MODES[claim.mode], permits, max, key }
 }
 
 function exclusiveRow(name: string): ClaimArguments {
-  return { name, mode: 1, permits: 0, max: 0, key: '' }
+  return { name, mode: MODES.exclusive, permits: 0, max: 0, key: '' }
 }
 
 function exclusiveKey(key: string): ClaimArguments {

@@ -75,11 +75,12 @@ export class Calls {
     for (let attempt = 1; ; attempt++) {
       try {
         const isFirst = attempt === 1 && !isWithin && !isRetry && !waits
+        const { decide, decideOne } = this.#statements
         const text =
           isFirst && isOne
-            ? await query(this.#statements.decideOne, this.#valuesOfOne(args[0]!, options))
+            ? await query(decideOne.text, this.#valuesOfOne(args[0]!, options))
             : await query(
-                this.#statements.decide,
+                decide.text,
                 this.#valuesOf(args, locked, durable, isFirst ? stepsOf(args) : args.map(() => 0), options),
               )
         const [sorted, notices, swept] = JSON.parse(text as string) as Decided
@@ -97,24 +98,19 @@ export class Calls {
   }
 
   #valuesOfOne(args: CallArguments, { rowTimeout = ROW_TIMEOUT }: CallOptions): string[] {
-    const { session, host, pid, label } = this.#own()
-    return [
-      session,
-      textOf(host),
-      String(pid),
-      textOf(label),
-      String(rowTimeout),
-      String(args.kind),
-      args.name,
-      args.id,
-      args.next,
-      String(args.number),
-      String(args.lease),
-      String(args.ttl),
-      String(args.heartbeat),
-      args.label,
-      arrayText(this.#swept),
-    ]
+    return this.#statements.decideOne.values({
+      ...this.#sender(),
+      row_timeout: String(rowTimeout),
+      kind: String(args.kind),
+      name: args.name,
+      id: args.id,
+      following: args.next,
+      number: String(args.number),
+      lease: String(args.lease),
+      ttl: String(args.ttl),
+      heartbeat: String(args.heartbeat),
+      its_label: args.label,
+    })
   }
 
   #valuesOf(
@@ -124,45 +120,52 @@ export class Calls {
     steps: readonly number[],
     { isWithin = false, rowTimeout = ROW_TIMEOUT, waits = false }: CallOptions,
   ): string[] {
-    const { session, host, pid, label } = this.#own()
     const claims = args.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
     const values = args.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
     const marks = args.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
-    return [
+    return this.#statements.decide.values({
+      ...this.#sender(),
+      durable: String(durable),
+      within: String(isWithin),
+      row_timeout: String(rowTimeout),
+      waits: String(waits),
+      locked: arrayText(locked),
+      kinds: arrayText(args.map(({ kind }) => kind)),
+      names: arrayText(args.map(({ name }) => name)),
+      ids: arrayText(args.map(({ id }) => id)),
+      nexts: arrayText(args.map(({ next }) => next)),
+      numbers: arrayText(args.map(({ number }) => number)),
+      leases: arrayText(args.map(({ lease }) => lease)),
+      ttls: arrayText(args.map(({ ttl }) => ttl)),
+      heartbeats: arrayText(args.map(({ heartbeat }) => heartbeat)),
+      labels: arrayText(args.map(({ label }) => label)),
+      steps: arrayText(steps),
+      claim_of: arrayText(claims.map(({ of }) => of)),
+      claim_names: arrayText(claims.map(({ name }) => name)),
+      claim_modes: arrayText(claims.map(({ mode }) => mode)),
+      claim_permits: arrayText(claims.map(({ permits }) => permits)),
+      claim_maxima: arrayText(claims.map(({ max }) => max)),
+      claim_keys: arrayText(claims.map(({ key }) => key)),
+      value_of: arrayText(values.map(({ of }) => of)),
+      value_roles: arrayText(values.map(({ role }) => role)),
+      value_names: arrayText(values.map(({ name }) => name)),
+      value_versions: arrayText(values.map(({ version }) => version)),
+      contents: arrayText(values.map(({ content }) => content)),
+      mark_of: arrayText(marks.map(({ of }) => of)),
+      marks: arrayText(marks.map(({ mark }) => mark)),
+    })
+  }
+
+  /** The arguments that are the same for all calls of the box. */
+  #sender(): Readonly<Record<'session' | 'host' | 'pid' | 'label' | 'swept', string>> {
+    const { session, host, pid, label } = this.#own()
+    return {
       session,
-      textOf(host),
-      String(pid),
-      textOf(label),
-      String(durable),
-      String(isWithin),
-      String(rowTimeout),
-      String(waits),
-      arrayText(locked),
-      arrayText(args.map(({ kind }) => kind)),
-      arrayText(args.map(({ name }) => name)),
-      arrayText(args.map(({ id }) => id)),
-      arrayText(args.map(({ next }) => next)),
-      arrayText(args.map(({ number }) => number)),
-      arrayText(args.map(({ lease }) => lease)),
-      arrayText(args.map(({ ttl }) => ttl)),
-      arrayText(args.map(({ heartbeat }) => heartbeat)),
-      arrayText(args.map(({ label: its }) => its)),
-      arrayText(steps),
-      arrayText(claims.map(({ of }) => of)),
-      arrayText(claims.map(({ name }) => name)),
-      arrayText(claims.map(({ mode }) => mode)),
-      arrayText(claims.map(({ permits }) => permits)),
-      arrayText(claims.map(({ max }) => max)),
-      arrayText(claims.map(({ key }) => key)),
-      arrayText(values.map(({ of }) => of)),
-      arrayText(values.map(({ role }) => role)),
-      arrayText(values.map(({ name }) => name)),
-      arrayText(values.map(({ version }) => version)),
-      arrayText(values.map(({ content }) => content)),
-      arrayText(marks.map(({ of }) => of)),
-      arrayText(marks.map(({ mark }) => mark)),
-      arrayText(this.#swept),
-    ]
+      host: textOf(host),
+      pid: String(pid),
+      label: textOf(label),
+      swept: arrayText(this.#swept),
+    }
   }
 }
 

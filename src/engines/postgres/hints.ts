@@ -149,9 +149,7 @@ export class Hints {
     }
     const end = (): void => over(true)
     this.#tested = end
-    this.#sql
-      .query(this.#statements.sendNotices, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
-      .catch(() => undefined)
+    void this.#sendNotices([channelOf(this.#session)], [TEST])
   }
 
   /** Asks a connection that has delivered messages whether it still listens. Drops it if not. */
@@ -226,11 +224,15 @@ export class Hints {
       channels.push(channelOf(session))
       messages.push(lineOf(line))
     }
-    await this.#sql
-      .query(this.#statements.sendNotices, [arrayText(channels), arrayText(messages)])
-      // A waiter that misses its hint checks by itself.
-      .catch(() => undefined)
+    await this.#sendNotices(channels, messages)
     for (const { done } of jobs) done()
+  }
+
+  /** Sends messages, each to one channel. Never rejects: a waiter that misses its hint checks by itself. */
+  async #sendNotices(channels: readonly string[], messages: readonly string[]): Promise<void> {
+    const { text, values } = this.#statements.sendNotices
+    const args = { channels: arrayText(channels), payloads: arrayText(messages) }
+    await this.#sql.query(text, values(args)).catch(() => undefined)
   }
 }
 

@@ -181,17 +181,19 @@ export class Limiters {
     rows.sort((one, other) => (one.name < other.name ? -1 : 1))
     const asked = this.#clock.now()
     const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
-    const text = await this.#lane.for(repetitions)(this.#statements.decideLimiters, [
-      arrayText(rows.map(({ name }) => name)),
-      arrayText(rows.map(({ version }) => version)),
+    const { decideLimiters } = this.#statements
+    const values = decideLimiters.values({
+      wanted: arrayText(rows.map(({ name }) => name)),
+      expected: arrayText(rows.map(({ version }) => version)),
       // The server rejects a time in the future, and answers with its clock.
-      String(isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER),
-      String(MAX_AGE),
-      arrayText(rows.map(({ content }) => content)),
-      arrayText(rows.map(({ left }) => left)),
-      arrayText(rows.map(({ answers }) => answers)),
-      arrayText(this.#swept),
-    ])
+      decided: String(isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER),
+      slack: String(MAX_AGE),
+      contents: arrayText(rows.map(({ content }) => content)),
+      requests: arrayText(rows.map(({ left }) => left)),
+      answers: arrayText(rows.map(({ answers }) => answers)),
+      swept: arrayText(this.#swept),
+    })
+    const text = await this.#lane.for(repetitions)(decideLimiters.text, values)
     const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer
     if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)

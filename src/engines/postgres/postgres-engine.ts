@@ -197,9 +197,9 @@ export class PostgresEngine implements Engine {
     const [home] = request.claims.map(({ key }) => rowName('lock', key))
     const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
     const rows = exclusive.map(({ key }) => rowName('lock', key))
-    return (
-      (await query(this.#statements.fence, [arrayText(rows), home!, request.id, String(number)])) === 'true'
-    )
+    const { text, values } = this.#statements.fence
+    const args = { wanted: arrayText(rows), home: home!, request: request.id, number: String(number) }
+    return (await query(text, values(args))) === 'true'
   }
 
   leave(): Promise<void> {
@@ -228,8 +228,9 @@ export class PostgresEngine implements Engine {
 
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
     const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
-    const text = await this.#repeated(this.#statements.inspect, [name, String(exact)])
-    const reports = reportsOf(JSON.parse(text as string) as Json).filter(({ key }) => key.startsWith(prefix))
+    const { text, values } = this.#statements.inspect
+    const found = await this.#repeated(text, values({ prefix: name, exact: String(exact) }))
+    const reports = reportsOf(JSON.parse(found as string) as Json).filter(({ key }) => key.startsWith(prefix))
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
@@ -304,8 +305,9 @@ export class PostgresEngine implements Engine {
     try {
       const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
       const ids = waiting.map(({ id }) => id)
-      const text = await this.#sql.query(this.#statements.reservedOrGone, [arrayText(names), arrayText(ids)])
-      for (const id of JSON.parse(text as string) as readonly string[])
+      const { text, values } = this.#statements.reservedOrGone
+      const args = { names: arrayText(names), ids: arrayText(ids) }
+      for (const id of JSON.parse((await this.#sql.query(text, values(args))) as string) as readonly string[])
         this.#pass({ type: 'wake', about: id })
     } catch {
       // The next check follows, or the next sign of life.

@@ -21,8 +21,13 @@ export async function sendSign(
   )
   const ids = requests.map(({ id }) => id)
   const homes = new Set(requests.map(({ claims }) => rowName('lock', claims[0]!.key)))
-  const values = [session, arrayText(ids), arrayText([...homes]), arrayText([...keys.keys()])]
-  const send = async (): Promise<Reply> => JSON.parse((await query(alive, values)) as string) as Reply
+  const values = alive.values({
+    session,
+    ids: arrayText(ids),
+    homes: arrayText([...homes]),
+    names: arrayText([...keys.keys()]),
+  })
+  const send = async (): Promise<Reply> => JSON.parse((await query(alive.text, values)) as string) as Reply
   let reply = await send()
   if (reply[2].length > 0) {
     await serve(reply[2].map(name => keys.get(name)!))

@@ -1,4 +1,5 @@
 import { sqlFile } from './sql/sql-file.js'
+import { withConstants } from './sql-constants.js'
 
 /** In the order in which they are run. */
 const NAMES = [
@@ -17,5 +18,5 @@ const NAMES = [
 
 /** The SQL of the schema, file by file, for a schema called signalbox. */
 export function sqlFiles(): readonly string[] {
-  return NAMES.map(sqlFile)
+  return NAMES.map(name => withConstants(sqlFile(name)))
 }

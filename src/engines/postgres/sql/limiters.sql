@@ -35,7 +35,7 @@ begin
     content := null;
     answered := null;
     if is_timely then
-      if expected[i] = 0 and signalbox.make_rows(wanted[i:i], now + 60000) then made := made + 1; end if;
+      if expected[i] = 0 and signalbox.make_rows(wanted[i:i], now + {time.kept}) then made := made + 1; end if;
       -- A row without content counts as missing: it was only inserted.
       update signalbox.data d set
           version = greatest(d.version + 1, floor(now * 1000)::bigint), value = contents[i], changes = d.changes + 1
@@ -45,7 +45,7 @@ begin
       is_kept := found;
     end if;
     if is_kept then
-      if changes >= 200 then perform signalbox.move_rows(array[row_id]); end if;
+      if changes >= {changes.max} then perform signalbox.move_rows(array[row_id]); end if;
       if answers[i] <> '' then
         update signalbox.permit_requests r set answer = a.value ->> 2 from json_array_elements(answers[i]::json) a
           where r.name = wanted[i] and r.since = (a.value ->> 0)::float8 and r.id = a.value ->> 1 and a.value ->> 2 is not null;
@@ -76,7 +76,7 @@ begin
     kept := kept || json_build_array(is_kept, version, content, answered, case when is_kept then (
       select json_agg(json_build_array(p.since::bigint, p.id, p.request)) from (
         select r.since, r.id, r.request from signalbox.permit_requests r
-          where r.name = wanted[i] and r.since > now - 60000 and r.answer is null order by r.since limit 100
+          where r.name = wanted[i] and r.since > now - {time.kept} and r.answer is null order by r.since limit 100
       ) p
     ) end);
   end loop;

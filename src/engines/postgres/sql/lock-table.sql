@@ -1,10 +1,9 @@
 -- The lock table: decides one operation on locks as LockTable of lock-table.ts does, where its rules are described.
 -- Locks the rows that it needs, decides on variables, and writes the rows that have changed.
 --
--- Kinds are 1 enqueue, 2 release, 3 renew, 4 extendOrYield, 5 checkIn, 6 cancel, 7 downgrade, 8 sweepExpired, 9
--- forceRelease, 10 revoke. `claims` are those of the request; operations on keys pass a claim for each key. `following`
--- is the ID of the next request of an extendOrYield. `ttl` is how long a waiter blocks others without a heartbeat or a sign, 0
--- for a request that does not wait, and `heartbeat` the maximum time until its next check-in.
+-- `claims` are those of the request; operations on keys pass a claim for each key. `following` is the ID of the next
+-- request of an extendOrYield. `ttl` is how long a waiter blocks others without a heartbeat or a sign, 0 for a request that
+-- does not wait, and `heartbeat` the maximum time until its next check-in.
 --
 -- Fails with SB001 if it needs further rows and another transaction has locked one. Then all rows have to be locked in
 -- the order of their names; the detail lists the names.
@@ -29,7 +28,7 @@ declare
   head_from int[] := '{1}'::int[];
   -- These, and those in tails that are needed: all if `whole`, else only those of the operation's own requests. `w_rest`
   -- is whether a tail has others. If they matter, everything starts again.
-  whole boolean := kind in (9, 10);
+  whole boolean := kind in ({kind.forceRelease}, {kind.revoke});
   wider boolean;
   raw signalbox.request[];
   raw_row int[];
@@ -145,8 +144,8 @@ begin
           detail = array_to_json(w_name || need)::text;
       end if;
       -- For other operations, a missing row is an empty queue.
-      exit when kind not in (1, 4);
-      if signalbox.make_rows(need, signalbox.clock() + 60000) then made := made + cardinality(need); end if;
+      exit when kind not in ({kind.enqueue}, {kind.extendOrYield});
+      if signalbox.make_rows(need, signalbox.clock() + {time.kept}) then made := made + cardinality(need); end if;
     end loop;
     if need <> '{}' and not is_first then
       raise exception 'a queue names %, which has no row', need[1] using errcode = 'data_corrupted';
@@ -192,7 +191,7 @@ begin
       if one.session is not null then
         one.first := w_name[raw_row[i]];
         -- A sign that covers a waiter counts like its own time.
-        if one.phase = 0 and one.number = -1 and one.expires <= now then
+        if one.phase = {phase.waiting} and one.number = {number.covered} and one.expires <= now then
           one.expires := signalbox.blocks_until(one.session, one.number, one.expires, one.lease);
         end if;
         q := q || one; q_id := q_id || one.id; q_phase := q_phase || one.phase;
@@ -227,12 +226,12 @@ begin
         end if;
         if raw_place[i] > 0 then w_tail[w] := coalesce(w_tail[w], cardinality(e_req) + 1); end if;
         e_row := e_row || w; e_place := e_place || raw_place[i]; e_req := e_req || r; e_next := e_next || q_first[r];
-        e_mode := e_mode || coalesce(c.mode, 1); e_permits := e_permits || coalesce(c.permits, 0);
+        e_mode := e_mode || coalesce(c.mode, {mode.exclusive}); e_permits := e_permits || coalesce(c.permits, 0);
         e_max := e_max || coalesce(c.max_permits, 0);
         q_first[r] := cardinality(e_req);
       end loop;
       e_row := e_row || w; e_place := e_place || 0::bigint; e_req := e_req || 0; e_next := e_next || 0;
-      e_mode := e_mode || 1; e_permits := e_permits || 0; e_max := e_max || 0;
+      e_mode := e_mode || {mode.exclusive}; e_permits := e_permits || 0; e_max := e_max || 0;
       w_to := w_to || cardinality(e_req);
       w_tail[w] := coalesce(w_tail[w], w_to[w]);
     end loop;
@@ -256,38 +255,38 @@ begin
     end loop;
     r := array_position(q_id, subject);
     case
-      when kind = 1 then
+      when kind = {kind.enqueue} then
         stage := case when r is null then 1 else 2 end;
         at := 1; todo := case when r is null then mine[1:1] else '{}' end;
-      when kind = 2 then
+      when kind = {kind.release} then
         answer := 0;
-        if q_phase[r] = 2 and q_number[r] = number then
+        if q_phase[r] = {phase.held} and q_number[r] = number then
           answer := case when now < q_expires[r] then 1 else 0 end;
           q_gone[r] := true; todo := mine;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         end if;
-      when kind in (3, 4, 7) then
-        if r is null or q_phase[r] <> 2 or q_number[r] <> number or now >= q_expires[r] then
-          answer := case when kind = 4 then '"gone"' else '0' end;
-          if kind = 4 and following = any(q_id) then subject := following; stage := 2; end if;
-        elsif kind = 3 then
+      when kind in ({kind.renew}, {kind.extendOrYield}, {kind.downgrade}) then
+        if r is null or q_phase[r] <> {phase.held} or q_number[r] <> number or now >= q_expires[r] then
+          answer := case when kind = {kind.extendOrYield} then '"gone"' else '0' end;
+          if kind = {kind.extendOrYield} and following = any(q_id) then subject := following; stage := 2; end if;
+        elsif kind = {kind.renew} then
           q_lease[r] := lease; q_expires[r] := now + lease; q_dirty[r] := true; answer := 1;
-        elsif kind = 7 then
+        elsif kind = {kind.downgrade} then
           one := q[r];
           one.claims := array(
-            select row(l.name, 2, null, null, l.key)::signalbox.claim
+            select row(l.name, {mode.shared}, null, null, l.key)::signalbox.claim
               from unnest(claims) with ordinality l order by l.ordinality);
           q[r] := one; q_dirty[r] := true; todo := mine; answer := 1;
           f := q_first[r];
           while f > 0 loop
-            e_mode[f] := 2; f := e_next[f];
+            e_mode[f] := {mode.shared}; f := e_next[f];
           end loop;
         else
           awaited := false;
           foreach w in array mine loop
             for e in w_from[w] .. w_to[w] - 1 loop
               s := e_req[e];
-              awaited := awaited or (q_phase[s] = 0 and now < q_expires[s]);
+              awaited := awaited or (q_phase[s] = {phase.waiting} and now < q_expires[s]);
             end loop;
             wider := wider or w_rest[w];
           end loop;
@@ -313,10 +312,10 @@ begin
             answer := format('["kept",%s]', counter);
           end if;
         end if;
-      when kind = 5 then
+      when kind = {kind.checkIn} then
         if r is null then
           answer := '"gone"';
-        elsif q_phase[r] = 2 and now >= q_expires[r] then
+        elsif q_phase[r] = {phase.held} and now >= q_expires[r] then
           -- Its holder counts it as lost by now, so a late renewal must not revive it.
           answer := '"gone"';
           notices := format('["lost",%s,%s,%s],', to_json(q[r].session), to_json(q_id[r]), to_json(q[r].first));
@@ -324,24 +323,24 @@ begin
           foreach w in array mine loop w_dirty[w] := true; end loop;
         else
           q_lease[r] := lease; q_dirty[r] := true;
-          q_expires[r] := now + case when q_phase[r] = 2 then lease else ttl end;
-          if q_phase[r] = 0 then todo := mine; end if;
+          q_expires[r] := now + case when q_phase[r] = {phase.held} then lease else ttl end;
+          if q_phase[r] = {phase.waiting} then todo := mine; end if;
           stage := 4;
         end if;
-      when kind = 6 then
+      when kind = {kind.cancel} then
         answer := 0;
         if r is not null then
           q_gone[r] := true; todo := mine;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         end if;
-      when kind = 8 then
+      when kind = {kind.sweepExpired} then
         answer := 0; todo := mine;
       else
         -- Remove them all before any waiter is served, or one of them could be granted another's keys.
         answer := 0;
         for i in 1 .. cardinality(q_id) loop
           one := q[i];
-          continue when case kind when 9 then q_phase[i] <> 2 or q_number[i] <> number else one.session <> id end;
+          continue when case kind when {kind.forceRelease} then q_phase[i] <> {phase.held} or q_number[i] <> number else one.session <> id end;
           answer := answer::int + 1;
           q_gone[i] := true;
           notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
@@ -356,7 +355,7 @@ begin
               end if;
             end loop;
           end if;
-          exit when kind = 9;
+          exit when kind = {kind.forceRelease};
         end loop;
     end case;
 
@@ -370,15 +369,15 @@ begin
           exit when wider;
           r := e_req[e];
           continue when r = 0 or q_gone[r];
-          if now >= q_expires[r] + (case when q_phase[r] = 0 then greatest(q_lease[r] - 5000, 0) else 0 end) then
+          if now >= q_expires[r] + (case when q_phase[r] = {phase.waiting} then greatest(q_lease[r] - {time.waiterTtl}, 0) else 0 end) then
             q_gone[r] := true; dropped := dropped || r;
             continue;
           end if;
-          continue when q_phase[r] = 0 and now >= q_expires[r];
+          continue when q_phase[r] = {phase.waiting} and now >= q_expires[r];
           -- A request that is blocked here blocks all behind it.
-          exit when not (first_mode = 0 or (first_mode = 2 and e_mode[e] = 2)
-            or (first_mode = 3 and e_mode[e] = 3 and permits + e_permits[e] <= e_max[e]));
-          if q_phase[r] = 0 then
+          exit when not (first_mode = 0 or (first_mode = {mode.shared} and e_mode[e] = {mode.shared})
+            or (first_mode = {mode.permits} and e_mode[e] = {mode.permits} and permits + e_permits[e] <= e_max[e]));
+          if q_phase[r] = {phase.waiting} then
             -- It can run if nothing ahead of it blocks any of its claims.
             runs := true;
             one := q[r];
@@ -392,11 +391,11 @@ begin
               inner_first := 0; inner_permits := 0;
               for g in w_from[e_row[f]] .. f - 1 loop
                 s := e_req[g];
-                continue when q_gone[s] or (q_phase[s] = 0 and now >= q_expires[s]);
-                inner_first := case when inner_first in (0, e_mode[g]) then e_mode[g] else 1 end;
-                if e_mode[g] = 3 then inner_permits := inner_permits + e_permits[g]; end if;
-                runs := inner_first <> 1 and inner_first = e_mode[f]
-                  and (inner_first = 2 or inner_permits + e_permits[f] <= e_max[f]);
+                continue when q_gone[s] or (q_phase[s] = {phase.waiting} and now >= q_expires[s]);
+                inner_first := case when inner_first in (0, e_mode[g]) then e_mode[g] else {mode.exclusive} end;
+                if e_mode[g] = {mode.permits} then inner_permits := inner_permits + e_permits[g]; end if;
+                runs := inner_first <> {mode.exclusive} and inner_first = e_mode[f]
+                  and (inner_first = {mode.shared} or inner_permits + e_permits[f] <= e_max[f]);
                 exit when not runs;
               end loop;
               if runs and w_unbound[e_row[f]] is null then
@@ -414,20 +413,20 @@ begin
               while f > 0 loop
                 for g in w_from[e_row[f]] .. f - 1 loop
                   s := e_req[g];
-                  if not q_gone[s] and q_phase[s] = 0 and now >= q_expires[s] then
+                  if not q_gone[s] and q_phase[s] = {phase.waiting} and now >= q_expires[s] then
                     q_gone[s] := true; dropped := dropped || s;
                   end if;
                 end loop;
                 f := e_next[f];
               end loop;
-              q_phase[r] := 1; q_expires[r] := now + 1000; q_number[r] := 0; q_dirty[r] := true;
+              q_phase[r] := {phase.reserved}; q_expires[r] := now + {time.claimWindow}; q_number[r] := 0; q_dirty[r] := true;
               if r is distinct from appended then
                 notices := notices || format('["wake",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first));
               end if;
             end if;
           end if;
-          first_mode := case when first_mode in (0, e_mode[e]) then e_mode[e] else 1 end;
-          if e_mode[e] = 3 then permits := permits + e_permits[e]; end if;
+          first_mode := case when first_mode in (0, e_mode[e]) then e_mode[e] else {mode.exclusive} end;
+          if e_mode[e] = {mode.permits} then permits := permits + e_permits[e]; end if;
         end loop;
         exit when wider;
         todo := todo[1:cardinality(todo) - 1];
@@ -453,11 +452,11 @@ begin
         at := 1; todo := mine[1:1];
       elsif stage = 1 then
         c := claims[at];
-        if c.mode = 3 then
+        if c.mode = {mode.permits} then
           -- All permits in a queue have the same maximum.
           wider := w_rest[mine[at]];
           for e in w_from[mine[at]] .. w_to[mine[at]] - 1 loop
-            continue when e_mode[e] <> 3 or q_gone[e_req[e]];
+            continue when e_mode[e] <> {mode.permits} or q_gone[e_req[e]];
             wider := false;
             if e_max[e] <> c.max_permits then
               answer := format('["mismatch",%s,%s]', at, e_max[e]);
@@ -471,11 +470,11 @@ begin
           at := at + 1; todo := mine[at:at];
         else
           -- Add the request to all its queues. It can run if it is served there.
-          one := row(subject, c.name, session, host, pid, label, 0, 0, lease, 0, now, null)::signalbox.request;
+          one := row(subject, c.name, session, host, pid, label, {phase.waiting}, 0, lease, 0, now, null)::signalbox.request;
           one.first := w_name[mine[1]];
-          if cardinality(claims) > 1 or c.mode <> 1 or c.key is not null then one.claims := claims; end if;
+          if cardinality(claims) > 1 or c.mode <> {mode.exclusive} or c.key is not null then one.claims := claims; end if;
           appended := cardinality(q_id) + 1;
-          q := q || one; q_id := q_id || subject; q_phase := q_phase || 0;
+          q := q || one; q_id := q_id || subject; q_phase := q_phase || {phase.waiting};
           -- A request that does not wait is checked once.
           q_expires := q_expires || now + greatest(ttl, 1); q_lease := q_lease || lease; q_number := q_number || 0::bigint;
           q_gone := q_gone || false; q_dirty := q_dirty || false; q_first := q_first || 0;
@@ -489,7 +488,7 @@ begin
         end if;
       else
         r := array_position(q_id, subject);
-        if stage = 4 and q_phase[r] = 1 then
+        if stage = 4 and q_phase[r] = {phase.reserved} then
           runs := true;
           foreach w in array mine loop
             if w_unbound[w] is null then
@@ -500,11 +499,11 @@ begin
             runs := runs and w_unbound[w];
           end loop;
         else
-          runs := r = appended and q_phase[r] = 1;
+          runs := r = appended and q_phase[r] = {phase.reserved};
         end if;
         if runs then
           counter := counter + 1;
-          q_phase[r] := 2; q_expires[r] := now + lease; q_number[r] := counter; q_dirty[r] := true;
+          q_phase[r] := {phase.held}; q_expires[r] := now + lease; q_number[r] := counter; q_dirty[r] := true;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         elsif r = appended then
           if ttl = 0 then
@@ -513,7 +512,7 @@ begin
           q_dirty[r] := true;
           foreach w in array mine loop w_dirty[w] := true; end loop;
         end if;
-        if q_phase[r] = 2 then
+        if q_phase[r] = {phase.held} then
           answer := q_number[r];
           exit;
         end if;
@@ -526,22 +525,22 @@ begin
             exit when s = r;
             continue when q_gone[s];
             if w = mine[1] then place := place + 1; end if;
-            if q_phase[s] = 2 and holder is null then holder := s; end if;
-            continue when q_phase[s] = 0 and now >= q_expires[s];
+            if q_phase[s] = {phase.held} and holder is null then holder := s; end if;
+            continue when q_phase[s] = {phase.waiting} and now >= q_expires[s];
             -- Any number of requests may hold the key, and the end of any of them may make room for the first waiter.
-            awaited := awaited or q_phase[s] = 0;
-            if q_phase[s] > 0 then key_check := least(key_check, q_expires[s] - now); end if;
+            awaited := awaited or q_phase[s] = {phase.waiting};
+            if q_phase[s] > {phase.waiting} then key_check := least(key_check, q_expires[s] - now); end if;
           end loop;
           if not awaited then next_check := least(next_check, key_check); end if;
         end loop;
-        next_check := case when q_phase[r] = 1 then 0 else least(next_check, heartbeat) end;
+        next_check := case when q_phase[r] = {phase.reserved} then 0 else least(next_check, heartbeat) end;
         -- Check often while a transaction is bound to an earlier grant: nothing notifies of its end.
         over := 0;
         foreach w in array mine loop over := over + 1; row_ids[over] := w_id[w]; end loop;
         if (select count(*) from (
           select from signalbox.data d where d.id = any(row_ids[1:over]) for update skip locked) d) < over
         then
-          next_check := 50;
+          next_check := {time.boundCheck};
           for found_row in
             select b.* from unnest(row_ids[1:over]) i cross join lateral signalbox.binder(i) b where holder is null limit 1
           loop
@@ -607,6 +606,6 @@ begin
     if not signalbox.is_full(queue) and signalbox.is_full(head[head_from[w] : head_from[w + 1] - 1]) then
       perform signalbox.refill(w_id[w]);
     end if;
-    if changes >= 200 then to_move := to_move || w_id[w]; end if;
+    if changes >= {changes.max} then to_move := to_move || w_id[w]; end if;
   end loop;
 end $$;

@@ -7,9 +7,9 @@ begin
   return (
     with waiting as materialized (
       select q.id from signalbox.numbers(names) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) q
-        where q.phase = 0
+        where q.phase = {phase.waiting}
       union all
-      select t.id from signalbox.tails t where t.id = any(ids) and t.name = any(names) and (t.request).phase = 0
+      select t.id from signalbox.tails t where t.id = any(ids) and t.name = any(names) and (t.request).phase = {phase.waiting}
     )
     select coalesce(json_agg(i.id), '[]')::text from unnest(ids) i(id)
       where not exists (select from waiting w where w.id = i.id)
@@ -38,18 +38,18 @@ begin
     with found as (
       select d.name from signalbox.numbers(homes) n join signalbox.data d on d.id = n.id cross join lateral unnest(d.queue) q
           join unnest(ids) i(id) on i.id = q.id
-        where q.phase = 0 and q.number = 0
+        where q.phase = {phase.waiting} and q.number = 0
       union
       -- By the index on the ID: by that on the name, the whole tail would be read.
       select t.name from (select * from signalbox.tails t where t.id = any(ids) offset 0) t
-        where t.name = any(homes) and (t.request).phase = 0 and (t.request).number = 0
+        where t.name = any(homes) and (t.request).phase = {phase.waiting} and (t.request).number = 0
     )
     select n.id, n.name from signalbox.numbers(array(select f.name from found f)) n order by n.name collate "C"
   loop
     begin
       update signalbox.data d set changes = d.changes + 1, queue = array(
           select row(q.id, q.first, q.session, q.host, q.pid, q.label, q.phase, q.expires, q.lease,
-              case when q.phase = 0 and q.number = 0 and q.id = any(ids) then -1 else q.number end, q.since,
+              case when q.phase = {phase.waiting} and q.number = 0 and q.id = any(ids) then {number.covered} else q.number end, q.since,
               q.claims)::signalbox.request
             from unnest(d.queue) with ordinality
               q(id, first, session, host, pid, label, phase, expires, lease, number, since, claims, place)
@@ -57,8 +57,8 @@ begin
         where d.id = uncovered.id and d.queue is not null;
       if found then
         -- By the index on the ID, too.
-        update signalbox.tails t set request.number = -1
-          where t.id = any(ids) and t.name || '' = uncovered.name and (t.request).phase = 0 and (t.request).number = 0;
+        update signalbox.tails t set request.number = {number.covered}
+          where t.id = any(ids) and t.name || '' = uncovered.name and (t.request).phase = {phase.waiting} and (t.request).number = 0;
       end if;
     exception when lock_not_available then null;
     end;
@@ -82,7 +82,7 @@ begin
       where not w.is_read_whole
   ), requests as materialized (
     select e.id, e.phase, e.lease, e.claims, e.number, case
-        when e.phase = 0 and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
+        when e.phase = {phase.waiting} and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
         else e.expires end as until
       from entries e where e.session is not null
     union all
@@ -95,40 +95,40 @@ begin
   ), queued as (
     select e.name, e.place, r.id, r.phase, r.lease, r.until, i.id is not null as is_named,
         coalesce(cardinality(r.claims), 1) as keys,
-        min(e.place) filter (where r.phase = 0 and r.until > now) over w as first_waiter,
-        min(r.until) filter (where r.phase > 0) over w as held_until,
-        coalesce(bool_or(r.until > now and coalesce((select c.mode = 1 from unnest(r.claims) c where c.name = e.name), true))
-          filter (where r.phase > 0) over w, false) as is_exclusive,
+        min(e.place) filter (where r.phase = {phase.waiting} and r.until > now) over w as first_waiter,
+        min(r.until) filter (where r.phase > {phase.waiting}) over w as held_until,
+        coalesce(bool_or(r.until > now and coalesce((select c.mode = {mode.exclusive} from unnest(r.claims) c where c.name = e.name), true))
+          filter (where r.phase > {phase.waiting}) over w, false) as is_exclusive,
         count(*) filter (where r.until > now) over a = 0
           or min(m.mode) filter (where r.until > now) over a = m.mode
           and max(m.mode) filter (where r.until > now) over a = m.mode
-          and case m.mode when 2 then true when 3 then
+          and case m.mode when {mode.shared} then true when {mode.permits} then
             sum(m.permits) filter (where r.until > now) over a + m.permits <= m.max_permits else false end as is_free
       from entries e join requests r on r.id = e.id left join unnest(ids) i(id) on i.id = e.id
         left join lateral (
-          select coalesce(c.mode, 1) as mode, c.permits, c.max_permits
+          select coalesce(c.mode, {mode.exclusive}) as mode, c.permits, c.max_permits
             from (select) o left join unnest(r.claims) c on c.name = e.name) m on true
       window w as (partition by e.name),
         a as (partition by e.name order by e.place rows between unbounded preceding and 1 preceding)
   ), found as materialized (
-    select q.* from queued q where q.phase > 0 and q.until <= now or q.phase = 0 and (q.until <= now or q.is_named)
+    select q.* from queued q where q.phase > {phase.waiting} and q.until <= now or q.phase = {phase.waiting} and (q.until <= now or q.is_named)
   ), fronts as (
     -- Those that nothing ahead blocks: until this sign, they blocked no others, and were passed over. If serving them does not
     -- help, a transaction is bound to a key, and they have to poll.
-    select f.id, min(f.name) as name from found f where f.phase = 0 and f.until > now and f.is_free and f.is_named
+    select f.id, min(f.name) as name from found f where f.phase = {phase.waiting} and f.until > now and f.is_free and f.is_named
       group by f.id having count(*) = min(f.keys)
   ), lapsed as (
-    select f.name from found f where f.until <= now and (f.phase > 0 or not f.is_exclusive
-        or f.until + greatest(f.lease - 5000, 0) <= now and f.place <= coalesce(f.first_waiter, f.place))
+    select f.name from found f where f.until <= now and (f.phase > {phase.waiting} or not f.is_exclusive
+        or f.until + greatest(f.lease - {time.waiterTtl}, 0) <= now and f.place <= coalesce(f.first_waiter, f.place))
     union
     select f.name from fronts f
   )
   select json_build_array(
       (select coalesce(json_agg(i.id order by i.place), '[]') from unnest(ids) with ordinality i(id, place)
-        where not exists (select from requests r where r.id = i.id and r.phase = 0 and r.number = -1)
+        where not exists (select from requests r where r.id = i.id and r.phase = {phase.waiting} and r.number = {number.covered})
           or exists (select from fronts f where f.id = i.id)),
       (select ceil(min(f.held_until) - now)
-        from found f where f.phase = 0 and f.is_named and f.place <= coalesce(f.first_waiter, f.place)),
+        from found f where f.phase = {phase.waiting} and f.is_named and f.place <= coalesce(f.first_waiter, f.place)),
       (select coalesce(json_agg(l.name), '[]') from lapsed l))::text
     into replied;
   return replied;
@@ -194,7 +194,7 @@ begin
       select d.id, d.name, d.queue, d.xmax from signalbox.keys k join signalbox.data d on d.id = k.id
         where case when exact then k.name = prefix else starts_with(k.name, prefix) or starts_with(k.name, 'lock#') end
     ), granted as materialized (
-      select d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, 1) as mode, c.permits, c.max_permits,
+      select d.name, c.key, r.session, r.host, r.pid, r.label, coalesce(c.mode, {mode.exclusive}) as mode, c.permits, c.max_permits,
           r.phase, greatest(r.number, 0) as number, greatest(now - r.since, 0)::bigint as age,
           ceil(u.at - now)::bigint as expires_in, q.place
         from meant d
@@ -215,7 +215,7 @@ begin
       select d.name, null, b.session, b.host, b.pid, b.label, 1, null::int, null::int, 2, 0::bigint, b.age, 0::bigint, 0
         from meant d cross join lateral signalbox.binder(d.id) b
         where d.xmax <> 0 and starts_with(d.name, 'lock/')
-          and not exists (select from granted g where g.name = d.name and g.phase = 2)
+          and not exists (select from granted g where g.name = d.name and g.phase = {phase.held})
     )
     select coalesce(json_agg(json_build_array(
         a.name, a.key, a.session, a.host, a.pid, a.label, a.mode, a.permits, a.max_permits, a.phase, a.number, a.age,
@@ -262,9 +262,9 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   to_move bigint[];
 begin
-  perform signalbox.make_rows(wanted, signalbox.clock() + 60000);
+  perform signalbox.make_rows(wanted, signalbox.clock() + {time.kept});
   to_move := array(
-    select d.id from signalbox.numbers(wanted) k join signalbox.data d on d.id = k.id where d.changes >= 200);
+    select d.id from signalbox.numbers(wanted) k join signalbox.data d on d.id = k.id where d.changes >= {changes.max});
   if to_move <> '{}' then perform signalbox.move_rows(to_move); end if;
 end $$;
 

@@ -16,12 +16,12 @@ create or replace function signalbox.blocks_until(session text, number bigint, e
 returns float8 language plpgsql strict set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
-  if number <> -1 then return expires; end if;
+  if number <> {number.covered} then return expires; end if;
   -- A role whose rights were granted before there was this table takes a covered waiter for alive.
   if not has_table_privilege('signalbox.signs', 'select') then
-    return greatest(expires, signalbox.clock() + least(lease, 5000));
+    return greatest(expires, signalbox.clock() + least(lease, {time.waiterTtl}));
   end if;
-  return greatest(expires, (select s.seen from signalbox.signs s where s.session = session) + least(lease, 5000));
+  return greatest(expires, (select s.seen from signalbox.signs s where s.session = session) + least(lease, {time.waiterTtl}));
 end $$;
 
 -- Whether a waiting request still blocks others; null without a request.
@@ -70,12 +70,12 @@ create or replace function signalbox.entry_of(row_name text, queue signalbox.req
 -- exclusive, and none of these two has expired, it and one that waits.
 create or replace function signalbox.keeps_back(row_name text, queue signalbox.request[], now float8) returns boolean
 language sql volatile as
-  $$ select coalesce(pg_catalog.bool_or(r.phase operator(pg_catalog.=) 0) and pg_catalog.bool_or(r.is_exclusive), false)
+  $$ select coalesce(pg_catalog.bool_or(r.phase operator(pg_catalog.=) {phase.waiting}) and pg_catalog.bool_or(r.is_exclusive), false)
        from (
          select e.phase, coalesce((
-               select c.mode operator(pg_catalog.=) 1 from pg_catalog.unnest(e.claims) c
+               select c.mode operator(pg_catalog.=) {mode.exclusive} from pg_catalog.unnest(e.claims) c
                  where c.name operator(pg_catalog.=) row_name), true) as is_exclusive,
-             case when e.phase operator(pg_catalog.=) 0 and e.expires operator(pg_catalog.<=) now
+             case when e.phase operator(pg_catalog.=) {phase.waiting} and e.expires operator(pg_catalog.<=) now
                then signalbox.blocks_until(e.session, e.number, e.expires, e.lease) else e.expires end as until
            from pg_catalog.unnest(queue) q
              left join lateral (
@@ -96,7 +96,7 @@ begin
   return exists (
     select from signalbox.data d cross join lateral signalbox.entry_of(home, d.queue, request) q
       where d.id = (select k.id from signalbox.keys k where k.name = home order by k.id desc limit 1)
-        and q.phase = 2 and q.number = number and q.expires > now);
+        and q.phase = {phase.held} and q.number = number and q.expires > now);
 end $$;
 
 -- Moves the next requests of a tail into its row, until that is full again. The caller has changed the row.
@@ -189,7 +189,7 @@ begin
             join signalbox.data f on f.id = n.id cross join lateral signalbox.entry_of(f.name, f.queue, r.id) o
             where r.session is null) h on true
         where d.id = row_id and signalbox.blocks_until(coalesce(h.session, r.session), coalesce(h.number, r.number),
-          coalesce(h.expires, r.expires), 5000) < now - 60000
+          coalesce(h.expires, r.expires), {time.waiterTtl}) < now - {time.kept}
     ) e group by e.home, e.names
   loop
     perform from signalbox.numbers(dead.names) n,
@@ -200,7 +200,7 @@ begin
     ids := array(
       select r.id from signalbox.numbers(array[dead.home]) n join signalbox.data d on d.id = n.id
           cross join lateral signalbox.entries(d.name, d.queue) r
-        where r.id = any(dead.ids) and signalbox.blocks_until(r.session, r.number, r.expires, 5000) < now - 60000);
+        where r.id = any(dead.ids) and signalbox.blocks_until(r.session, r.number, r.expires, {time.waiterTtl}) < now - {time.kept});
     update signalbox.data d set changes = d.changes + 1, queue = nullif(array(
         select row(u.id, u.first, u.session, u.host, u.pid, u.label, u.phase, u.expires, u.lease, u.number, u.since,
             u.claims)::signalbox.request
@@ -235,7 +235,7 @@ begin
     perform signalbox.drop_dead(old.id, now);
     delete from signalbox.data d where d.id = (
       select s.id from signalbox.data s
-        where s.id = old.id and s.queue is null and s.version < (now - 60000) * 1000
+        where s.id = old.id and s.queue is null and s.version < (now - {time.kept}) * 1000
           -- The content of a limiter begins with the time until which it has an effect.
           and case when s.value ~ '^[0-9]+([.][0-9]+)? ' then split_part(s.value, ' ', 1)::float8 < now else s.value is null end
         for update skip locked
@@ -245,7 +245,7 @@ begin
       update signalbox.keys k set due = case
           when starts_with(k.name, 'value')
             and exists (select from signalbox.data d where d.id = old.id and d.value is not null) then null
-          else now + 60000
+          else now + {time.kept}
         end
         where k.name = old.name and k.id = old.id;
     end if;
@@ -272,7 +272,7 @@ begin
   -- A role whose rights were granted before there was this table leaves it to others.
   if has_table_privilege('signalbox.permit_requests', 'delete') then
     with old as (
-      select r.name, r.since, r.id from signalbox.permit_requests r where r.since <= now - 60000
+      select r.name, r.since, r.id from signalbox.permit_requests r where r.since <= now - {time.kept}
         order by r.since limit max_rows for update skip locked
     )
     delete from signalbox.permit_requests r using old o where r.name = o.name and r.since = o.since and r.id = o.id;

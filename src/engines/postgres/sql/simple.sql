@@ -12,7 +12,7 @@ begin
     from json_array_elements(('[' || rtrim(notices, ',') || ']')::json) e where e.value ->> 1 <> session;
 end $$;
 
--- Decides one such operation. The answer is null if decide_lock has to decide it. Kinds and parameters are those of
+-- Decides one such operation. The answer is null if decide_lock has to decide it. The parameters are those of
 -- decide_lock. A row is bound to a transaction only if another transaction has locked it, see is_unbound. `to_move` is a
 -- row that should get a new number.
 --
@@ -34,14 +34,14 @@ declare
 begin
   for attempt in 1 .. 2 loop
     case kind
-      when 1 then
+      when {kind.enqueue} then
         if ttl > 0 then
           update signalbox.data d set
               version = greatest(d.version + 1, micros), changes = d.changes + 1,
               queue = case when signalbox.is_full(d.queue) then d.queue else d.queue || row(
-                id, null, session, host, pid, label, 0, now + ttl, lease, 0, now, null)::signalbox.request end
+                id, null, session, host, pid, label, {phase.waiting}, now + ttl, lease, 0, now, null)::signalbox.request end
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-              and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+              and (d.queue[1]).phase > {phase.waiting} and (d.queue[1]).expires > now and (d.queue[1]).claims is null
               and coalesce(signalbox.blocks(d.queue[2], now), cardinality(d.queue) = 1)
               and signalbox.is_unbound(d.xmin, d.xmax)
               and not exists (select from unnest(d.queue) q where q.id = id)
@@ -51,52 +51,52 @@ begin
               format('["queued",%s,%s%s]',
                 cardinality(d.queue) - case when (d.queue[cardinality(d.queue)]).id = id then 1 else 0 end,
                 case cardinality(d.queue) when 2 then least((d.queue[1]).expires - now, heartbeat) else heartbeat end::bigint,
-                case (d.queue[1]).phase when 2 then format(',%s,%s,%s,%s,%s',
+                case (d.queue[1]).phase when {phase.held} then format(',%s,%s,%s,%s,%s',
                   to_json((d.queue[1]).session), to_json((d.queue[1]).host), (d.queue[1]).pid,
                   coalesce(to_json((d.queue[1]).label)::text, 'null'), (now - (d.queue[1]).since)::bigint) end)
               into changes, row_id, place, answer;
         else
           select '"busy"' into answer from signalbox.data d
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-              and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+              and (d.queue[1]).phase > {phase.waiting} and (d.queue[1]).expires > now and (d.queue[1]).claims is null
               and coalesce(signalbox.blocks(d.queue[2], now), cardinality(d.queue) = 1)
               and not exists (select from signalbox.entry_of(name, d.queue, id));
         end if;
-      when 2 then
+      when {kind.release} then
         -- It holds the key, and the first waiter has not expired.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
             queue = row(
                 (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
-                1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
+                {phase.reserved}, now + {time.claimWindow}, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
               || d.queue[3:]
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).id = id and (d.queue[1]).number = number
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
-            and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
+            and (d.queue[1]).phase = {phase.held} and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+            and (d.queue[2]).phase = {phase.waiting} and (d.queue[2]).claims is null and (d.queue[2]).session is not null
             and signalbox.blocks(d.queue[2], now)
             and coalesce(signalbox.blocks(d.queue[3], now), cardinality(d.queue) = 2)
           returning d.changes, d.id, cardinality(d.queue), '1', format('["wake",%s,%s,%s],',
             to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
           into changes, row_id, size, answer, notices;
-      when 3 then
+      when {kind.renew} then
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
             queue[1].expires = now + lease, queue[1].lease = lease
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and (d.queue[1]).id = id and (d.queue[1]).number = number
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now
+            and (d.queue[1]).phase = {phase.held} and (d.queue[1]).expires > now
           returning '1', d.changes, d.id into answer, changes, row_id;
-      when 5 then
+      when {kind.checkIn} then
         -- The key is reserved for it.
         update signalbox.data d set
             version = greatest(d.version, micros) + 1, changes = d.changes + 1,
-            queue[1].phase = 2, queue[1].expires = now + lease, queue[1].lease = lease,
+            queue[1].phase = {phase.held}, queue[1].expires = now + lease, queue[1].lease = lease,
             queue[1].number = greatest(d.version, micros) + 1
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-            and (d.queue[1]).id = id and (d.queue[1]).phase = 1 and signalbox.is_unbound(d.xmin, d.xmax)
+            and (d.queue[1]).id = id and (d.queue[1]).phase = {phase.reserved} and signalbox.is_unbound(d.xmin, d.xmax)
           returning d.version::text, d.changes, d.id into answer, changes, row_id;
-      when 4 then
+      when {kind.extendOrYield} then
         -- It holds the key, and no other request waits.
         update signalbox.data d set
             version = greatest(d.version, micros) + 1, changes = d.changes + 1,
@@ -104,7 +104,7 @@ begin
             queue[1].number = greatest(d.version, micros) + 1
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
             and cardinality(d.queue) = 1 and (d.queue[1]).id = id and (d.queue[1]).number = number
-            and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+            and (d.queue[1]).phase = {phase.held} and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
           returning format('["kept",%s]', d.version), d.changes, d.id into answer, changes, row_id;
         if answer is null then
           -- The first waiter has not expired: the key is reserved for it, and the following request is queued.
@@ -112,13 +112,13 @@ begin
               version = greatest(d.version + 1, micros), changes = d.changes + 1,
               queue = row(
                   (d.queue[2]).id, null, (d.queue[2]).session, (d.queue[2]).host, (d.queue[2]).pid, (d.queue[2]).label,
-                  1, now + 1000, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
+                  {phase.reserved}, now + {time.claimWindow}, (d.queue[2]).lease, 0, (d.queue[2]).since, null)::signalbox.request
                 || d.queue[3:] || case when signalbox.is_full(d.queue) then '{}' else array[row(
-                  following, null, session, host, pid, label, 0, now + ttl, lease, 0, now, null)::signalbox.request] end
+                  following, null, session, host, pid, label, {phase.waiting}, now + ttl, lease, 0, now, null)::signalbox.request] end
             where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
               and (d.queue[1]).id = id and (d.queue[1]).number = number
-              and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
-              and (d.queue[2]).phase = 0 and (d.queue[2]).claims is null and (d.queue[2]).session is not null
+              and (d.queue[1]).phase = {phase.held} and (d.queue[1]).expires > now and signalbox.is_unbound(d.xmin, d.xmax)
+              and (d.queue[2]).phase = {phase.waiting} and (d.queue[2]).claims is null and (d.queue[2]).session is not null
               and signalbox.blocks(d.queue[2], now)
               and coalesce(signalbox.blocks(d.queue[3], now), cardinality(d.queue) = 2)
               and not exists (select from signalbox.entry_of(name, d.queue, following))
@@ -126,12 +126,12 @@ begin
               case when (d.queue[cardinality(d.queue)]).id <> following then cardinality(d.queue) end,
               format('["queued",%s,%s]',
                 cardinality(d.queue) - case when (d.queue[cardinality(d.queue)]).id = following then 1 else 0 end,
-                case when (d.queue[2]).id = following then least(1000, heartbeat) else heartbeat end::bigint),
+                case when (d.queue[2]).id = following then least({time.claimWindow}, heartbeat) else heartbeat end::bigint),
               format('["wake",%s,%s,%s],',
                 to_json((d.queue[1]).session), to_json((d.queue[1]).id), to_json(d.name))
             into changes, row_id, place, size, answer, notices;
         end if;
-      when 6 then
+      when {kind.cancel} then
         -- It waits behind the first waiter.
         update signalbox.data d set
             version = greatest(d.version, micros), changes = d.changes + 1,
@@ -143,7 +143,7 @@ begin
                   where q.id <> id order by q.place)
               else d.queue end
           where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
-            and (d.queue[1]).phase > 0 and (d.queue[1]).expires > now and (d.queue[1]).claims is null
+            and (d.queue[1]).phase > {phase.waiting} and (d.queue[1]).expires > now and (d.queue[1]).claims is null
             and (d.queue[1]).id <> id and (d.queue[2]).id <> id and signalbox.blocks(d.queue[2], now)
           returning d.changes, d.id, cardinality(d.queue), '0' into changes, row_id, size, answer;
         if answer is not null then
@@ -158,9 +158,9 @@ begin
     now := signalbox.clock(); micros := floor(now * 1000)::bigint;
   end loop;
   if place is not null then
-    if kind = 4 then id := following; end if;
+    if kind = {kind.extendOrYield} then id := following; end if;
     insert into signalbox.tails as t (name, place, id, request)
-      values (name, place, id, row(id, null, session, host, pid, label, 0, now + ttl, lease, 0, place / 1000.0::float8,
+      values (name, place, id, row(id, null, session, host, pid, label, {phase.waiting}, now + ttl, lease, 0, place / 1000.0::float8,
         null)::signalbox.request)
       on conflict do nothing;
     if not found then
@@ -170,7 +170,7 @@ begin
   end if;
   -- The row was full, so there may be a tail.
   if size = signalbox.row_size() - 1 then perform signalbox.refill(row_id); end if;
-  if changes >= 200 then to_move := row_id; end if;
+  if changes >= {changes.max} then to_move := row_id; end if;
 end $$;
 
 -- Decides an enqueue or a release of one claim that others can hold, too, if all that have a place in the queue hold it.
@@ -191,24 +191,24 @@ declare
 begin
   select d.id into row_id from signalbox.data d
     where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1) for no key update;
-  if kind = 1 then
+  if kind = {kind.enqueue} then
     update signalbox.data d set
         version = greatest(d.version, micros) + 1, changes = d.changes + 1,
         queue = case when signalbox.is_full(d.queue) then d.queue else d.queue || row(
-          id, null, session, host, pid, label, 2, now + lease, lease, greatest(d.version, micros) + 1, now,
+          id, null, session, host, pid, label, {phase.held}, now + lease, lease, greatest(d.version, micros) + 1, now,
           array[claim])::signalbox.request end
       where d.id = row_id and signalbox.is_unbound(d.xmin, d.xmax)
         and coalesce((
-          select bool_and(coalesce(e.id <> id and e.phase = 2 and e.expires > now
+          select bool_and(coalesce(e.id <> id and e.phase = {phase.held} and e.expires > now
                 and cardinality(e.claims) = 1 and (e.claims[1]).mode = claim.mode
                 and (e.claims[1]).max_permits is not distinct from claim.max_permits, false))
-              and (claim.mode = 2 or sum((e.claims[1]).permits) + claim.permits <= claim.max_permits)
-            from signalbox.entries(name, d.queue) e), claim.mode = 2 or claim.permits <= claim.max_permits)
+              and (claim.mode = {mode.shared} or sum((e.claims[1]).permits) + claim.permits <= claim.max_permits)
+            from signalbox.entries(name, d.queue) e), claim.mode = {mode.shared} or claim.permits <= claim.max_permits)
       returning d.version::text, d.changes, case when (d.queue[cardinality(d.queue)]).id <> id then d.version end
       into answer, changes, place;
     if place is not null then
       insert into signalbox.tails (name, place, id, request)
-        values (name, place, id, row(id, null, session, host, pid, label, 2, now + lease, lease, place,
+        values (name, place, id, row(id, null, session, host, pid, label, {phase.held}, now + lease, lease, place,
           place / 1000.0::float8, array[claim])::signalbox.request);
     end if;
   else
@@ -217,7 +217,7 @@ begin
         queue = nullif(array_remove(d.queue, (select q from unnest(d.queue) q where q.id = id)), '{}')
       where d.id = row_id
         and (
-          select bool_and(coalesce(e.phase = 2 and e.expires > now, false))
+          select bool_and(coalesce(e.phase = {phase.held} and e.expires > now, false))
               and bool_or(e.id = id and e.number = number)
             from signalbox.entries(name, d.queue) e)
       returning '1', d.changes, cardinality(d.queue) into answer, changes, size;
@@ -226,7 +226,7 @@ begin
       if size = signalbox.row_size() - 1 then perform signalbox.refill(row_id); end if;
     end if;
   end if;
-  if changes >= 200 then to_move := row_id; end if;
+  if changes >= {changes.max} then to_move := row_id; end if;
 end $$;
 
 -- Executes one such operation like `decide`, and leaves it to `decide` if it is not simple. PL/pgSQL prepares each
@@ -247,35 +247,41 @@ declare
   to_move bigint;
   decided record;
 begin
-  if kind = 1 then
+  if kind = {kind.enqueue} then
     -- The key is free.
     update signalbox.data d set
         version = greatest(d.version, floor(now * 1000)::bigint) + 1, changes = d.changes + 1,
         queue = array[row(
-          id, null, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')), 2, now + lease,
+          id, null, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')), {phase.held}, now + lease,
           lease, greatest(d.version, floor(now * 1000)::bigint) + 1, now, null)::signalbox.request]
       where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
         and d.queue is null and signalbox.is_unbound(d.xmin, d.xmax)
-      returning d.version::text, case when d.changes >= 200 then d.id end into answer, to_move;
-  elsif kind = 2 then
+      returning d.version::text, case when d.changes >= {changes.max} then d.id end into answer, to_move;
+  elsif kind = {kind.release} then
     -- It holds the key, and no other request waits.
     update signalbox.data d set
         version = greatest(d.version, floor(now * 1000)::bigint), changes = d.changes + 1, queue = null
       where d.id = (select k.id from signalbox.keys k where k.name = name order by k.id desc limit 1)
         and (d.queue[1]).id = id and (d.queue[1]).number = number
-        and (d.queue[1]).phase = 2 and (d.queue[1]).expires > now and cardinality(d.queue) = 1
-      returning '1', case when d.changes >= 200 then d.id end into answer, to_move;
+        and (d.queue[1]).phase = {phase.held} and (d.queue[1]).expires > now and cardinality(d.queue) = 1
+      returning '1', case when d.changes >= {changes.max} then d.id end into answer, to_move;
   else
     answer := null;
   end if;
   if answer is not null and to_move is null then return '[[' || answer || '],[],null]'; end if;
   if answer is null then
-    decided := signalbox.decide_simple(kind, session, host, pid, coalesce(nullif(its_label, ''), nullif(label, '')),
-      name, id, following, number, lease, ttl, heartbeat, now);
+    decided := signalbox.decide_simple(kind => kind, session => session, host => host, pid => pid,
+      label => coalesce(nullif(its_label, ''), nullif(label, '')), name => name, id => id, following => following,
+      number => number, lease => lease, ttl => ttl, heartbeat => heartbeat, now => now);
     if decided.answer is null then
-      return signalbox.decide(session, host, pid, label, false, false, row_timeout, false, '{}', array[kind], array[name],
-        array[id], array[following], array[number], array[lease], array[ttl], array[heartbeat], array[its_label], array[0],
-        array[1], array[name], array[1], array[0], array[0], array[''], '{}', '{}', '{}', '{}', '{}', '{}', '{}', swept);
+      return signalbox.decide(session => session, host => host, pid => pid, label => label, durable => false,
+        within => false, row_timeout => row_timeout, waits => false, locked => '{}', kinds => array[kind],
+        names => array[name], ids => array[id], nexts => array[following], numbers => array[number],
+        leases => array[lease], ttls => array[ttl], heartbeats => array[heartbeat], labels => array[its_label],
+        steps => array[0], claim_of => array[1], claim_names => array[name], claim_modes => array[{mode.exclusive}],
+        claim_permits => array[0], claim_maxima => array[0], claim_keys => array[''], value_of => '{}',
+        value_roles => '{}', value_names => '{}', value_versions => '{}', contents => '{}', mark_of => '{}',
+        marks => '{}', swept => swept);
     end if;
     if decided.notices is not null then perform signalbox.notify_others(decided.notices, session); end if;
     answer := decided.answer; notices := decided.notices; to_move := decided.to_move;

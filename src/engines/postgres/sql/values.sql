@@ -1,5 +1,5 @@
 -- Locks the rows of values until the transaction ends, in the order in which rows are locked: for share those that are
--- only expected, with the role 2. Returns the content of those that it could lock.
+-- only expected, with that role. Returns the content of those that it could lock.
 create or replace function signalbox.lock_values(wanted text[], roles int[], waits boolean)
 returns table (name text, version bigint, value text)
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -8,7 +8,7 @@ declare
   at record;
 begin
   for at in
-    select n.id, roles[array_position(wanted, n.name)] = 2 as is_shared from signalbox.numbers(wanted) n
+    select n.id, roles[array_position(wanted, n.name)] = {role.expected} as is_shared from signalbox.numbers(wanted) n
   loop
     case
       when waits and at.is_shared then return query
@@ -24,7 +24,7 @@ begin
 end $$;
 
 -- Commits values as decideCommit of commit.ts does: checks everything, then writes everything or nothing. The caller
--- releases the guard. Uses the values with this place; `versions` has -1 for any version. If another transaction has
+-- releases the guard. Uses the values with this place; If another transaction has
 -- locked a value, changes nothing and answers '["held", name]'; with `waits`, waits for the values before it locks the
 -- guard.
 create or replace function signalbox.commit_values(
@@ -92,30 +92,30 @@ begin
   end loop;
 
   counter := greatest(counter, floor(now * 1000)::bigint);
-  written := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 3);
-  deleted := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = 4);
+  written := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = {role.written});
+  deleted := array(select n.name from unnest(wanted, roles) n(name, role) where n.role = {role.deleted});
   if absent is not null then
     -- A row without a value keeps others from inserting one that is expected to be absent, until this transaction ends.
     absent := array(
       select n.name from unnest(wanted, roles, versions) n(name, role, version)
-        where n.name = any(absent) and (n.role = 3 or n.version >= 0));
+        where n.name = any(absent) and (n.role = {role.written} or n.version >= 0));
     if not signalbox.make_rows(absent, null) then
       -- Another transaction is inserting it. The error undoes the rows that this one has inserted.
       raise exception 'a value is made by another transaction' using errcode = 'serialization_failure';
     end if;
     made := cardinality(absent);
-    update signalbox.keys k set due = now + 60000 where k.name = any(absent) and k.name <> all(written);
+    update signalbox.keys k set due = now + {time.kept} where k.name = any(absent) and k.name <> all(written);
   end if;
   answer := '["committed",[]]';
   if written <> '{}' then
     with w as (
       update signalbox.data d set version = counter + n.at, value = n.content, changes = d.changes + 1
         from unnest(value_of, value_roles, value_names, contents) with ordinality n(place, role, name, content, at)
-        where n.place = place and n.role = 3
+        where n.place = place and n.role = {role.written}
           and d.id = (select k.id from signalbox.keys k where k.name = n.name order by k.id desc limit 1)
         returning d.id, d.changes, d.version, n.at
     )
-    select coalesce(array_agg(w.id) filter (where w.changes >= 200), '{}'),
+    select coalesce(array_agg(w.id) filter (where w.changes >= {changes.max}), '{}'),
         format('["committed",[%s]]', string_agg(w.version::text, ',' order by w.at))
       into to_move, answer from w;
   end if;

@@ -147,7 +147,7 @@ test('permits of a server that is slow for longer than their time are given as s
 
 test('replies to renewals do not make the callers of operations without replies wait for longer', async () => {
   const { clock, query } = clientOf(
-    text => (text === statements.decideOne ? 10 : Infinity),
+    text => (text === statements.decideOne.text ? 10 : Infinity),
     () => JSON.stringify([[true], [], null]),
   )
   const lanes = new Lanes(new Calls(statements, () => member), query, clock, listener)

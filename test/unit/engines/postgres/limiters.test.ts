@@ -4,7 +4,7 @@ import type { PermitReservation } from '../../../../src/engine/contract.js'
 import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Limiters, sharedLimiters } from '../../../../src/engines/postgres/limiters.js'
-import type { Statements } from '../../../../src/engines/postgres/statements.js'
+import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { pass } from '../../limits/passing.js'
 import { LimiterRows } from './limiter-rows.js'
 
@@ -53,7 +53,7 @@ function scene() {
       }
       return answer
     }
-    return new Limiters(query, {} as Statements, clock)
+    return new Limiters(query, statementsOf('signalbox'), clock)
   }
   /** Waits for some answers, as far as time must pass for them. */
   const answers = async <T>(promise: Promise<T>): Promise<T> => {
@@ -250,7 +250,7 @@ test('boxes that share connections decide in one statement, and one of them may 
   const closed = { query: () => Promise.reject(new Error('the box was closed')) }
   const [one, other] = [{}, {}].map(() => {
     const sql = { ...closed, ofAll } as unknown as SqlClient
-    return sharedLimiters(sql, {} as Statements, clock)
+    return sharedLimiters(sql, statementsOf('signalbox'), clock)
   })
   await answers(one!.reservePermits(perHour(3, 'one', { units: [] })))
   sent = 0
@@ -261,6 +261,6 @@ test('boxes that share connections decide in one statement, and one of them may 
 
 test('boxes with connections of their own decide by themselves', () => {
   const { clock } = scene()
-  const limiters = [{}, {}].map(sql => sharedLimiters(sql as SqlClient, {} as Statements, clock))
+  const limiters = [{}, {}].map(sql => sharedLimiters(sql as SqlClient, statementsOf('signalbox'), clock))
   expect(limiters[0]).not.toBe(limiters[1])
 })
