@@ -3,7 +3,7 @@ import { assert } from './assert.js'
 import { LostError } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { LAPSING, timed, until } from './time.js'
+import { assertServed, handOver, LAPSING, queued, timed, until } from './time.js'
 import { shiftWallClock } from './wall-clock.js'
 
 const DAY = 86_400_000
@@ -14,6 +14,20 @@ const RENEWED = 3300
 export function clocks(fixture: EngineFixture): void {
   describe('P11 wall clocks may jump', () => {
     const test = testOn(fixture)
+
+    test.alone('a wall clock that is set back puts no caller ahead of others', async boxes => {
+      const [holder, one] = await boxes.pair()
+      const other = await boxes.open()
+      boxes.atEnd(() => shiftWallClock(0))
+      const held = await holder.mutex('key').acquire()
+      const served: string[] = []
+      const earlier = one.mutex('key').run(() => void served.push('earlier'))
+      await queued(holder, 'key', 1)
+      shiftWallClock(-DAY)
+      const later = other.mutex('key').run(() => void served.push('later'))
+      await queued(holder, 'key', 2)
+      assertServed(served, ['earlier', 'later'], await handOver(held, [earlier, later]))
+    })
 
     for (const [way, jump] of [
       ['ahead', DAY],

@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import type { EngineFixture } from './fixture.js'
 import { rising, Section } from './section.js'
-import { assertServed, locks, longestStall, nothingHeld, queued, timed, until } from './time.js'
+import { assertServed, locks, longestStall, nothingHeld, PASSED, queued, timed, until } from './time.js'
 
 /** How many boxes and callers take part. */
 interface Size {
@@ -32,8 +32,6 @@ const HOMES = 10
 const WAIT = 200_000
 /** How soon all wait, in milliseconds. */
 const JOINED = 60_000
-/** How soon after a silent waiter the next one is served, in milliseconds, with a second for a busy machine. */
-const PASSED = 3700
 
 /** P4, P5: many boxes and many waiters are all served, in order, with sizes that take little time. */
 export function crowd(fixture: EngineFixture): void {

@@ -3,12 +3,14 @@ import { assert } from './assert.js'
 import { type Grant, LostError } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { block, LAPSING, nothingHeld, pause, timed, until } from './time.js'
+import { block, LAPSING, nothingHeld, pause, queued, timed, until } from './time.js'
 
 /**
  * The lease of a holder that must be renewed in time, in milliseconds. A half of it is longer than a process stalls.
  */
 const RENEWED = 4500
+/** How long a packet takes to a far box, in milliseconds. */
+const FAR = 150
 
 /** P3: a grant's deadline is counted from before the request that set the lease was sent. */
 export function deadline(fixture: EngineFixture): void {
@@ -137,6 +139,27 @@ export function deadline(fixture: EngineFixture): void {
       assert.atMost(grant.expiresIn(), 4805)
       grant.assertHeld()
     })
+
+    test.runIf(fixture.network !== 'none')(
+      'the deadline of a far waiter has passed before the next caller gets the lock',
+      async boxes => {
+        const [holder, near] = await boxes.pair()
+        const [far, network] = await boxes.overNetwork()
+        const held = await holder.mutex('key').acquire()
+        const asked = far.mutex('key').acquire({ lease: LAPSING, renew: false })
+        await queued(holder, 'key', 1)
+        network.slowDown({ way: FAR })
+        await held.release()
+        const grant = await asked
+        let next: Grant | undefined
+        await until('the next has it', async () => {
+          next = await near.mutex('key').tryAcquire()
+          return next !== undefined
+        })
+        assert.equal(grant.expiresIn(), 0)
+        assert.above(next!.token, grant.token)
+      },
+    )
 
     test('a grant that arrives after its own deadline is released', async boxes => {
       const other = await boxes.open()

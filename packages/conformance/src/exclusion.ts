@@ -266,10 +266,21 @@ export function exclusion(fixture: EngineFixture): void {
       await nothingHeld(other)
     })
 
-    for (const from of ['another box', 'its own box'] as const) {
-      test(`a holder has lost its grant before a caller of ${from} gets one`, async boxes => {
+    for (const [holder, from] of [
+      ['a holder', 'another box'],
+      ['a holder', 'its own box'],
+      ['a holder that had to wait', 'another box'],
+    ] as const) {
+      test(`${holder} has lost its grant before a caller of ${from} gets one`, async boxes => {
         const [one, other] = await boxes.pair()
-        const first = await one.mutex('key').acquire({ lease: LAPSING, renew: false })
+        const before = holder === 'a holder' ? undefined : await other.mutex('key').acquire()
+        const asked = one.mutex('key').acquire({ lease: LAPSING, renew: false })
+        if (before) {
+          await queued(other, 'key', 1)
+          await pause(LAPSING / 2)
+          await before.release()
+        }
+        const first = await asked
         const second = await (from === 'its own box' ? one : other).mutex('key').acquire()
         assert.throws(() => first.assertHeld(), LostError)
         second.assertHeld()

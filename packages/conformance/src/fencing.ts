@@ -1,11 +1,14 @@
 import { describe } from './checks.js'
 import { assert } from './assert.js'
-import type { Box } from 'signalbox'
+import { LostError, type Box } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising } from './section.js'
-import { LAPSING, locks, queued } from './time.js'
+import { LAPSING, locks, pause, queued } from './time.js'
+
+/** How long keys are not used, in milliseconds. */
+const IDLE = 1200
 
 /** P2: tokens of one key strictly increase in grant order. */
 export function fencing(fixture: EngineFixture): void {
@@ -71,6 +74,19 @@ export function fencing(fixture: EngineFixture): void {
       await take(await boxes.open())
       assert.hasLength(tokens, 5)
       assert.equal(rising(tokens), true)
+    })
+
+    test('tokens increase after a key was not used for longer than its lease', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { lease: 300, renew: false } as const
+      const lapsed = await one.mutex('lapsed').acquire(options)
+      const released = await one.mutex('released').acquire(options)
+      await released.release().catch((error: unknown) => assert.isA(error, LostError))
+      await pause(IDLE)
+      for (const grant of [lapsed, released]) {
+        const later = await other.mutex(...grant.keys).acquire()
+        assert.above(later.token, grant.token)
+      }
     })
 
     test('tokens increase after all boxes were closed and new ones opened', async boxes => {

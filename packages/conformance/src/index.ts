@@ -30,6 +30,7 @@ import { keptPlaces } from './kept-places.js'
 import { lateRequests } from './late-requests.js'
 import { limits, noLimits } from './limits.js'
 import { lostHints } from './lost-hints.js'
+import { lostReplies } from './lost-replies.js'
 import { once } from './once.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
@@ -65,6 +66,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     crowd(fixture)
     waking(fixture)
     lostHints(fixture)
+    lostReplies(fixture)
     forgedHints(fixture)
     wholeness(fixture)
     release(fixture)

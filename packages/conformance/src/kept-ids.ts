@@ -8,6 +8,10 @@ import { pause } from './time.js'
 /** The shortest that an id is kept, in milliseconds. */
 const SHORT = 1000
 const LONG = 86_400_000
+/** How long the check waits, in milliseconds. */
+const WAIT = SHORT + 300
+/** Number of parts of one transaction. */
+const PARTS = 300
 
 /** What happens to a key that keeps an id for a long time. In the end the key is absent. */
 const fates: readonly (readonly [name: string, meet: (store: Store, key: string) => Promise<unknown>])[] = [
@@ -73,14 +77,40 @@ export function keptIds(fixture: EngineFixture): void {
         assert.equal(await apply(one, key, 'second', 2 * LONG), true)
         await meet(store, key)
       }
-      await pause(SHORT + 300)
+      await pause(WAIT)
+      // IDs outlive their box, too.
+      await one.close()
       // Expired ids are dropped at the latest by the next write.
-      await deleted(store, 'written later', SHORT)
+      await deleted(other.store('s'), 'written later', SHORT)
       const again: string[] = []
       for (const [key] of fates)
         for (const id of ['first', 'second'])
           if (await apply(other, key, id, SHORT)) again.push(`${id} after ${key}`)
       assert.deepEqual(again, [])
+    })
+
+    test('an ID is kept until its retention is over', async boxes => {
+      const box = await boxes.open()
+      const begun = performance.now()
+      const retention = 2 * WAIT
+      assert.equal(await apply(box, 'key', 'id', retention), true)
+      await pause(WAIT)
+      const isApplied = await apply(box, 'key', 'id', SHORT)
+      if (performance.now() - begun < retention) assert.equal(isApplied, false)
+    })
+
+    test('all IDs of a key are kept, however many there are', async boxes => {
+      const box = await boxes.open()
+      const parts = Array.from({ length: PARTS }, (_, index) => ({ key: 'key', id: `part ${index}` }))
+      await box.store('s').transaction(['key'], transaction => transaction.put('key', 1), { id: parts })
+      await box.store('s').transaction(
+        ['key'],
+        transaction => {
+          const fresh = parts.filter(({ id }) => !transaction.committed(id))
+          assert.deepEqual(fresh, [])
+        },
+        { id: [...parts, { key: 'key', id: 'another' }] },
+      )
     })
   })
 }

@@ -1,13 +1,28 @@
-import { WATCH_READ_INTERVAL } from 'signalbox/engine'
+import { CLAIM_WINDOW, WATCH_READ_INTERVAL } from 'signalbox/engine'
 import { LostError, UnavailableError } from 'signalbox'
 import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { queued, timed, until } from './time.js'
+import { connected, handOver, queued, timed, until } from './time.js'
 
 /** Sooner than a watcher or a waiter would look by itself, in milliseconds. */
 const AT_ONCE = WATCH_READ_INTERVAL / 2
+/** Number of new boxes that wait. */
+const NEW = 5
+/** A busy machine gets so many attempts. */
+const MAX_ATTEMPTS = 4
+
+/**
+ * Asserts that waiters are served before the claim window is over: then a hint has woken them.
+ * @param serve serves waiters of a new key, and gives the time that it took: milliseconds
+ */
+async function promptly(serve: (key: string) => Promise<number>): Promise<void> {
+  let took = Infinity
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS && took >= CLAIM_WINDOW; attempt++)
+    took = await serve(`key ${attempt}`)
+  assert.below(took, CLAIM_WINDOW)
+}
 
 /** P5: hints of a process that ends arrive at once, and a lost connection or a failed read loses none. */
 export function lostHints(fixture: EngineFixture): void {
@@ -86,6 +101,44 @@ export function lostHints(fixture: EngineFixture): void {
         await until('the leader is read', () => leaders.at(-1)?.session === one.session)
       })
       assert.below(took, AT_ONCE)
+    })
+
+    test.runIf(fixture.network !== 'none')(
+      'a waiter whose connections were cut keeps its place, and is woken',
+      async boxes => {
+        const [one, other] = await boxes.pair()
+        const [far, network] = await boxes.overNetwork()
+        await promptly(async key => {
+          const held = await one.mutex(key).acquire()
+          const served: string[] = []
+          const first = far.mutex(key).run(() => void served.push('first'))
+          await queued(one, key, 1)
+          const second = other.mutex(key).run(() => void served.push('second'))
+          await queued(one, key, 2)
+          network.cut()
+          network.restore()
+          await connected(far)
+          const took = await timed(() => handOver(held, [first, second]))
+          if (took < CLAIM_WINDOW) assert.deepEqual(served, ['first', 'second'])
+          return took
+        })
+      },
+    )
+
+    test('the first waiters of new boxes are woken', async boxes => {
+      const one = await boxes.open()
+      await promptly(async key => {
+        const held = await one.mutex(key).acquire()
+        const others = await boxes.several(NEW)
+        const waiting = others.map(box => box.readWriteLock(key).read.acquire())
+        await queued(one, key, NEW)
+        return timed(() =>
+          handOver(
+            held,
+            waiting.map(async asked => (await asked).release()),
+          ),
+        )
+      })
     })
 
     test.runIf(fixture.network !== 'none')(

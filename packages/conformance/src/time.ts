@@ -1,4 +1,4 @@
-import { CLAIM_WINDOW } from 'signalbox/engine'
+import { CLAIM_WINDOW, HEARTBEAT_INTERVAL } from 'signalbox/engine'
 import type { Box, Grant, InspectOptions, LockReport } from 'signalbox'
 import { assert } from './assert.js'
 
@@ -7,6 +7,12 @@ export const NOTIFIED_BY_RENEWAL = 4500
 
 /** The lease of a grant that is to be lost: milliseconds, longer than a busy engine takes to answer. */
 export const LAPSING = 1000
+
+/**
+ * How soon after a dead waiter, or a lost hint, the next waiter is served, in milliseconds: a claim window and a sign of
+ * life, with a second for a busy machine.
+ */
+export const PASSED = CLAIM_WINDOW + HEARTBEAT_INTERVAL + 1000
 
 /** Waits for at least this many milliseconds. */
 export function pause(duration: number): Promise<void> {
@@ -140,6 +146,16 @@ export async function locks(box: Box, prefix?: string, options?: InspectOptions)
 /** Waits until no lock is held or waited for. @param prefix of the keys that count */
 export async function nothingHeld(box: Box, prefix?: string): Promise<void> {
   await until('nothing is held', async () => (await locks(box, prefix)).length === 0)
+}
+
+/** Waits until a box is connected again. */
+export function connected(box: Box): Promise<void> {
+  return until('it is connected again', () =>
+    box.ping().then(
+      () => true,
+      () => false,
+    ),
+  )
 }
 
 /** Waits until a number of requests wait in the engine for a key. */

@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events'
+import { WATCH_READ_INTERVAL } from 'signalbox/engine'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { pause, soFar, until } from './time.js'
+import { pause, soFar, timed, until } from './time.js'
 
 /** Watches of a key. */
 export function watching(fixture: EngineFixture): void {
@@ -23,6 +24,24 @@ export function watching(fixture: EngineFixture): void {
       await other.store('s').delete('key')
       assert.equal((await gone).value, undefined)
       await watch.return()
+    })
+
+    test('a watch yields a change that comes right after the first entry', async boxes => {
+      const [one, other] = await boxes.pair()
+      const took = await timed(() =>
+        Promise.all(
+          Array.from({ length: 20 }, async (_, index) => {
+            const watch = one.store('s').watch(`key ${index}`)
+            await watch.next()
+            const next = watch.next()
+            await other.store('s').put(`key ${index}`, 'changed')
+            assert.equal((await next).value?.value, 'changed')
+            await watch.return()
+          }),
+        ),
+      )
+      // Otherwise a read finds the change, some seconds later.
+      assert.below(took, WATCH_READ_INTERVAL / 2)
     })
 
     test('a watch sees writes of transactions and compare-and-set, and always the last one', async boxes => {
