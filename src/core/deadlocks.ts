@@ -110,6 +110,7 @@ export class DeadlockDetector {
       for (const frame of own) {
         const times = frame.waits.get(queue)! - 1
         if (times > 0) frame.waits.set(queue, times)
+        // mutant: ended-wait-in-cycle
         else frame.waits.delete(queue)
       }
     }
@@ -155,6 +156,7 @@ export class DeadlockDetector {
           for (const other of frame.waits.keys()) add(other)
       }
       // A request never overtakes one that it conflicts with, so it also waits for such earlier requests.
+      // mutant: waiters-not-in-cycle
       for (const other of queues()) if (other.order < order && conflicting(other.set, set)) add(other)
     }
   }

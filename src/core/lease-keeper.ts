@@ -135,6 +135,7 @@ export class LeaseKeeper {
     if (!lease || this.isLost(lease)) return
     if (cause) this.lose(lease, cause.message, cause)
     else if (lease.isSpare) this.#dropSpare(lease)
+    // mutant: hint-loses-grant
     else this.verify(lease)
   }
 
@@ -142,6 +143,7 @@ export class LeaseKeeper {
   contended(id: string): void {
     const lease = this.#leases.get(id)
     if (!lease) return
+    // mutant: contended-ignored
     lease.isUncontended = false
     this.#dropSpare(lease)
   }
@@ -216,6 +218,7 @@ export class LeaseKeeper {
     const settle = (renewed: boolean): void => {
       lease.renewing = false
       // The lease may have been extended under a new number, or released, in the meantime.
+      // mutant: stale-renewal
       if (!this.#leases.has(request.id) || lease.number !== number) return
       if (!renewed) {
         const isForced = isDoubted || lease.isDoubted
@@ -226,6 +229,7 @@ export class LeaseKeeper {
       this.schedule(lease)
     }
     const failed = (): void => {
+      // mutant: failed-renewal-stays
       lease.renewing = false
       lease.isDoubted ||= isDoubted
     }

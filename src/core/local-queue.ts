@@ -151,6 +151,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
         throw error
       }
       // A grant of a session that has ended in the meantime ends with it.
+      // mutant: grant-after-close
       if (this.#session.ending) throw this.#session.ending
       const lease = this.#leaseFrom(status, asked, sentAt, request)
       return lease && this.#give(lease, 0, request, sentAt, status.read, event)
@@ -200,6 +201,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
   lost(id: string): void {
+    // mutant: early-loss-forgotten
     this.#lostEarly.add(id)
     this.wake(id)
   }
@@ -207,6 +209,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** Gives the lease to the first waiter, because the engine has granted the pending request. */
   granted(pending: PendingRequest, status: HeldStatus): void {
     const request = this.#waiters.first?.request
+    // mutant: lease-of-another
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     const isDoubted = this.#stopRequest(pending)
     // mutant: keep-unused-grant
@@ -246,11 +249,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   onRelease(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
+    // mutant: first-reader-releases
     if (lease.users.length > 1) {
       this.events.released(lease, grant)
       lease.users.splice(lease.users.indexOf(grant), 1)
       return RELEASED
     }
+    // mutant: downgraded-turn
     if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
     if (this.#waiters.first && this.#pending.length === 0 && this.#canPassOn) return this.#passOn(grant)
     if (this.#isExclusive && !this.#waiters.first && this.#reportsContention(lease)) {
@@ -278,6 +283,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.events.lost(lease)
     // Its user may never release it, so neither the local waiters nor the engine wait for that.
     this.#finish(lease)
+    // mutant: lost-grant-not-cancelled
     this.#session.cleanUp({ type: 'cancel', request: lease.request }, lease.duration)
     this.#pump()
   }
@@ -465,6 +471,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Cancels a request that the engine may have applied although it failed. */
   #forget(request: LockRequest, lease: number, error: unknown): void {
+    // mutant: unclear-try-stays
     if (!(error instanceof UnavailableError)) this.#session.cleanUp({ type: 'cancel', request }, lease)
   }
 
@@ -587,6 +594,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       this.#finish(lease)
+      // mutant: failed-extension-stays
       this.#session.cleanUp({ type: 'cancel', request: held }, lease.duration)
       pending.failed(error)
       this.#pump()
@@ -611,6 +619,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.number = number
     lease.duration = request.lease
     lease.renew = request.renew
+    // mutant: extension-from-reply
     lease.deadline = pending.sentAt + request.lease
     lease.isUncontended = isUncontended
     const now = this.clock.now()
@@ -643,6 +652,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       // A retry is safe, because a release names its grant.
+      // mutant: failed-release-not-repeated
       this.#session.cleanUp({ type: 'release', request, number }, lease.duration)
       throw error
     }
@@ -699,6 +709,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** The newest request if there are more requests than callers. */
   #surplus(): PendingRequest | undefined {
+    // mutant: leave-cancels-others
     return this.#pending.length > this.#waiters.callers ? this.#pending.at(-1) : undefined
   }
 

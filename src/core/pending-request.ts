@@ -130,6 +130,7 @@ export class PendingRequest implements CoveredRequest {
     if (!isStatus(status)) return this.failed(errors.unknownStatus(status))
     if (this.#isStopped) {
       // All callers gave up in the meantime, or the box was closed.
+      // mutant: stopped-request-stays
       if (status.state === 'held' || status.state === 'queued') this.cancelInEngine()
       return
     }
@@ -148,6 +149,7 @@ export class PendingRequest implements CoveredRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
+    // mutant: failed-check-in-ends-wait
     if (!this.#isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
       // The request still has its place in the engine's queue, and the engine may be back before it loses that.
       this.state = 'queued'

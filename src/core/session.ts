@@ -288,6 +288,7 @@ export class Session implements Listener, QueueSession {
     if (this.ending) return
     this.ending = cause
     this.health.end(cause)
+    // mutant: close-keeps-grants
     this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
     this.#watchers.end()

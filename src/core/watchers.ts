@@ -157,6 +157,7 @@ export class Watchers {
     }
     this.#isReading = false
     this.#readAt = this.#clock.now()
+    // mutant: failed-look-not-repeated
     if (this.#mayHaveMissed) this.#schedule()
   }
 

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
 
-/** A mistake planted into a copy of the sources, at the comment `// mutant: ID`. */
+/** A mistake planted into the sources, at the comment `// mutant: ID`. */
 export interface Mutant {
   readonly id: string
   readonly description: string
@@ -60,6 +60,15 @@ export function mutatedCopy(mutant: Mutant, entries: readonly string[]): Mutated
     load: path => import(pathToFileURL(join(folder, path)).href),
     remove: () => rmSync(folder, { recursive: true }),
   }
+}
+
+/**
+ * The source that has the mutant, by its absolute path.
+ * @throws Error as {@link mutatedCopy}
+ */
+export function mutatedSource(mutant: Mutant): { path: string; code: string } {
+  const place = placeOf(mutant.id)
+  return { path: join(root, place.file), code: changed(place, mutant.wrong) }
 }
 
 /** The IDs of all mutants that comments in the sources mark, each as often as it is marked. */

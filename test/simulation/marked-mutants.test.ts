@@ -4,8 +4,10 @@ import { limitMutants } from '../planted/limit-mutants.js'
 import { markedMutants } from '../planted/mutated-copy.js'
 import { recordMutants } from '../planted/record-mutants.js'
 import { setMutants } from '../planted/set-mutants.js'
+import { testedMutants } from '../planted/tested-mutants.js'
 
 test('each comment in the sources that marks a mutant belongs to one, and each mutant is marked once', () => {
-  const ids = [...mutants, ...recordMutants, ...setMutants, ...limitMutants].map(({ id }) => id)
+  const all = [...mutants, ...recordMutants, ...setMutants, ...limitMutants, ...testedMutants]
+  const ids = all.map(({ id }) => id)
   expect(markedMutants().sort()).toEqual(ids.sort())
 })

@@ -170,6 +170,7 @@ export class DeathWatch {
     if (this.#stopped) return false
     const removed = await Promise.allSettled(dead.map(session => this.#sessions.remove(session)))
     for (const session of dead) this.#addresses.delete(session)
+    // mutant: dead-without-wake
     for (const [id, { session, ahead }] of [...this.#behind])
       if (ahead.some(each => dead.includes(each))) this.#sessions.wake(session, id)
     // What could not be freed is free at the end of its leases.

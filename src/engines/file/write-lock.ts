@@ -16,8 +16,8 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
  * a turn of at most a millisecond.
  */
 export class WriteLock {
-  readonly #connection: Connection
-  readonly #board: WaiterBoard
+  readonly #connection: Pick<Connection, 'begin'>
+  readonly #board: Pick<WaiterBoard, 'elders' | 'leave' | 'wait'>
   readonly #clock: Clock
   readonly #patience: number
   #turnStart = -Infinity
@@ -26,7 +26,12 @@ export class WriteLock {
    * @param patience how long to wait before giving up, milliseconds. Only a process that was stopped in the middle of a
    * transaction holds the lock for long.
    */
-  constructor(connection: Connection, board: WaiterBoard, clock: Clock, patience: number) {
+  constructor(
+    connection: Pick<Connection, 'begin'>,
+    board: Pick<WaiterBoard, 'elders' | 'leave' | 'wait'>,
+    clock: Clock,
+    patience: number,
+  ) {
     this.#connection = connection
     this.#board = board
     this.#clock = clock
@@ -37,6 +42,7 @@ export class WriteLock {
   tryBegin(): boolean {
     const now = this.#clock.now()
     if (now - this.#turnStart >= TURN) {
+      // mutant: turn-despite-elders
       if (this.#board.elders(now) > 0) return false
       this.#turnStart = now
     }
@@ -60,6 +66,7 @@ export class WriteLock {
       this.#board.wait(since)
       const elders = this.#board.elders(since)
       const now = this.#clock.now()
+      // mutant: elders-ignored
       if (elders === 0 && this.#connection.begin()) return
       if (elders <= 1) eager = Math.min(eager, now + EAGER)
       if (now - since > this.#patience)

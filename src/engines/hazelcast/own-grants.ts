@@ -111,6 +111,7 @@ export class OwnGrants {
       return await change
     } catch (error) {
       // Otherwise the sign would keep a grant that this box no longer knows.
+      // mutant: failed-change-keeps-sign
       if (isCovered) this.drop()
       throw error
     }
@@ -161,6 +162,7 @@ export class OwnGrants {
       if (this.#current !== current) return undefined
       if (found === text) {
         current.text = text
+        // mutant: sign-from-reply
         current.sentAt = sentAt
         return sign
       }

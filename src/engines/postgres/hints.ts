@@ -190,6 +190,7 @@ export class Hints {
     this.#seenAt = this.#clock.now()
     if (this.#isReceiving) return
     this.#isReceiving = true
+    // mutant: hints-again-without-look
     this.#receiver.onMissed()
   }
 

@@ -198,6 +198,7 @@ export class Lanes {
 
   /** Queues an operation behind those that wait for one of its rows, if there are any. */
   #queueIfBlocked(job: Job): boolean {
+    // mutant: blocked-row-overtaken
     if (this.#blocked.size === 0) return false
     const name = job.args.changed.find(row => this.#blocked.has(row))
     if (name === undefined) return false
@@ -256,6 +257,7 @@ export class Lanes {
       if (row.jobs[0] === job) row.jobs.shift()
       if (blocked?.has(job)) {
         const locked = new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined)
+        // mutant: lost-before-locked
         job.reject(job.repetition.lost ?? locked)
       }
     }
@@ -268,6 +270,7 @@ export class Lanes {
 /** Settles a job. If it was lost once, the reply may not show what became of it. */
 function settleBy(answer: Json, { operation, repetition, resolve, reject }: Job): void {
   const { lost } = repetition
+  // mutant: repeated-statement-believed
   if (lost && !showsOutcome(operation, outcomeOf(operation, answer))) reject(lost)
   else resolve(answer)
 }

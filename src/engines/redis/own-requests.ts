@@ -151,6 +151,7 @@ export class OwnRequests {
     await this.#parts.link.subscribe(channel).finally(() => this.#entering.delete(channel))
     if (this.#subscribed.has(channel)) return
     this.#subscribed.add(channel)
+    // mutant: hints-before-subscription-lost
     this.lookAtAll()
   }
 

@@ -72,6 +72,7 @@ export class RedisEngine implements Engine {
     const link = makeLink({
       message: (channel, text) => this.#received(channel, text),
       resubscribed: () => {
+        // mutant: resubscribed-without-look
         this.#requests.lookAtAll()
         this.#listener?.missed()
       },

@@ -27,6 +27,7 @@ export class Replicas {
       const reached = Number(await this.#ask(server))
       if (reached < least) return { why: `only ${reached} of ${least} replicas had it within ${PATIENCE} ms` }
       // A server answers for what came over the connection on which it is asked.
+      // mutant: replicas-of-another-connection
       if (server.epoch === epoch) return undefined
       return { why: `the connection broke before it was known whether ${least} replicas have it` }
     } catch (cause) {

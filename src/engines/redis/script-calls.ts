@@ -131,6 +131,7 @@ export class ScriptCalls {
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // What a call that is sent again finds gone, it may have done itself. A client package may send it again by itself.
       const twice = lost !== undefined || answered.server.epoch !== answered.epoch
+      // mutant: repeated-reply-without-look
       if (twice) listener.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
@@ -161,6 +162,7 @@ export class ScriptCalls {
       }
       // The first sending may have been executed.
       const failure = errors.ofCall(lost && error instanceof UnavailableError ? lost : error)
+      // mutant: lost-reply-without-look
       if (failure instanceof IndeterminateError) listener.answerLost()
       for (const { reject } of batch) reject(failure)
     } finally {
@@ -232,5 +234,6 @@ function maySendAgain(operation: ScriptOperation): boolean {
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
 function isDoubtful(operation: ScriptOperation, outcome: unknown): boolean {
   if (operation.type === 'take') return outcome === false
+  // mutant: repeated-reply-believed
   return operation.type !== 'raise' && !showsOutcome(operation, outcome)
 }

@@ -26,6 +26,7 @@ export class Repetition {
   /** Whether to send it again after this error. */
   follows(error: unknown): boolean {
     if (!(error instanceof SqlError && error.isLost)) return false
+    // mutant: unclear-loss-forgotten
     if (error.isUnclear) this.lost ??= error
     return ++this.#losses <= MAX_LOSSES && this.#clock.now() < this.#until
   }

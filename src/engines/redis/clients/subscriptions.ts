@@ -28,7 +28,9 @@ export class Subscriptions {
       ...parts,
       prepare: connection => this.#prepare(connection),
       ready: isFirst => {
+        // mutant: silent-subscription
         this.#beat()
+        // mutant: break-without-report
         if (!isFirst) parts.listener.resubscribed()
       },
       message: (channel, text) => {
@@ -76,6 +78,7 @@ export class Subscriptions {
   }
 
   async #prepare(connection: Connection): Promise<void> {
+    // mutant: channels-not-entered-again
     await Promise.all(
       [...this.#subscribed].map(channel => connection.subscribe(channel, this.#parts.sharded)),
     )

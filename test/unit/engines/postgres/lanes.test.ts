@@ -4,6 +4,7 @@ import { Calls } from '../../../../src/engines/postgres/calls.js'
 import { SqlError, type Query } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Lanes } from '../../../../src/engines/postgres/lanes.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
+import { lockRequest } from '../../../support/lock-request.js'
 
 const member = { session: 's', host: 'h', pid: 1, label: undefined }
 const rowIsLocked = () => new SqlError('locked', '55P03', false, undefined)
@@ -67,6 +68,65 @@ test('an operation that was lost before its row was locked stays unclear when th
   expect(errors).toEqual([])
   await lanes.idle()
   await expect(running).rejects.toBe(lost)
+})
+
+test('an operation that was lost before its row was locked stays unclear when its time is over', async () => {
+  const clock = new VirtualClock()
+  const lost = new SqlError('the connection was lost', undefined, true, undefined)
+  const errors = [lost]
+  const query: Query = () => Promise.reject(errors.shift() ?? rowIsLocked())
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, listener)
+  let error: unknown
+  lanes.run({ type: 'watch', session: 's', key: 'k' }).catch((cause: unknown) => (error = cause))
+  for (let passed = 0; passed <= 2000; passed += 50) {
+    await settled()
+    clock.advance(50)
+  }
+  await settled()
+  expect(error).toBe(lost)
+})
+
+test('a release that was lost and then finds no grant stays unclear', async () => {
+  const lost = new SqlError('the connection was lost', undefined, true, undefined)
+  const request = lockRequest('s.1', [{ key: 'k', mode: 'exclusive' }])
+  const errors = [lost]
+  const query: Query = async () => {
+    const error = errors.shift()
+    if (error) throw error
+    return JSON.stringify([[0], [], null])
+  }
+  const lanes = new Lanes(
+    new Calls(statementsOf('signalbox'), () => member),
+    query,
+    new VirtualClock(),
+    listener,
+  )
+  await expect(lanes.run({ type: 'release', request, number: 1 })).rejects.toBe(lost)
+})
+
+test('an operation does not overtake one that waits for the same row', async () => {
+  const clock = new VirtualClock()
+  const replies: { readonly resolve: (text: string) => void; readonly reject: (error: SqlError) => void }[] =
+    []
+  const query: Query = () => new Promise((resolve, reject) => replies.push({ resolve, reject }))
+  const lanes = new Lanes(new Calls(statementsOf('signalbox'), () => member), query, clock, listener)
+  const release = (id: string) =>
+    lanes.run({ type: 'release', request: lockRequest(id, [{ key: 'k', mode: 'exclusive' }]), number: 1 })
+  const first = release('s.1')
+  await settled()
+  replies.shift()!.reject(rowIsLocked())
+  await settled()
+  const second = release('s.2')
+  await settled()
+  expect(replies).toHaveLength(0)
+  for (const running of [first, second]) {
+    await settled()
+    clock.advance(50)
+    await settled()
+    expect(replies).toHaveLength(1)
+    replies.shift()!.resolve(reply)
+    expect(await running).toBe(true)
+  }
 })
 
 /** Lanes over statements that wait for their replies. @param took how long the first one took, in milliseconds */

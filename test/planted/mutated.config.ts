@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+import config from '../../vitest.config.js'
+import { mutatedSource, type Mutant } from './mutated-copy.js'
+
+const mutant = JSON.parse(process.env['SIGNALBOX_MUTANT']!) as Mutant
+const { path, code } = mutatedSource(mutant)
+
+/** The projects of the root, with a mutant in the sources. */
+export default defineConfig({
+  test: {
+    projects: (config.test!.projects as object[]).map(project => ({
+      ...project,
+      root: fileURLToPath(new URL('../..', import.meta.url)),
+      plugins: [
+        {
+          name: 'mutant',
+          enforce: 'pre' as const,
+          load: (id: string) => (id === path ? code : undefined),
+        },
+      ],
+    })),
+  },
+})

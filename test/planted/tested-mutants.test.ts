@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { testedMutants } from './tested-mutants.js'
+
+/** Vitest's report in JSON, as far as it is needed. */
+interface Report {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages: readonly string[]
+    }[]
+  }[]
+}
+
+/** Maximum time of a test that waits for what the mutant prevents, in milliseconds. */
+const TIMEOUT = 10_000
+
+test.each(testedMutants)('the mutant $id is found by a test: $description', async mutant => {
+  const { id, wrong, project, file, test: finder } = mutant
+  const child = spawn(
+    process.execPath,
+    [
+      ...['node_modules/vitest/vitest.mjs', 'run', `test/${project}/${file}.test.ts`],
+      ...['--config', 'test/planted/mutated.config.ts', '--project', project],
+      ...['--testNamePattern', literally(finder), '--testTimeout', String(TIMEOUT), '--reporter', 'json'],
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, SIGNALBOX_MUTANT: JSON.stringify({ id, wrong }) },
+    },
+  )
+  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  expect(output, errors).toMatch(/^\{/)
+  const { testResults } = JSON.parse(output) as Report
+  const results = testResults.flatMap(({ assertionResults }) => assertionResults)
+  const found = results.find(({ fullName }) => fullName === finder)
+  expect(found?.status, errors).toBe('failed')
+  // A mutant that is not a program breaks every test.
+  expect(found!.failureMessages.join('\n')).not.toMatch(/ReferenceError|SyntaxError/)
+})
+
+/** A pattern for one name of a test. */
+function literally(name: string): string {
+  return `^${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`)}$`
+}

@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import type { Listener } from '../../../../src/engine/contract.js'
+import type { Reply } from '../../../../src/engines/redis/clients/connection.js'
+import { ConnectionLostError, unanswered } from '../../../../src/engines/redis/clients/failures.js'
+import type {
+  LinkListener,
+  RedisLink,
+  ServerCommands,
+} from '../../../../src/engines/redis/clients/redis-link.js'
+import { RedisEngine } from '../../../../src/engines/redis/redis-engine.js'
+import { lockRequest } from '../../../support/lock-request.js'
+
+const claims = [{ key: 'key', mode: 'exclusive' }] as const
+const waiting = lockRequest('s.1', claims)
+const held = lockRequest('s.2', claims)
+/** The replies of the script to one operation: behind the holder; there was no such grant. */
+const QUEUED: Reply = [['queued', 1, -1], []]
+const GONE: Reply = [0, []]
+const lost = (): Error => new ConnectionLostError('lost the connection')
+
+/** An engine with a server whose replies and subscriptions the test settles, and the requests that were woken. */
+async function start() {
+  const clock = new VirtualClock()
+  const woken: string[] = []
+  const replies: (Reply | Error)[] = []
+  let link: LinkListener | undefined
+  let subscribed!: () => void
+  const server = { epoch: 1 } as ServerCommands
+  const engine = new RedisEngine(
+    listener => {
+      link = listener
+      return {
+        name: 'redis://host',
+        cluster: false,
+        connect: () => Promise.resolve(),
+        command: () => Promise.resolve(0),
+        call: () => {
+          const reply = replies.shift()!
+          return reply instanceof Error
+            ? Promise.reject(reply)
+            : Promise.resolve({ reply, server, epoch: server.epoch })
+        },
+        subscribe: () => new Promise<void>(resolve => (subscribed = resolve)),
+      } as Partial<RedisLink> as RedisLink
+    },
+    { prefix: '', minReplicas: 0, layout: 'string' },
+    clock,
+  )
+  const listener: Partial<Listener> = { wake: id => void woken.push(id), missed: () => undefined }
+  await engine.join({ session: 's', host: 'h', pid: 1, label: undefined }, listener as Listener)
+  replies.push(QUEUED)
+  await engine.submit({ type: 'enqueue', request: waiting, lease: 10_000, wait: 10_000 })
+  return {
+    clock,
+    engine,
+    replies,
+    woken,
+    link: link!,
+    subscribed: async () => {
+      subscribed()
+      await new Promise(setImmediate)
+    },
+  }
+}
+
+test('a waiter looks at its place when its subscription begins, because hints before it are lost', async () => {
+  const { woken, subscribed } = await start()
+  expect(woken).toEqual([])
+  await subscribed()
+  expect(woken).toEqual([waiting.id])
+})
+
+test('waiters look at their places when messages may have been missed', async () => {
+  const { link, woken, subscribed } = await start()
+  await subscribed()
+  woken.length = 0
+  link.resubscribed()
+  expect(woken).toEqual([waiting.id])
+})
+
+test('waiters look at their places after a lost reply, which may have had hints for them', async () => {
+  const { clock, engine, replies, woken, subscribed } = await start()
+  await subscribed()
+  for (const losses of [[unanswered('redis://host', 1000)], [lost(), lost()], [lost(), GONE]]) {
+    woken.length = 0
+    replies.push(...losses)
+    const release = engine.submit({ type: 'release', request: held, number: 1 })
+    await expect(release).rejects.toMatchObject({ code: 'INDETERMINATE' })
+    clock.advance(100)
+    expect(woken).toEqual([waiting.id])
+  }
+})
