@@ -10,6 +10,7 @@ interface TestedMutant extends Mutant {
 }
 
 const inCore = (file: string) => ({ project: 'unit', file: `core/${file}` }) as const
+const inKit = (file: string) => ({ project: 'unit', file: `engine/kit/${file}` }) as const
 const inEngine = (file: string) => ({ project: 'unit', file: `engines/${file}` }) as const
 
 export const testedMutants: readonly TestedMutant[] = [
@@ -161,6 +162,20 @@ export const testedMutants: readonly TestedMutant[] = [
     test: 'a look that fails is repeated',
   },
   {
+    id: 'old-loss-ends-connection',
+    description: 'the loss of an old connection ends the one that has replaced it',
+    wrong: '',
+    ...inKit('reconnector'),
+    test: 'a lost connection is replaced at once, and after failures with pauses that grow',
+  },
+  {
+    id: 'given-up-request-stays',
+    description: 'a request that arrives late stays if its cancellation has failed',
+    wrong: 'if (!isOwn(request.id)) cancel(request).catch(() => undefined)',
+    ...inKit('late-requests'),
+    test: 'a request whose cancellation failed is cancelled, although the session seems to have it',
+  },
+  {
     id: 'hints-before-subscription-lost',
     description: 'hints that come before a subscription begins are not made up for',
     wrong: '',
@@ -292,5 +307,61 @@ export const testedMutants: readonly TestedMutant[] = [
     wrong: 'current.sentAt = clock.now()',
     ...inEngine('hazelcast/own-grants'),
     test: 'a sign counts from before it is sent',
+  },
+  {
+    id: 'replica-kept',
+    description: 'a connection stays with a server that is not the master any more',
+    wrong: '',
+    ...inEngine('redis/clients/reconnecting-connection'),
+    test: 'a server that has become a replica is left for the next one',
+  },
+  {
+    id: 'set-clock-ignored',
+    description: "an estimate of the server's clock stays when that is set",
+    wrong: 'const agree = true',
+    ...inEngine('postgres/server-clock'),
+    test: 'if the server’s clock was set, only its newest reply counts',
+  },
+  {
+    id: 'lost-connection-unreported',
+    description: 'boxes are not told that the connection over which they listen is lost',
+    wrong: '',
+    ...inEngine('postgres/shared-client'),
+    test: 'all that listen over a connection are told when the server ends it, and share the next one',
+  },
+  {
+    id: 'later-box-unheard',
+    description: 'only the first box listens over the connection that boxes share',
+    wrong: '',
+    ...inEngine('postgres/shared-client'),
+    test: 'boxes listen over one connection, and each receives what is for it',
+  },
+  {
+    id: 'listener-of-old-client',
+    description: 'a watch does not listen with the client that replaces the last one',
+    wrong: '',
+    ...inEngine('hazelcast/entry-watch'),
+    test: 'a watch listens to its keys with the client that replaces the last one',
+  },
+  {
+    id: 'replaced-sign-believed',
+    description: 'a grant counts as renewed by a sign that its entry does not refer to',
+    wrong: 'return true',
+    ...inEngine('hazelcast/own-grants'),
+    test: 'after a change of a grant has failed, each grant is renewed in its entry again',
+  },
+  {
+    id: 'lost-connection-not-sent',
+    description: 'a request that was lost with its connection counts as not sent',
+    wrong: 'if (cause instanceof ConnectionLossError) return new UnavailableError(cause.message, context)',
+    ...inEngine('zookeeper/failure'),
+    test: 'a request whose connection or session has ended may have been applied, unless it was not sent',
+  },
+  {
+    id: 'expired-session-not-sent',
+    description: 'a request that was lost with its session counts as not sent',
+    wrong: 'if (cause instanceof SessionExpiredError) return new UnavailableError(cause.message, context)',
+    ...inEngine('zookeeper/failure'),
+    test: 'a request whose connection or session has ended may have been applied, unless it was not sent',
   },
 ]

@@ -61,6 +61,7 @@ export class LateRequests {
       if (times > 1) late.timer = this.#cancelAfter(2 * delay, request, times - 1)
       else this.#late.delete(request.id)
       // Otherwise the next attempt follows. If that was the last one, the grant ends with its lease.
+      // mutant: given-up-request-stays
       if (late.isGivenUp || !isOwn(request.id)) cancel(request).catch(() => undefined)
     }
     return clock.after(delay, run, false)

@@ -40,6 +40,7 @@ export class Reconnector<Connection> {
 
   /** Called when a connection is broken. If it was the current one, returns true, and connects again. */
   lost(connection: Connection): boolean {
+    // mutant: old-loss-ends-connection
     if (this.#connection !== connection) return false
     this.#connection = undefined
     if (!this.#isClosed) this.#again()

@@ -53,6 +53,7 @@ export class EntryWatch {
     const map = await this.#map()
     for (const [key, watched] of this.#watched) {
       if (watched.map === map) continue
+      // mutant: listener-of-old-client
       this.#watched.delete(key)
       await this.watch(key)
     }

@@ -82,6 +82,7 @@ export class OwnGrants {
     const covered = this.#covered.get(id)
     if (covered?.number === number && covered.lease === lease) {
       const sent = await new Promise<number | undefined>(resolve => this.#renewals.add(resolve))
+      // mutant: replaced-sign-believed
       if (sent === covered.sign) return true
     }
     const renewed = await this.#inEntries.run(async () => {

@@ -52,6 +52,7 @@ export class ServerClock {
     const lower = time - this.#clock.now()
     const upper = time - sentAt
     // If they disagree, the clocks have drifted, or the server's was set, and the newest reply counts.
+    // mutant: set-clock-ignored
     const agree = lower <= this.#upper && upper >= this.#lower
     this.#lower = agree ? Math.max(lower, this.#lower) : lower
     this.#upper = agree ? Math.min(upper, this.#upper) : upper

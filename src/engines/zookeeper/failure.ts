@@ -22,8 +22,10 @@ export function failureOf(cause: unknown, engine: string, key?: string): Error {
   if (cause instanceof SignalboxError) return cause
   const context = { key, engine, cause }
   if (cause instanceof ClientArgumentError) return new InvalidArgumentError(cause.message, context)
+  // mutant: expired-session-not-sent
   if (cause instanceof SessionExpiredError)
     return new IndeterminateError(`the session of ${engine} expired in the meantime`, context)
+  // mutant: lost-connection-not-sent
   if (cause instanceof ConnectionLossError) return new IndeterminateError(cause.message, context)
   if (cause instanceof NotSentError || cause instanceof UnreachableError)
     return new UnavailableError(cause.message, context)

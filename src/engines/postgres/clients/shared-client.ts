@@ -86,6 +86,7 @@ class SharedClient {
       const isFirst = this.#connection === undefined
       const connection = await (this.#connection ??= this.#connect(channel))
       const run = (text: string): Promise<void> => this.#answered(connection, connection.run(text))
+      // mutant: later-box-unheard
       if (!isFirst) await run(`listen "${channel}"`)
       if (connection.isLost) throw lost('the connection was lost')
       subscriber.isListening = true
@@ -136,6 +137,7 @@ class SharedClient {
     for (const [channel, subscriber] of [...this.#subscribers]) {
       if (!subscriber.isListening) continue
       this.#subscribers.delete(channel)
+      // mutant: lost-connection-unreported
       subscriber.onLost()
     }
   }

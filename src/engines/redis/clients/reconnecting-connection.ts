@@ -179,6 +179,7 @@ export class ReconnectingConnection implements ServerCommands {
   #failed(error: unknown): unknown {
     // The connection that comes next may find the new master.
     if (isDemoted(error)) {
+      // mutant: replica-kept
       this.drop(error)
       this.#parts.demoted?.()
     }

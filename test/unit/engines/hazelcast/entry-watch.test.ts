@@ -34,3 +34,27 @@ test('a watch reports each change of the value, also after the entry was deleted
   event('updated', text(8))
   expect(changed.length).toBeGreaterThanOrEqual(before + 3)
 })
+
+test('a watch listens to its keys with the client that replaces the last one', async () => {
+  const listened: string[] = []
+  const mapOf = (client: string) =>
+    ({
+      addEntryListener: (_: unknown, key: string) => {
+        listened.push(`${client} ${key}`)
+        return Promise.resolve('id')
+      },
+    }) as unknown as IMap<string, HazelcastJsonValue>
+  let map = mapOf('first')
+  const watch = new EntryWatch(
+    () => Promise.resolve(map),
+    new VirtualClock(),
+    () => undefined,
+  )
+  await watch.watch('a')
+  await watch.watch('b')
+  await watch.again()
+  expect(listened).toEqual(['first a', 'first b'])
+  map = mapOf('second')
+  await watch.again()
+  expect(listened.slice(2)).toEqual(['second a', 'second b'])
+})
