@@ -292,6 +292,7 @@ export class PostgresEngine implements Engine {
 
   #missed(): void {
     // One that is underway may be older than what was missed.
+    // mutant: missed-during-look
     this.#checksAgain = this.#isChecking
     void this.#checkReservations()
     this.#listener?.missed()
@@ -352,6 +353,7 @@ export class PostgresEngine implements Engine {
     if (hasJoined) {
       const { session } = this.#info!
       await Promise.all([this.#lanes.idle(), Promise.allSettled(this.#reserving)])
+      // mutant: leave-keeps-requests
       const cancelled = this.#requests.all.map(request => this.#lanes.run({ type: 'cancel', request }))
       const unwatched = [...this.#watched].map(key => this.#lanes.run({ type: 'unwatch', session, key }))
       const unsigned = this.#hasSigned ? [this.#repeated(this.#statements.endSigns, [session])] : []

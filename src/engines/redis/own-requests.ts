@@ -87,6 +87,7 @@ export class OwnRequests {
     this.#afterLoss?.cancel()
     this.#late.end()
     const now = this.#parts.clock.now()
+    // mutant: end-forgets-requests
     return [...this.#own.values()].filter(({ until }) => until > now).map(({ request }) => request)
   }
 

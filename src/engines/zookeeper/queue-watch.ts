@@ -49,6 +49,7 @@ export class QueueWatch {
     for (const { parent, name } of own.nodes)
       own.client!.getChildren(parent, { watch: contended }).then(
         // The watch does not report a request that was there before it.
+        // mutant: contended-before-watch
         ({ children }) => contendersOf(children).at(-1)?.name !== name && contended(),
         contended,
       )
@@ -67,6 +68,7 @@ export class QueueWatch {
       if (node.watched.has(name)) continue
       const watch: WatchListener = ({ type }) => {
         node.watched.delete(name)
+        // mutant: deleted-node-ignored
         if (type !== 'ended') void this.#check(own)
       }
       node.watched.set(name, watch)
@@ -82,6 +84,7 @@ export class QueueWatch {
         })
         .catch(() => {
           node.watched.delete(name)
+          // mutant: deleted-before-watch
           void this.#check(own)
         })
     }

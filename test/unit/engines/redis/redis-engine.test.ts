@@ -24,6 +24,7 @@ async function start() {
   const clock = new VirtualClock()
   const woken: string[] = []
   const replies: (Reply | Error)[] = []
+  const sent: string[] = []
   let link: LinkListener | undefined
   let subscribed!: () => void
   const server = { epoch: 1 } as ServerCommands
@@ -35,12 +36,14 @@ async function start() {
         cluster: false,
         connect: () => Promise.resolve(),
         command: () => Promise.resolve(0),
-        call: () => {
+        call: (_: string, args: readonly string[]) => {
+          sent.push(args.join(' '))
           const reply = replies.shift()!
           return reply instanceof Error
             ? Promise.reject(reply)
             : Promise.resolve({ reply, server, epoch: server.epoch })
         },
+        close: () => Promise.resolve(),
         subscribe: () => new Promise<void>(resolve => (subscribed = resolve)),
       } as Partial<RedisLink> as RedisLink
     },
@@ -55,6 +58,7 @@ async function start() {
     clock,
     engine,
     replies,
+    sent,
     woken,
     link: link!,
     subscribed: async () => {
@@ -90,4 +94,13 @@ test('waiters look at their places after a lost reply, which may have had hints 
     clock.advance(100)
     expect(woken).toEqual([waiting.id])
   }
+})
+
+test('a box that leaves cancels its requests', async () => {
+  const { engine, replies, sent } = await start()
+  sent.length = 0
+  replies.push([0, []])
+  await engine.leave()
+  expect(sent).toHaveLength(1)
+  expect(sent[0]).toContain(waiting.id)
 })
