@@ -222,10 +222,12 @@ export abstract class StateEngine implements Engine {
         const notified = this.notify(to, hint)
         if (notified instanceof Promise) underway.push(notified)
       }
+      // mutant: reservation-not-swept
       if (this.losesHints && effect.type === 'wake' && effect.session !== this.#session)
         this.#listener?.reserved(effect.key)
     }
     // The caller may end the process as soon as it has the outcome.
+    // mutant: outcome-before-hint
     return underway.length === 0 ? outcome : Promise.all(underway).then(() => outcome)
   }
 

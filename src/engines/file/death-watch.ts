@@ -77,6 +77,7 @@ export class DeathWatch {
 
   /** A box of this thread has left: none of its requests waits any more. */
   left(session: string): void {
+    // mutant: left-box-waits
     for (const [id, waiting] of [...this.#behind]) if (waiting.session === session) this.#forget(id)
   }
 
@@ -174,6 +175,7 @@ export class DeathWatch {
     for (const [id, { session, ahead }] of [...this.#behind])
       if (ahead.some(each => dead.includes(each))) this.#sessions.wake(session, id)
     // What could not be freed is free at the end of its leases.
+    // mutant: failed-removal-forgotten
     return removed.every(({ status }) => status === 'fulfilled')
   }
 }

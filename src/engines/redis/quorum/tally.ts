@@ -21,6 +21,7 @@ export type Verdict = 'granted' | 'refused' | 'unreachable' | 'ask more' | 'wait
 
 /** So many of `servers` are a majority: two majorities always have one in common. */
 export function majorityOf(servers: number): number {
+  // mutant: half-is-majority
   return Math.floor(servers / 2) + 1
 }
 

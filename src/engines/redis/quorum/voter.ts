@@ -32,6 +32,7 @@ const MIN_DRIFT = 2
 
 /** How long a lease is on the servers, so that it does not end there before it ends here. */
 export function leaseOnServer(lease: number): number {
+  // mutant: lease-ends-on-server-first
   return lease * (1 + DRIFT) + MIN_DRIFT
 }
 
@@ -76,6 +77,7 @@ export class Voter {
       },
       () => {
         this.#firstAttempt = undefined
+        // mutant: joins-once
         joined.connectSoon()
       },
     )

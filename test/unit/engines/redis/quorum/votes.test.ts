@@ -6,6 +6,7 @@ import {
   type Listener,
   type LockRequest,
   type Operation,
+  type Renew,
   type RequestStatus,
   type SessionInfo,
   type SignOutcome,
@@ -117,6 +118,15 @@ describe('a request over three servers', () => {
   test('two are asked, and their votes with one number are a grant', async () => {
     await granted('r')
     expect(servers[2].questions).toEqual([])
+  })
+
+  test('a lease is longer on the servers, because their clocks may run faster', async () => {
+    const number = await granted('r')
+    void enqueue('q', 0)
+    const leases = [servers[0].next('enqueue').operation]
+    void engine.submit({ type: 'renew', request: request('r'), number, lease: LEASE })
+    leases.push(servers[0].next('renew').operation)
+    for (const { lease } of leases as readonly Renew[]) expect(lease).toBeGreaterThan(LEASE * 1.01)
   })
 
   test('a vote with a lesser number is raised before the grant is given', async () => {
