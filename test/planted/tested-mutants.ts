@@ -455,4 +455,25 @@ export const testedMutants: readonly TestedMutant[] = [
     ...inEngine('file/death-watch'),
     test: 'the watch of a thread over others wakes no request of a box that has left',
   },
+  {
+    id: 'lost-script-overtaken',
+    description: 'calls overtake those that come back because the server has lost the script',
+    wrong: 'return evaluated',
+    ...inEngine('redis/redis-engine'),
+    test: 'calls wait for those that come back because the server has lost the script, so their order stays',
+  },
+  {
+    id: 'sent-on-without-asking',
+    description: 'a command is sent on to the node to which its slot moves without ASKING',
+    wrong: 'commands = [args]',
+    ...inEngine('redis/clients/cluster-link'),
+    test: 'a command whose keys are on their way to another node is sent there with ASKING, and the next one is not',
+  },
+  {
+    id: 'slot-on-its-way-moved',
+    description: 'a slot that is on its way counts as moved',
+    wrong: 'this.#owners[slot] = owner',
+    ...inEngine('redis/clients/cluster-topology'),
+    test: 'a slot that is on its way stays where it is',
+  },
 ]

@@ -181,6 +181,7 @@ export class ScriptCalls {
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
     const evaluated = link.call(group.numbers, call.command('EVAL', layout.script.text))
+    // mutant: lost-script-overtaken
     return this.#holding(evaluated)
   }
 

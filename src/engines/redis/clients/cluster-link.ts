@@ -77,6 +77,7 @@ export class ClusterLink implements RedisLink {
         }
         const { kind, slot } = redirection
         node = this.#topology.redirected(slot, redirection.node, kind === 'MOVED')
+        // mutant: sent-on-without-asking
         commands = kind === 'ASK' ? [['ASKING'], args] : [args]
       }
     }

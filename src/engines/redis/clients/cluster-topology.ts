@@ -56,6 +56,7 @@ export class ClusterTopology {
   /** Takes in that a node has sent a command for this slot to another one. @returns how that is reached */
   redirected(slot: number, node: string, isMoved: boolean): string {
     const owner = this.#rename(node)
+    // mutant: slot-on-its-way-moved
     if (isMoved) {
       this.#owners[slot] = owner
       this.lookSoon()

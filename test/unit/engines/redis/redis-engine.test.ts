@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import type { Listener } from '../../../../src/engine/contract.js'
-import type { Reply } from '../../../../src/engines/redis/clients/connection.js'
+import { RedisReplyError, type Reply } from '../../../../src/engines/redis/clients/connection.js'
 import { ConnectionLostError, unanswered } from '../../../../src/engines/redis/clients/failures.js'
 import type {
   LinkListener,
@@ -23,7 +23,7 @@ const lost = (): Error => new ConnectionLostError('lost the connection')
 async function start() {
   const clock = new VirtualClock()
   const woken: string[] = []
-  const replies: (Reply | Error)[] = []
+  const replies: (Reply | Error | Promise<Reply>)[] = []
   const sent: string[] = []
   let link: LinkListener | undefined
   let subscribed!: () => void
@@ -36,12 +36,11 @@ async function start() {
         cluster: false,
         connect: () => Promise.resolve(),
         command: () => Promise.resolve(0),
-        call: (_: string, args: readonly string[]) => {
+        call: async (_: string, args: readonly string[]) => {
           sent.push(args.join(' '))
-          const reply = replies.shift()!
-          return reply instanceof Error
-            ? Promise.reject(reply)
-            : Promise.resolve({ reply, server, epoch: server.epoch })
+          const reply = await replies.shift()!
+          if (reply instanceof Error) throw reply
+          return { reply, server, epoch: server.epoch }
         },
         close: () => Promise.resolve(),
         subscribe: () => new Promise<void>(resolve => (subscribed = resolve)),
@@ -103,4 +102,22 @@ test('a box that leaves cancels its requests', async () => {
   await engine.leave()
   expect(sent).toHaveLength(1)
   expect(sent[0]).toContain(waiting.id)
+})
+
+test('calls wait for those that come back because the server has lost the script, so their order stays', async () => {
+  const { engine, replies, sent } = await start()
+  sent.length = 0
+  let evaluated!: (reply: Reply) => void
+  replies.push(new RedisReplyError('NOSCRIPT No matching script.'))
+  replies.push(new Promise<Reply>(resolve => (evaluated = resolve)))
+  const first = engine.submit({ type: 'release', request: held, number: 1 })
+  await new Promise(setImmediate)
+  const second = engine.submit({ type: 'cancel', request: waiting })
+  await new Promise(setImmediate)
+  expect(sent.map(text => text.split(' ')[0])).toEqual(['EVALSHA', 'EVAL'])
+  replies.push(GONE)
+  evaluated([1, []])
+  expect(await first).toBe(true)
+  await second
+  expect(sent.at(-1)).toContain(waiting.id)
 })
