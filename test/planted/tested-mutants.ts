@@ -476,4 +476,18 @@ export const testedMutants: readonly TestedMutant[] = [
     ...inEngine('redis/clients/cluster-topology'),
     test: 'a slot that is on its way stays where it is',
   },
+  {
+    id: 'lost-while-prepared',
+    description: 'a connection that is lost while it is prepared counts as made',
+    wrong: '',
+    ...inEngine('redis/clients/reconnecting-connection'),
+    test: 'a connection that is lost while it is prepared is not used',
+  },
+  {
+    id: 'listens-over-lost-connection',
+    description: 'a box believes that it listens over a connection that was lost meanwhile',
+    wrong: '',
+    ...inEngine('postgres/shared-client'),
+    test: 'a box that begins to listen as the connection is lost gets an error',
+  },
 ]

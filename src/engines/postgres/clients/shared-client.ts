@@ -88,6 +88,7 @@ class SharedClient {
       const run = (text: string): Promise<void> => this.#answered(connection, connection.run(text))
       // mutant: later-box-unheard
       if (!isFirst) await run(`listen "${channel}"`)
+      // mutant: listens-over-lost-connection
       if (connection.isLost) throw lost('the connection was lost')
       subscriber.isListening = true
       return {

@@ -153,6 +153,7 @@ export class ReconnectingConnection implements ServerCommands {
     }
     made.connection = await connect(listener, { timeLimit: timeouts.connect, signal })
     await prepare(made.connection)
+    // mutant: lost-while-prepared
     signal.throwIfAborted()
     made.connection.keepAlive(this.#inFlight.size > 0)
     this.#epoch++

@@ -162,6 +162,19 @@ test('a box that can not listen over the connection of others ends it', async ()
   expect(seen.connections).toHaveLength(2)
 })
 
+test('a box that begins to listen as the connection is lost gets an error', async () => {
+  const { seen, box, listen } = scene()
+  const [one, other] = await Promise.all([box(), box()])
+  await listen(one, 'a')
+  const [connection] = seen.connections as [Connection]
+  const failing = listen(other, 'b').catch(({ message }: Error) => message)
+  while (connection.statements.length < 2) await Promise.resolve()
+  connection.lose()
+  expect(await failing).toBe('the connection was lost')
+  await listen(other, 'b')
+  expect(seen.connections).toHaveLength(2)
+})
+
 test('what boxes ask of the connection for messages while it is busy is one statement', async () => {
   const { seen, box, listen } = scene()
   const boxes = await Promise.all(Array.from({ length: 5 }, box))

@@ -187,6 +187,9 @@ test('a connection that is lost while it is prepared is not used', async () => {
   }
   await expect(connection.connect()).rejects.toMatchObject(unavailable('gone again'))
   expect(connection.isReady).toBe(false)
+  await turns()
+  expect(connection.epoch).toBe(0)
+  expect(told).toEqual([])
 })
 
 test('it keeps a process alive for answers only', async () => {
