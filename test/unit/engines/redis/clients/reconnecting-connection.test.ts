@@ -182,8 +182,8 @@ test('a server that has become a replica is left for the next one', async () => 
 
 test('a connection that is lost while it is prepared is not used', async () => {
   server.answer = (_, resolve) => {
-    server.last.listener.lost(new Error('gone again'))
     resolve('OK')
+    server.last.listener.lost(new Error('gone again'))
   }
   await expect(connection.connect()).rejects.toMatchObject(unavailable('gone again'))
   expect(connection.isReady).toBe(false)
