@@ -20,6 +20,13 @@ interface Place {
   readonly end: number
 }
 
+/** A source with a mutant. */
+export interface MutatedSource {
+  /** Absolute. */
+  readonly path: string
+  readonly code: string
+}
+
 /** A copy of the sources, until it is removed. */
 interface MutatedCopy {
   /** Imports a module by its path below `src/`, ending in `.js`. */
@@ -63,10 +70,10 @@ export function mutatedCopy(mutant: Mutant, entries: readonly string[]): Mutated
 }
 
 /**
- * The source that has the mutant, by its absolute path.
+ * Returns the source that has the mutant.
  * @throws Error as {@link mutatedCopy}
  */
-export function mutatedSource(mutant: Mutant): { path: string; code: string } {
+export function mutatedSource(mutant: Mutant): MutatedSource {
   const place = placeOf(mutant.id)
   return { path: join(root, place.file), code: changed(place, mutant.wrong) }
 }

@@ -1,10 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import config from '../../vitest.config.js'
-import { mutatedSource, type Mutant } from './mutated-copy.js'
+import type { MutatedSource } from './mutated-copy.js'
 
-const mutant = JSON.parse(process.env['SIGNALBOX_MUTANT']!) as Mutant
-const { path, code } = mutatedSource(mutant)
+const { path, code } = JSON.parse(process.env['SIGNALBOX_MUTANT']!) as MutatedSource
 
 /** The projects of the root, with a mutant in the sources. */
 export default defineConfig({

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { mutatedSource } from './mutated-copy.js'
 import { testedMutants } from './tested-mutants.js'
 
 /** Vitest's report in JSON, as far as it is needed. */
@@ -19,7 +20,7 @@ interface Report {
 const TIMEOUT = 10_000
 
 test.each(testedMutants)('the mutant $id is found by a test: $description', async mutant => {
-  const { id, wrong, project, file, test: finder } = mutant
+  const { project, file, test: finder } = mutant
   const child = spawn(
     process.execPath,
     [
@@ -29,7 +30,7 @@ test.each(testedMutants)('the mutant $id is found by a test: $description', asyn
     ],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, SIGNALBOX_MUTANT: JSON.stringify({ id, wrong }) },
+      env: { ...process.env, SIGNALBOX_MUTANT: JSON.stringify(mutatedSource(mutant)) },
     },
   )
   const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
