@@ -2,6 +2,7 @@ import { Box, BOX_OPTIONS, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Engine } from './engine/contract.js'
+import { inTime } from './engine/kit/in-time.js'
 import { existingEngine, type ExistingEngine } from './engines/existing-engine.js'
 import { registeredFor, type Existing } from './engines/registry.js'
 import { MissingPackageError, UnavailableError } from './errors.js'
@@ -65,7 +66,9 @@ export async function open(
       const opening = Box.join(engine, systemClock, ofBox)
       return await (patience === 0 || patience === Infinity
         ? opening
-        : inTime(opening, until - systemClock.now(), () => tooLate(engine.name, patience, failure)))
+        : inTime(opening, until - systemClock.now(), systemClock, () =>
+            tooLate(opening, engine.name, patience, failure),
+          ))
     } catch (error) {
       failure = error
       const left = until - systemClock.now()
@@ -78,25 +81,15 @@ export async function open(
   }
 }
 
-/** Returns the box if it opens within `left` milliseconds; otherwise throws what `late` returns, and closes the box. */
-async function inTime(opening: Promise<Box>, left: number, late: () => Error): Promise<Box> {
-  const over = new AbortController()
-  const end = pause(left, systemClock, over.signal).then(() => undefined)
-  try {
-    const box = await Promise.race([opening, end])
-    if (box) return box
-    opening.then(
-      opened => opened.close(),
-      () => undefined,
-    )
-    throw late()
-  } finally {
-    over.abort()
-  }
-}
-
-/** @param failure of the last attempt that ended, if one did */
-function tooLate(engine: string, wait: number, failure: unknown): UnavailableError {
+/**
+ * Returns the error of an `open` whose wait is over, and closes a box that opens later.
+ * @param failure of the last attempt that ended, if one did
+ */
+function tooLate(opening: Promise<Box>, engine: string, wait: number, failure: unknown): UnavailableError {
+  opening.then(
+    late => late.close(),
+    () => undefined,
+  )
   const reason = failure === undefined ? 'no answer' : failureText(failure)
   const message = `timed out after ${wait} ms opening a box on ${engine}: ${reason}`
   return new UnavailableError(message, { engine, cause: failure })

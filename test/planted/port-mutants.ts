@@ -30,7 +30,7 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...onFastPath,
   },
   {
-    description: 'no session is told that a request was dropped',
+    description: 'a session does not learn that its request was dropped',
     right: "  forget(request) notify('lost', request.id)",
     wrong: '  forget(request)',
     ...inTable,
@@ -243,7 +243,7 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     ...alone,
   },
   {
-    description: 'no session is told that a request was dropped',
+    description: 'a session does not learn that its request was dropped',
     right: `          one := q[r]; notices := notices || format('["lost",%s,%s,%s],', to_json(one.session), to_json(one.id), to_json(one.first)); f :=`,
     wrong: '          one := q[r]; f :=',
     ...alone,

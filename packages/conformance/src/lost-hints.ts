@@ -10,7 +10,7 @@ import { connected, handOver, queued, timed, until } from './time.js'
 const AT_ONCE = WATCH_READ_INTERVAL / 2
 /** Number of new boxes that wait. */
 const NEW = 2
-/** A busy machine gets so many attempts. */
+/** Maximum number of attempts, because a busy machine may be late. */
 const MAX_ATTEMPTS = 4
 
 /**

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
 import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
-/** A write lock that is free, while so many others wait for longer. */
+/** Creates a write lock that is free. `elders` processes have waited for longer. */
 function start() {
   const clock = new VirtualClock()
   const others = { elders: 0, onLook: (): unknown => undefined }
