@@ -272,7 +272,7 @@ const mistakes: readonly (readonly [what: string, check: string, mistake: Mistak
     outcomes('release', () => true),
   ],
   [
-    'frees a key, whoever holds it, when the reply to a release was lost',
+    'frees a key of any holder when the reply to a release was lost',
     'P7 a release affects only its own grant > a release whose connection breaks before the reply does not affect the next holder',
     afterLoss('release', async ({ request }, engine) => {
       const { key } = request.claims[0]!

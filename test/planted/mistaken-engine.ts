@@ -9,8 +9,8 @@ import {
 } from '../../packages/conformance/src/fault-injecting-engine.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { Random } from '../../packages/conformance/src/random.js'
-import { DistantEngine } from './distant-engine.js'
-import { memory } from './memory-fixture.js'
+import { DistantEngine } from '../contract/distant-engine.js'
+import { memory } from '../contract/memory-fixture.js'
 import { RemoteEngine } from './remote-engine.js'
 
 /** A mistake of the author of an engine. */
