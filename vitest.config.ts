@@ -69,7 +69,9 @@ export default defineConfig({
         maxWorkers: firstWorkers,
         // Most checks wait most of their time.
         maxConcurrency: 6,
-        testTimeout: minute,
+        // Several servers that start at once, next to checks that compute, can take most of a minute.
+        testTimeout: 2 * minute,
+        hookTimeout: 2 * minute,
         globalSetup: programs,
       }),
       project('quorum', 1, {

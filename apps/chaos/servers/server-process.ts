@@ -18,7 +18,7 @@ export interface ServerCommand {
   readonly debianPackage: string
 }
 
-const START_LIMIT = 30_000
+const START_LIMIT = 120_000
 const STOP_LIMIT = 10_000
 
 /** A server as a child process, ended by its own id, at the latest together with this process. */
@@ -60,7 +60,7 @@ export abstract class ServerProcess {
 
   /**
    * Starts the server (again, with what it had on disk) and waits until it answers.
-   * @throws Error with what it printed, when it is missing, ends at once, or does not answer in 30 s
+   * @throws Error with what it printed, when it is missing, ends at once, or does not answer in 2 minutes
    */
   async start(): Promise<void> {
     if (this.isRunning) throw new Error(`${this.#command.program} runs already`)
