@@ -16,12 +16,12 @@ function sample(every: number): Transition[] {
   return transitions.filter((_, place) => place % every === 0)
 }
 
-test('the script in Redis decides as the lock table does', async () => {
+test('the code in Redis decides as the lock table does', async () => {
   await using server = await startRedis()
-  for (const text of Object.values(WAYS)) {
-    const ports = await RedisTablePort.over(server, text)
+  for (const way of Object.values(WAYS)) {
+    const ports = await RedisTablePort.over(server, way)
     await compareHistories(ports, 2001, 3)
-    if (text !== WAYS.Redisson) await replay(ports, sample(16))
+    if (way !== WAYS.Redisson) await replay(ports, sample(16))
   }
 })
 

@@ -9,11 +9,12 @@ import { RedisPlace } from '../support/redis/place.js'
 const MOST = 16
 const LEASE = 1500
 
-/** Makes a script write down what it touches without a declared name. */
+/** Makes code write down what it touches without a declared name. */
 const TELLING = `
-local told, KEYLESS = {}, { TIME = true, PUBLISH = true }
-for _, name in ipairs(KEYS) do told[name] = true end
-local function checked(how)
+local KEYLESS = { TIME = true, PUBLISH = true }
+local function checked(keys, how)
+  local told = {}
+  for _, name in ipairs(keys) do told[name] = true end
   return function(command, ...)
     local names = KEYLESS[command] and {} or command == 'MGET' and { ... } or { (...) }
     for _, name in ipairs(names) do
@@ -26,15 +27,22 @@ end
 `
 
 vi.mock(import('../../src/engines/redis/held-layout.js'), async original => {
-  const { Script } = await import('../../src/engines/redis/lua/script.js')
+  const { ServerCode } = await import('../../src/engines/redis/lua/server-code.js')
+  const { tableCode } = await import('../../src/engines/redis/lua/table-script.js')
+  const { luaFile } = await import('../../src/engines/redis/lua/lua-file.js')
   const { HELD_LAYOUTS } = await original()
-  const checked = (layout: typeof HELD_LAYOUTS.string): typeof layout => {
-    const calls = 'redis.call, redis.pcall,'
-    const text = layout.script.text.replace(calls, 'checked(redis.call), checked(redis.pcall),')
-    return { ...layout, script: new Script(TELLING + text) }
+  const checked = (layout: typeof HELD_LAYOUTS.string, heldKeys: string): typeof layout => {
+    const calls = 'redis.call, redis.pcall'
+    const text = tableCode(luaFile(heldKeys))
+    expect(text).toContain(calls)
+    const code = text.replace(calls, 'checked(keys, redis.call), checked(keys, redis.pcall)')
+    return { ...layout, code: new ServerCode(TELLING + code) }
   }
   return {
-    HELD_LAYOUTS: { string: checked(HELD_LAYOUTS.string), redisson: checked(HELD_LAYOUTS.redisson) },
+    HELD_LAYOUTS: {
+      string: checked(HELD_LAYOUTS.string, 'held-strings'),
+      redisson: checked(HELD_LAYOUTS.redisson, 'held-hashes'),
+    },
   }
 })
 
@@ -46,12 +54,12 @@ beforeAll(async () => {
 
 afterAll(() => here[Symbol.asyncDispose]())
 
-/** How many calls of the script something takes. */
+/** How many calls of the code something takes. */
 async function callsOf(task: () => Promise<unknown>): Promise<number> {
   await here.server.command('CONFIG', 'RESETSTAT')
   await task()
-  const { evalsha = 0 } = await here.server.calls()
-  return evalsha
+  const { fcall = 0 } = await here.server.calls()
+  return fcall
 }
 
 /** Takes a number of locks in one tick. */

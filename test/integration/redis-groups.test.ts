@@ -31,10 +31,10 @@ test(
   { timeout: 60_000 },
   async () => {
     const ports = [
-      await RedisTablePort.over(server, WAYS.table, 1),
-      await RedisTablePort.over(server, WAYS.table, 3),
+      await RedisTablePort.over(server, WAYS.function, 1),
+      await RedisTablePort.over(server, WAYS.function, 3),
     ] as const
-    const without = await RedisTablePort.over(server, WAYS.table, NO_GROUPS)
+    const without = await RedisTablePort.over(server, WAYS.function, NO_GROUPS)
     await inLanes(1, HISTORIES, async seed => {
       await compare(seed, new Side(ports[seed % 2]!(`groups${seed}`)), new Side(without(`single${seed}`)))
     })

@@ -1,24 +1,25 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { HELD_LAYOUTS } from '../../src/engines/redis/held-layout.js'
-import { limitLookScript, limitScript } from '../../src/engines/redis/lua/limit-script.js'
+import { ServerCode } from '../../src/engines/redis/lua/server-code.js'
+import { limitCode, limitLookCode } from '../../src/engines/redis/lua/limit-script.js'
 
-/** What Redis gives a script. */
+/** What Redis gives code. */
 const globals = 'redis cjson cmsgpack struct bit KEYS ARGV'.split(' ')
 /** That a name is used again in an inner block. */
 const SHADOWING = '4'
-/** A variable that is not used or not set: parts that two scripts share have what one of them needs. */
+/** A variable that is not used or not set: parts that two texts share have what one of them needs. */
 const UNUSED = ['211', '221']
 
 test.each([
-  ['the lock table', HELD_LAYOUTS.string.script.text, []],
-  ['the lock table on hashes of Redisson', HELD_LAYOUTS.redisson.script.text, UNUSED],
-  ['limits', limitScript(), []],
-  ['the look at limits', limitLookScript(), UNUSED],
-])('luacheck finds no mistake in the script of %s', (_, text, ignored) => {
+  ['the lock table', HELD_LAYOUTS.string.code, []],
+  ['the lock table on hashes of Redisson', HELD_LAYOUTS.redisson.code, UNUSED],
+  ['limits', new ServerCode(limitCode()), []],
+  ['the look at limits', new ServerCode(limitLookCode()), UNUSED],
+])('luacheck finds no mistake in the code of %s', (_, { script }, ignored) => {
   const argv = ['-', '--std', 'lua51', '--no-color', '--no-max-line-length', '--read-globals', ...globals]
   const { stdout, error } = spawnSync('luacheck', [...argv, '--ignore', SHADOWING, ...ignored], {
-    input: text,
+    input: script,
     encoding: 'utf8',
   })
   expect(error).toBeUndefined()

@@ -5,11 +5,11 @@ import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
 import { luaFile } from '../../src/engines/redis/lua/lua-file.js'
 import type { Reply } from '../../src/engines/redis/clients/connection.js'
 import { Names } from '../../src/engines/redis/names.js'
-import { serverClock, tableScript } from '../../src/engines/redis/lua/table-script.js'
+import { tableCode } from '../../src/engines/redis/lua/table-script.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../packages/conformance/src/random.js'
 import { callerOf } from '../support/redis/caller.js'
-import { LoadedScript } from '../support/redis/loaded-script.js'
+import { LoadedCode } from '../support/redis/loaded-code.js'
 import { RedisTablePort, WAYS } from '../support/redis/table-port.js'
 import { compareHistories } from '../support/table-histories.js'
 import { LOCKS, SESSIONS, type Session } from '../support/table-world.js'
@@ -17,9 +17,6 @@ import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { lockRequest } from '../support/lock-request.js'
 
 const WORLDS = 60
-
-/** Replaces the time by what a test has set next to the counter, in milliseconds. */
-const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
 
 let server: RedisServer
 
@@ -31,59 +28,32 @@ afterAll(async () => {
   await server.stop()
 })
 
-describe('the script in Redis', () => {
+describe('the code in Redis', () => {
   test.each(Object.entries(WAYS))(
     `decides as the lock table does, over ${WORLDS} random histories: %s`,
     { timeout: 180_000 },
-    async (_, text) => {
-      await compareHistories(await RedisTablePort.over(server, text), 1, WORLDS)
+    async (_, way) => {
+      await compareHistories(await RedisTablePort.over(server, way), 1, WORLDS)
     },
   )
 
   test('decides as the lock table does where many wait for a key', { timeout: 180_000 }, async () => {
-    await compareHistories(await RedisTablePort.over(server, WAYS['fast path']), 1, WORLDS, 'crowded')
+    await compareHistories(await RedisTablePort.over(server, WAYS.function), 1, WORLDS, 'crowded')
   })
 
   test(
     'decides as the lock table does where many hold a key, with them as a group',
     { timeout: 180_000 },
     async () => {
-      await compareHistories(await RedisTablePort.over(server, WAYS.table, 1), 1, WORLDS, 'together')
+      await compareHistories(await RedisTablePort.over(server, WAYS.function, 1), 1, WORLDS, 'together')
     },
   )
 
-  test('decides the same on its fast path, with many operations in one call', async () => {
-    const load = (text: string) => LoadedScript.load(server, atSetTime(text))
-    const whole = WAYS.table
-    const fast = new Calls('fast:', await load(tableScript()))
-    const table = new Calls('table:', await load(whole))
-    let now = 1000
-    const random = new Random(7)
-    const ids: string[] = []
-    for (let call = 0; call < 1500; call++) {
-      now += random.below(3) === 0 ? random.below(500) : 0
-      const session = SESSIONS[random.below(SESSIONS.length)]!
-      const batch = Array.from({ length: 1 + random.below(5) }, (_, index) => {
-        const id = ids.at(-1 - random.below(Math.min(6, ids.length))) ?? 'amy.none'
-        const kind = random.below(6)
-        if (kind > 1 && kind < 5) return { kind, id }
-        const fresh = `${session}.${call}.${index}`
-        ids.push(fresh)
-        if (kind === 5) return { kind, id, next: fresh }
-        return { kind, id: fresh, key: LOCKS[random.below(LOCKS.length)]!, shared: random.below(6) === 0 }
-      })
-      const history = JSON.stringify(batch)
-      expect(await fast.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
-    }
-  })
-
-  test('hands a key on by its fast path as it does through the table', { timeout: 60_000 }, async () => {
+  test('decides many operations of one call as one after another', { timeout: 60_000 }, async () => {
     // The messages to others are kept in a list.
-    const load = (text: string): Promise<LoadedScript> =>
-      LoadedScript.load(server, atSetTime(text).replaceAll('try(PUBLISH, ', "call('RPUSH', "))
-    const whole = WAYS.table
-    const fast = new Crowd('crowd-fast:', await load(tableScript()))
-    const table = new Crowd('crowd-table:', await load(whole))
+    const text = atSetTime(tableCode()).replaceAll('try(PUBLISH, ', "call('RPUSH', ")
+    const together = new Crowd('together:', await LoadedCode.asFunction(server, text))
+    const apart = new Crowd('apart:', await LoadedCode.asScript(server, text), 1)
     const random = new Random(11)
     let now = 1000
     for (let step = 0; step < 3000; step++) {
@@ -92,65 +62,22 @@ describe('the script in Redis', () => {
       if (random.below(60) === 0) now += random.below(9000)
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const keys = LOCKS.slice(0, 3).filter(() => random.below(2) === 0)
-      const batch = keys.flatMap(key => fast.next(session, key, random))
+      const batch = keys.flatMap(key => together.next(session, key, random))
       if (random.below(40) === 0) {
         const command = random.below(2) === 0 ? ['SET', 'foreign', 'NX'] : ['DEL']
-        await fast.outside(LOCKS[0]!, command)
-        await table.outside(LOCKS[0]!, command)
+        await together.outside(LOCKS[0]!, command)
+        await apart.outside(LOCKS[0]!, command)
       }
       const history = `step ${step} at ${now}: ${JSON.stringify(batch)}`
-      expect(await fast.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
+      expect(await together.run(session, batch, now), history).toEqual(await apart.run(session, batch, now))
     }
-    expect(fast.seen).toEqual(new Set(['held', 'queued', 'busy', 'gone', 'true', 'false', 'kept']))
-    expect(await fast.told()).toEqual(await table.told())
-  })
-
-  test('needs no table for a key that goes from one to the next', async () => {
-    const text = tableScript()
-    const end = text.indexOf('return (function()')
-    const short = await LoadedScript.load(
-      server,
-      `${text.slice(0, end)} return redis.error_reply('ERR table')`,
-    )
-    const crowd = new Crowd('short:', await LoadedScript.load(server, text))
-    const quick = new Crowd('short:', short)
-    const lease = 60_000
-    const claims: readonly Claim[] = [{ key: 'a', mode: 'exclusive' }]
-    const request = (id: string) => lockRequest(id, claims)
-    const enqueue = (session: Session): Operation => ({
-      type: 'enqueue',
-      request: request(`${session}.1`),
-      lease,
-      wait: Infinity,
-    })
-    const [first] = await crowd.execute('amy', [enqueue('amy')])
-    // The first that has to wait meets the holder in its held key.
-    await crowd.execute('ben', [enqueue('ben')])
-    const [third] = await quick.execute('cat', [enqueue('cat')])
-    expect(third).toMatchObject({ state: 'queued', place: 2 })
-    const { number } = first as RequestStatus & { state: 'held' }
-    const extend = { request: request('amy.1'), number, next: request('amy.2'), lease, wait: Infinity }
-    const [passed] = await quick.execute('amy', [{ type: 'extendOrYield', ...extend }])
-    expect(passed).toMatchObject({ state: 'queued', place: 2 })
-    const [claimed] = await quick.execute('ben', [
-      { type: 'checkIn', request: request('ben.1'), lease, wait: Infinity },
-    ])
-    expect(claimed).toMatchObject({ state: 'held' })
-    const its = (claimed as RequestStatus & { state: 'held' }).number
-    expect(its).toBeGreaterThan(number)
-    const [released] = await quick.execute('ben', [
-      { type: 'release', request: request('ben.1'), number: its },
-    ])
-    expect(released).toBe(true)
-    const [next] = await quick.execute('cat', [
-      { type: 'checkIn', request: request('cat.1'), lease, wait: Infinity },
-    ])
-    expect(next).toMatchObject({ state: 'held' })
+    expect(together.seen).toEqual(new Set(['held', 'queued', 'busy', 'gone', 'true', 'false', 'kept']))
+    expect(await together.told()).toEqual(await apart.told())
   })
 })
 
 test('a sign keeps what its requests need for as long as they keep their places', async () => {
-  const crowd = new Crowd('kept:', await LoadedScript.load(server, tableScript()))
+  const crowd = new Crowd('kept:', await LoadedCode.asFunction(server, tableCode()))
   const request = (id: string) => lockRequest(id, [{ key: 'a', mode: 'exclusive' }])
   const lease = 60_000
   const sign: Operation = { type: 'alive', session: 'ben', requests: [request('ben.1')] }
@@ -164,7 +91,7 @@ test('a sign keeps what its requests need for as long as they keep their places'
 })
 
 test('a sign counts in the call that brings it, although that call has read the last one', async () => {
-  const crowd = new Crowd('call:', await LoadedScript.load(server, atSetTime(tableScript())))
+  const crowd = new Crowd('call:', await LoadedCode.asFunction(server, atSetTime(tableCode())))
   const enqueue = (id: string, mode: 'shared' | 'exclusive'): Operation => ({
     type: 'enqueue',
     request: lockRequest(id, [{ key: 'a', mode }]),
@@ -185,7 +112,7 @@ test('a sign counts in the call that brings it, although that call has read the 
 })
 
 test('a sign has the first waiter behind a foreign holder check in, and no one behind it', async () => {
-  const crowd = new Crowd('foreigner:', await LoadedScript.load(server, tableScript()))
+  const crowd = new Crowd('foreigner:', await LoadedCode.asFunction(server, tableCode()))
   await crowd.outside('a', ['SET', 'foreign', 'PX', '60000'])
   const requests = ['ben.1', 'ben.2'].map(id => lockRequest(id, [{ key: 'a', mode: 'exclusive' }]))
   for (const request of requests)
@@ -196,7 +123,7 @@ test('a sign has the first waiter behind a foreign holder check in, and no one b
 
 test('a sign covers what can be read beside what another program has spoilt', async () => {
   const names = new Names('spoilt:', false)
-  const crowd = new Crowd('spoilt:', await LoadedScript.load(server, tableScript()))
+  const crowd = new Crowd('spoilt:', await LoadedCode.asFunction(server, tableCode()))
   const lease = 60_000
   const keys = ['sound', 'list', 'record', 'ahead']
   const waiting = keys.map(key => lockRequest(`ben.${key}`, [{ key, mode: 'exclusive' }]))
@@ -219,21 +146,23 @@ test('a sign covers what can be read beside what another program has spoilt', as
   expect(next).toBeLessThanOrEqual(lease)
 })
 
-/** A script at the time that a test sets. It looks at no sessions at random, which two scripts would do at other times. */
-function atSetTime(script: string): string {
-  return script
-    .replaceAll(serverClock, setClock)
-    .replaceAll(/call\('PTTL', REQUESTS\)|left\(REQUESTS\)/g, '1e15')
+/**
+ * Code at the time that a test has set next to the counter, in milliseconds. It looks at no sessions at random, which two
+ * servers would do at other times.
+ */
+function atSetTime(code: string): string {
+  const clock = /local time = call\('TIME'\)\s+stamp = .*/
+  expect(code).toMatch(clock)
+  return code
+    .replace(clock, `stamp = call('GET', NUMBERS .. ':now') .. '000'`)
+    .replaceAll(/call\('PTTL', REQUESTS\)/g, '1e15')
 }
 
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
 const EXPIRING = luaFile('held-strings').replace("return call('PTTL', key)", 'return 0')
 
 test('no request is granted together with a foreign holder in the millisecond in which its key expires', async () => {
-  const script = await LoadedScript.load(
-    server,
-    tableScript({ heldKeys: EXPIRING, clock: serverClock, fastPath: '' }),
-  )
+  const code = await LoadedCode.asFunction(server, tableCode(EXPIRING))
   const names = new Names('expiring:', false)
   const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
   await server.command('SET', names.held('key'), 'foreign', 'PX', 60_000)
@@ -242,7 +171,7 @@ test('no request is granted together with a foreign holder in the millisecond in
     const operation = { ...waiting, type }
     const call = new CallArguments(names, names.group(''), callerOf('amy'))
     call.add(operation)
-    const [answer] = await script.run(call)
+    const [answer] = await code.run(call)
     expect(outcomeOf(operation, answer!)).toMatchObject({ state: 'queued' })
   }
   expect(await server.command('GET', names.held('key'))).toBe('foreign')
@@ -265,10 +194,11 @@ interface Part {
   number: number
 }
 
-/** Sessions that want the same keys, by one script on keys of its own. */
+/** Sessions that want the same keys, by the same code on keys of their own. */
 class Crowd {
   readonly #names: Names
-  readonly #script: LoadedScript
+  readonly #code: LoadedCode
+  readonly #most: number
   readonly #parts = new Map<string, Part>()
   readonly #numbers = new Map<string, number>()
   #requests = 0
@@ -276,9 +206,11 @@ class Crowd {
   /** Every state, and kind of answer, that an operation had. */
   readonly seen = new Set<string>()
 
-  constructor(prefix: string, script: LoadedScript) {
+  /** @param most maximum number of operations in a call */
+  constructor(prefix: string, code: LoadedCode, most = Infinity) {
     this.#names = new Names(prefix, false)
-    this.#script = script
+    this.#code = code
+    this.#most = most
   }
 
   /** What a session may well do next with a key; nothing now and then. */
@@ -350,14 +282,19 @@ class Crowd {
 
   /** @param last an operation after those whose answer, and the hints, come as they are. */
   async execute(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
-    const group = this.#names.group('')
     const operations = last ? [...batch, last] : batch
-    const call = new CallArguments(this.#names, group, callerOf(session))
-    for (const operation of operations) call.add(operation)
-    const answers = await this.#script.run(call)
+    const answers: Reply[] = []
+    const hints: Reply[] = []
+    for (let from = 0; from < operations.length; from += this.#most) {
+      const call = new CallArguments(this.#names, this.#names.group(''), callerOf(session))
+      for (const operation of operations.slice(from, from + this.#most)) call.add(operation)
+      const reply = await this.#code.run(call)
+      answers.push(...reply.slice(0, -1))
+      hints.push(...(reply.at(-1) as readonly Reply[]))
+    }
     return [
       ...batch.map((operation, index) => outcomeOf(operation, answers[index]!)),
-      ...answers.slice(batch.length),
+      ...(last ? [answers.at(-1), hints] : []),
     ]
   }
 
@@ -388,81 +325,5 @@ class Crowd {
     }
     const its = operation.type === 'extendOrYield' && status.id !== request.id ? operation.next : request
     this.#parts.set(place, { request: its, number: status.state === 'held' ? status.number : 0 })
-  }
-}
-
-/** An operation by its kind, an enqueue with its key, an extendOrYield with the id that comes after. */
-interface Brief {
-  readonly kind: number
-  readonly id: string
-  readonly next?: string
-  readonly key?: string
-  readonly shared?: boolean
-}
-
-/** Calls of one script on keys of its own. */
-class Calls {
-  readonly #names: Names
-  readonly #script: LoadedScript
-  readonly #claims = new Map<string, readonly Claim[]>()
-  readonly #numbers = new Map<string, number>()
-  #highest = 0
-
-  constructor(prefix: string, script: LoadedScript) {
-    this.#names = new Names(prefix, false)
-    this.#script = script
-  }
-
-  /** The outcome of each operation, without the numbers, which have to rise. */
-  async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
-    const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, callerOf(session))
-    const operations = batch.map(brief => this.#operation(brief))
-    for (const operation of operations) call.add(operation)
-    const set = server.command('SET', `${group.numbers}:now`, now)
-    const answers = await this.#script.run(call)
-    await set
-    const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))
-    for (const outcome of outcomes) {
-      const status = outcome as RequestStatus | undefined
-      if (typeof status !== 'object' || status.state !== 'held') continue
-      if (this.#numbers.get(status.id) !== status.number) expect(status.number).toBeGreaterThan(this.#highest)
-      this.#highest = Math.max(this.#highest, status.number)
-      this.#numbers.set(status.id, status.number)
-    }
-    return outcomes.map(outcome =>
-      typeof outcome === 'object' ? { ...outcome, number: undefined, checkInAfter: undefined } : outcome,
-    )
-  }
-
-  #operation({ kind, id, next, key, shared }: Brief): Operation {
-    const number = this.#numbers.get(id) ?? 1
-    const lease = 1_000_000
-    if (key !== undefined) {
-      const claims: Claim[] = [{ key, mode: shared ? 'shared' : 'exclusive' }]
-      this.#claims.set(id, claims)
-      return { type: 'enqueue', request: lockRequest(id, claims), lease, wait: kind === 0 ? 0 : Infinity }
-    }
-    const claims = this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }]
-    const request = lockRequest(id, claims)
-    if (next !== undefined) {
-      this.#claims.set(next, claims)
-      return {
-        type: 'extendOrYield',
-        request,
-        number,
-        next: lockRequest(next, claims),
-        lease,
-        wait: Infinity,
-      }
-    }
-    switch (kind) {
-      case 2:
-        return { type: 'renew', request, number, lease }
-      case 3:
-        return { type: 'cancel', request }
-      default:
-        return { type: 'release', request, number }
-    }
   }
 }

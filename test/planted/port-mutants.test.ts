@@ -57,10 +57,13 @@ const FOUND = /^(seed \d+, step \d+:|{"type":)/
 const NO_PROGRAM =
   /to have a length|syntax error|unexpected|Error compiling|attempt to|does not exist|undefined (?:variable|global)/i
 
-describe('in the script of Redis', () => {
+describe('in the code of Redis', () => {
   test.each(luaMutants)('a mutant is found ($kind): $description', { timeout: TIMEOUT }, async mutant => {
     const { right, wrong, way, kind } = mutant
-    const ports = await RedisTablePort.over(redis, planted(WAYS[way], right, wrong))
+    const ports = await RedisTablePort.over(redis, {
+      ...WAYS[way],
+      code: groupMin => planted(WAYS[way].code(groupMin), right, wrong),
+    })
     const found = compare(ports, HISTORIES.redis, kind)
     await expect(found).rejects.toThrow(FOUND)
     await expect(found).rejects.not.toThrow(NO_PROGRAM)

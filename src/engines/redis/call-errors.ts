@@ -62,7 +62,7 @@ export class CallErrors {
       const text = `${this.#engine} refuses: ${error.message}`
       if (UNKNOWN_COMMAND.test(error.message))
         return new UnavailableError(
-          `${text}; allow the commands EVALSHA and EVAL, which Signalbox needs`,
+          `${text}; allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL, which Signalbox needs`,
           context,
         )
       return REFUSALS.has(error.code) || NOT_RUN.test(error.message)

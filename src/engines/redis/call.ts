@@ -50,19 +50,11 @@ export class CallArguments {
     this.#keys = [numbers, queues, requests, signs]
   }
 
-  /** The call as a command. @param script its text, or its hash for `EVALSHA`. */
-  command(name: 'EVAL' | 'EVALSHA', script: string): string[] {
+  /** The number of keys, the keys and the arguments. */
+  all(): string[] {
     const { member, memberText } = this.#caller
     const keys = [...this.#keys, ...this.#companions]
-    return [
-      name,
-      script,
-      String(keys.length),
-      ...keys,
-      member.session,
-      JSON.stringify(this.#words),
-      memberText,
-    ]
+    return [String(keys.length), ...keys, member.session, JSON.stringify(this.#words), memberText]
   }
 
   add(operation: ScriptOperation, ballot?: Ballot): void {

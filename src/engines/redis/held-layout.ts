@@ -1,12 +1,12 @@
 import { luaFile } from './lua/lua-file.js'
-import { Script } from './lua/script.js'
-import { serverClock, tableScript } from './lua/table-script.js'
+import { ServerCode } from './lua/server-code.js'
+import { tableCode } from './lua/table-script.js'
 import type { RedisOptions } from './redis-options.js'
 
 /** What a held key looks like, and all that depends on it. */
 export interface HeldLayout {
   /** Executes calls. */
-  readonly script: Script
+  readonly code: ServerCode
   /** The type of a held key: as commands call it, and in words. */
   readonly type: 'string' | 'hash'
   readonly noun: string
@@ -21,14 +21,14 @@ export interface HeldLayout {
 /** The layouts by how the option names them. */
 export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, HeldLayout>> = {
   string: {
-    script: new Script(tableScript()),
+    code: new ServerCode(tableCode()),
     type: 'string',
     noun: 'a string',
     reading: name => ['GET', name],
     companions: () => [],
   },
   redisson: {
-    script: new Script(tableScript({ heldKeys: luaFile('held-hashes'), clock: serverClock, fastPath: '' })),
+    code: new ServerCode(tableCode(luaFile('held-hashes'))),
     type: 'hash',
     noun: 'a hash',
     reading: name => ['HGET', name, 'signalbox'],

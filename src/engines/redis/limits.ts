@@ -5,27 +5,30 @@ import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/lim
 import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reserve-permits.js'
 import type { PermitReservation } from '../../engine/contract.js'
-import { RedisReplyError, type Reply } from './clients/connection.js'
+import type { Reply } from './clients/connection.js'
+import type { CodeCalls } from './code-calls.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { sentAgain } from './sent-again.js'
-import { limitLookScript, limitScript } from './lua/limit-script.js'
-import { Script } from './lua/script.js'
+import { limitCode, limitLookCode } from './lua/limit-script.js'
+import { ServerCode } from './lua/server-code.js'
 
-const SCRIPT = new Script(limitScript())
-const LOOK = new Script(limitLookScript())
+const DECISION = new ServerCode(limitCode())
+const LOOK = new ServerCode(limitLookCode())
 /** Number of days, from yesterday, whose boundaries are sent to the server, which knows no time zones. */
 const DAYS = 4
 /** Numbers beyond are as good as infinite. */
 const ENDLESS = 1e15
 
-/** Reserves permits by a script in Redis: one call each, at the server's clock. */
+/** Reserves permits by code in Redis: one call each, at the server's clock. */
 export class RedisLimits {
   readonly #link: RedisLink
+  readonly #code: CodeCalls
   readonly #clock: Clock
   #calls = 0
 
-  constructor(link: RedisLink, clock: Clock) {
+  constructor(link: RedisLink, code: CodeCalls, clock: Clock) {
     this.#link = link
+    this.#code = code
     this.#clock = clock
   }
 
@@ -34,7 +37,7 @@ export class RedisLimits {
     const { answer, earliest, latest } = await sentAgain(isAgain => {
       // What the first call has reserved counts as used. Permits must not be returned twice.
       const sent = isAgain ? { ...request, returns: [] } : request
-      return this.#run(SCRIPT, key, limitArguments(++this.#calls, sent, Date.now()))
+      return this.#run(DECISION, key, limitArguments(++this.#calls, sent, Date.now()))
     })
     const reserved = reservedOf(answer, request)
     if (!reserved) {
@@ -66,21 +69,13 @@ export class RedisLimits {
   }
 
   async #run(
-    script: Script,
+    code: ServerCode,
     key: string,
     args: readonly string[],
   ): Promise<{ readonly answer: Reply; readonly earliest: number; readonly latest: number }> {
-    const rest = ['1', key, ...args]
-    let earliest = this.#clock.now()
-    let answer: Reply
-    try {
-      answer = await this.#link.command(key, ['EVALSHA', script.sha, ...rest])
-    } catch (error) {
-      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
-      earliest = this.#clock.now()
-      answer = await this.#link.command(key, ['EVAL', script.text, ...rest])
-    }
-    return { answer, earliest, latest: this.#clock.now() }
+    const earliest = this.#clock.now()
+    const { reply } = await this.#code.call(key, code, ['1', key, ...args])
+    return { answer: reply, earliest, latest: this.#clock.now() }
   }
 }
 

@@ -20,6 +20,7 @@ import type {
 import type { Ballot } from './ballot.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
+import { CodeCalls } from './code-calls.js'
 import { clusterUrl } from './cluster-node.js'
 import type { LinkMaker, RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../grouped.js'
@@ -91,8 +92,10 @@ export class RedisEngine implements Engine {
       clock,
       cancel: request => this.submit({ type: 'cancel', request }),
     })
+    const code = new CodeCalls(link)
     this.#calls = new ScriptCalls({
       link,
+      code,
       clock,
       names,
       layout,
@@ -101,7 +104,7 @@ export class RedisEngine implements Engine {
       listener: this.#requests,
     })
     this.#operator = new Operator({ link, names, layout, calls: this.#calls, errors: this.#errors })
-    this.#limits = new RedisLimits(link, clock)
+    this.#limits = new RedisLimits(link, code, clock)
   }
 
   /** @throws InvalidArgumentError when the server is a node of a cluster; UnavailableError */

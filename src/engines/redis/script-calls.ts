@@ -7,9 +7,10 @@ import { IndeterminateError, UnavailableError } from '../../errors.js'
 import type { Ballot } from './ballot.js'
 import { CallArguments, type Caller, type ScriptOperation } from './call.js'
 import type { CallErrors } from './call-errors.js'
-import { RedisReplyError, type Reply } from './clients/connection.js'
+import type { Reply } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
 import type { Answered, RedisLink } from './clients/redis-link.js'
+import type { CodeCalls } from './code-calls.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
@@ -26,6 +27,7 @@ const MAX_OPERATIONS = 16
 /** What calls are made of. */
 export interface ScriptCallsParts {
   readonly link: RedisLink
+  readonly code: CodeCalls
   readonly clock: Clock
   readonly names: Names
   readonly layout: HeldLayout
@@ -63,13 +65,13 @@ interface Queue {
   inFlight: number
 }
 
-/** Executes operations by the script, those of one tick and one group in one call. */
+/** Executes operations on the server, those of one tick and one group in one call. */
 export class ScriptCalls {
   readonly #parts: ScriptCallsParts
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
-   * Settles when the script is there again after a server had lost it, or when the process has read what has arrived
+   * Settles when a call is answered that was made again, because a server did not know the code, or when the process has read what has arrived
    * since it last heard of the server. Calls wait for that to keep their order.
    */
   #loading: Promise<void> | undefined
@@ -173,16 +175,9 @@ export class ScriptCalls {
   }
 
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
-    const { layout, link } = this.#parts
-    try {
-      return await link.call(group.numbers, call.command('EVALSHA', layout.script.sha))
-    } catch (error) {
-      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
-    }
-    // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script.text))
+    const { code, layout } = this.#parts
     // mutant: lost-script-overtaken
-    return this.#holding(evaluated)
+    return code.call(group.numbers, layout.code, call.all(), again => this.#holding(again))
   }
 
   /** Makes later calls wait until a task has settled. They continue after the callers that await the task itself. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { limitScript } from '../../../src/engines/redis/lua/limit-script.js'
+import { limitCode } from '../../../src/engines/redis/lua/limit-script.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import {
@@ -12,6 +12,7 @@ import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from '../lanes.js'
+import { LoadedCode } from './loaded-code.js'
 
 /** How many decisions a history has. */
 const STEPS = 60
@@ -20,7 +21,7 @@ const STEPS = 60
 const MAX_UNITS = 1000
 
 /** By a clock that the test sets, and without forgetting anything. */
-const SCRIPT = limitScript({
+const CODE = limitCode({
   clock: `local now = tonumber(call('GET', KEYS[1] .. ':now'))`,
   expiry: '3600000',
 })
@@ -61,11 +62,11 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
  * @param first the seed of the first history; the others count on from there.
  */
 export async function compareLimits(server: RedisServer, first: number, count: number): Promise<void> {
-  const sha = String(await server.command('SCRIPT', 'LOAD', SCRIPT))
-  await inLanes(first, count, seed => compare(server, sha, seed))
+  const code = await LoadedCode.asFunction(server, CODE)
+  await inLanes(first, count, seed => compare(server, code, seed))
 }
 
-async function compare(server: RedisServer, sha: string, seed: number): Promise<void> {
+async function compare(server: RedisServer, code: LoadedCode, seed: number): Promise<void> {
   const random = new Random(seed)
   const key = `limit:${seed}`
   // Mostly one definition, as it should be.
@@ -91,7 +92,7 @@ async function compare(server: RedisServer, sha: string, seed: number): Promise<
     given.push(...taken.map(({ n, at }) => ({ n, at, from: random.below(8) === 0 ? at : at - lead })))
     const set = server.command('SET', `${key}:now`, String(now))
     const args = limitArguments(step, request, now)
-    const answer = await server.command('EVALSHA', sha, '1', key, ...args)
+    const answer = await code.on(['1', key, ...args])
     await set
     const told = `seed ${seed}:\n${history.join('\n')}`
     expect(reservedOf(answer as Reply, request), told).toEqual(decision.reserved)

@@ -4,34 +4,43 @@ import type { Claim } from '../../../src/engine/claim.js'
 import { CallArguments, type ScriptOperation } from '../../../src/engines/redis/call.js'
 import { heldText, whoIs } from '../../../src/engines/redis/held-text.js'
 import { luaFile } from '../../../src/engines/redis/lua/lua-file.js'
-import { serverClock, tableScript } from '../../../src/engines/redis/lua/table-script.js'
+import { tableCode } from '../../../src/engines/redis/lua/table-script.js'
 import { Names } from '../../../src/engines/redis/names.js'
 import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
 import { isAlone, LOCKS, type Answered, type Differences, type TablePort } from '../table-world.js'
 import { callerOf } from './caller.js'
-import { LoadedScript } from './loaded-script.js'
+import { LoadedCode } from './loaded-code.js'
 
 const virtualTime = readFileSync(new URL('virtual-time.lua', import.meta.url), 'utf8')
 const readTable = readFileSync(new URL('read-table.lua', import.meta.url), 'utf8')
 
 const writeTable = readFileSync(new URL('write-table.lua', import.meta.url), 'utf8')
 
-/** The scripts that a port runs. */
-interface Scripts {
-  readonly table: LoadedScript
-  readonly reader: LoadedScript
-  readonly writer: LoadedScript
+/** The code that a port runs. */
+interface Code {
+  readonly table: LoadedCode
+  readonly reader: LoadedCode
+  readonly writer: LoadedCode
 }
 
-/** The ways on which a script decides. */
-export const WAYS = {
-  /** As most boxes use it: frequent operations are decided before the table is made. */
-  'fast path': tableScript(),
-  table: tableScript({ heldKeys: luaFile('held-strings'), clock: serverClock, fastPath: '' }),
-  Redisson: tableScript({ heldKeys: luaFile('held-hashes'), clock: serverClock, fastPath: '' }),
+/** A layout of held keys, and how the server executes the code. */
+export interface Way {
+  /** @param groupMin how many readers become a group; as many as in the package if it is left out */
+  readonly code: (groupMin?: number) => string
+  readonly load: (server: RedisServer, text: string) => Promise<LoadedCode>
 }
+
+/** How boxes decide: most of them by a function, those on servers without functions by a script. */
+export const WAYS = {
+  function: { code: groupMin => tableCode(undefined, groupMin), load: LoadedCode.asFunction },
+  script: { code: groupMin => tableCode(undefined, groupMin), load: LoadedCode.asScript },
+  Redisson: {
+    code: groupMin => tableCode(luaFile('held-hashes'), groupMin),
+    load: LoadedCode.asFunction,
+  },
+} satisfies Record<string, Way>
 
 /** What came of operations that were carried out by one call. */
 export interface Together {
@@ -64,7 +73,7 @@ type Read = readonly [
   published: readonly string[] | object,
 ]
 
-/** Makes ports over one script, each for a prefix of its own. */
+/** Makes ports over the same code, each for a prefix of its own. */
 export type RedisPorts = (prefix: string | number) => RedisTablePort
 
 /** How many times ports were made: each time they get other names. */
@@ -73,34 +82,34 @@ let made = 0
 /** The port of the lock table in Redis, by a clock that a test sets. */
 export class RedisTablePort implements TablePort {
   readonly #server: RedisServer
-  readonly #scripts: Scripts
+  readonly #code: Code
   readonly #names: Names
   #stored: StoredTable = { requests: new Map(), queues: new Map() }
 
   private constructor(
     server: RedisServer,
-    scripts: Scripts,
+    code: Code,
     prefix: string,
     readonly differences: Differences,
   ) {
     this.#server = server
-    this.#scripts = scripts
+    this.#code = code
     this.#names = new Names(prefix, false)
   }
 
-  /** @param groupMin how many readers become a group; 0 for as many as in the package. */
-  static async over(server: RedisServer, text: string, groupMin = 0): Promise<RedisPorts> {
-    const grouped = groupMin === 0 ? text : text.replace('added >= 16', `added >= ${groupMin}`)
-    const scripts: Scripts = {
-      table: await LoadedScript.load(server, virtualTime + grouped),
-      reader: await LoadedScript.load(server, readTable),
-      writer: await LoadedScript.load(server, writeTable),
+  /** @param groupMin how many readers become a group; as many as in the package if it is left out */
+  static async over(server: RedisServer, way: Way, groupMin?: number): Promise<RedisPorts> {
+    const text = `${virtualTime}return timed((function()\n${way.code(groupMin)}\nend)())`
+    const code: Code = {
+      table: await way.load(server, text),
+      reader: await LoadedCode.asScript(server, readTable),
+      writer: await LoadedCode.asScript(server, writeTable),
     }
     const differences: Differences = {
-      ...{ canSteal: true, keepsLightGrants: true, stopsAtWaiter: true, groups: groupMin > 0 },
+      ...{ canSteal: true, keepsLightGrants: true, stopsAtWaiter: true, groups: groupMin !== undefined },
     }
     const own = `${++made}.`
-    return prefix => new RedisTablePort(server, scripts, `${own}${prefix}:`, differences)
+    return prefix => new RedisTablePort(server, code, `${own}${prefix}:`, differences)
   }
 
   async decide(session: string, operation: Operation, now: number): Promise<Answered> {
@@ -108,7 +117,7 @@ export class RedisTablePort implements TablePort {
     const call = this.#call(session, asked ? [asked] : [])
     const [, answers, text] = await Promise.all([
       this.#setTime(now),
-      this.#scripts.table.run(call),
+      this.#code.table.run(call),
       this.#read(),
     ])
     const read = JSON.parse(text) as Read
@@ -146,10 +155,8 @@ export class RedisTablePort implements TablePort {
       for (const { key } of claims) entries.push(`${Buffer.byteLength(key)}:${key}:${sequence}${id}`)
     }
     const keys = [...held].map(([key, [text, ends]]) => [this.#names.held(key), text, ends])
-    await this.#scripts.writer.on(
-      [numbers, queues, requests, signs],
-      JSON.stringify([now, records, entries, keys]),
-    )
+    const names = [numbers, queues, requests, signs]
+    await this.#code.writer.on(['4', ...names, JSON.stringify([now, records, entries, keys])])
     this.#stored = stored
   }
 
@@ -158,7 +165,7 @@ export class RedisTablePort implements TablePort {
     const call = this.#call(session, [...operations, { type: 'inspect', prefix: '' }])
     const [, answers, text] = await Promise.all([
       this.#setTime(now),
-      this.#scripts.table.run(call),
+      this.#code.table.run(call),
       this.#read(),
     ])
     const [inspected, own] = answers.slice(operations.length)
@@ -197,7 +204,7 @@ export class RedisTablePort implements TablePort {
   async #read(): Promise<string> {
     const { numbers, queues, requests, signs } = this.#names.group('')
     const keys = [numbers, queues, requests, signs, ...LOCKS.map(key => this.#names.held(key))]
-    return String(await this.#scripts.reader.on(keys))
+    return String(await this.#code.reader.on([String(keys.length), ...keys]))
   }
 
   #hintsIn(

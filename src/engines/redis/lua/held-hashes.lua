@@ -14,8 +14,12 @@ local function companion(what, key)
 end
 
 local function seen(key)
-  local text = must(try('HGET', key, TEXT))
-  return text or call('EXISTS', key) == 1 and FOREIGN
+  local text = texts[key]
+  if text == nil then
+    text = must(try('HGET', key, TEXT)) or call('EXISTS', key) == 1 and FOREIGN
+    texts[key] = text
+  end
+  return text
 end
 local function left(key) return call('PTTL', key) end
 local function put(key, text, lease)
@@ -31,6 +35,7 @@ local function put(key, text, lease)
     end
   end
   call('PEXPIRE', key, lease)
+  texts[key] = text
 end
 local function expire(key, lease) call('PEXPIRE', key, lease) end
 
@@ -38,6 +43,7 @@ local function expire(key, lease) call('PEXPIRE', key, lease) end
 -- the key is free all the same, and they wait until their own time is over.
 local function clear(key)
   call('DEL', key)
+  texts[key] = false
   local channel = companion('redisson_lock__channel', key)
   try(PUBLISH, channel, UNLOCKED)
   local waiters = try('LRANGE', companion('redisson_lock_queue', key), 0, 15)

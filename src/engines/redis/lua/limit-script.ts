@@ -1,6 +1,6 @@
 import { COARSE_GRAINS } from '../../../engine/limits/definition.js'
 import { luaFile } from './lua-file.js'
-import { withConstants } from './script.js'
+import { withConstants } from './server-code.js'
 
 /**
  * The port of `engine/limits/reserve-permits.ts` and of the rules below it, held equal to them by a differential test.
@@ -14,12 +14,12 @@ import { withConstants } from './script.js'
  * out twice gives back once; the caller sends the days of time zones; and equal units that follow each other are sent,
  * decided and answered together, as far as they have the same instant, which has the same result.
  *
- * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0
+ * Key: the limiter. Arguments: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0
  * for none) and permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a
  * counted list of days), of permits to take back (number, instant, from when on), of units (how many equal ones,
  * number, more, within).
  */
-export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
+export function limitCode({ clock, expiry }: LimitCodeParts = SERVER): string {
   const parts = [
     begin(clock),
     luaFile('limit-head-path'),
@@ -28,25 +28,32 @@ export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): strin
     luaFile('limit-rules'),
     luaFile('limit-decision'),
   ]
-  return parts.join('\n').replaceAll('SAVE()', luaFile('limit-save')).replaceAll('EXPIRY', expiry)
+  return asFunction(parts).replaceAll('SAVE()', luaFile('limit-save')).replaceAll('EXPIRY', expiry)
 }
 
-/** Describes a limiter and changes nothing. Its answer is that of `engine/limits/report.ts`. KEYS: the limiter. */
-export function limitLookScript(): string {
-  return [begin(SERVER.clock), luaFile('limit-whole'), luaFile('limit-rules'), luaFile('limit-look')].join(
-    '\n',
-  )
+/** Describes a limiter and changes nothing. Its answer is that of `engine/limits/report.ts`. Key: the limiter. */
+export function limitLookCode(): string {
+  return asFunction([
+    begin(SERVER.clock),
+    luaFile('limit-whole'),
+    luaFile('limit-rules'),
+    luaFile('limit-look'),
+  ])
 }
 
-/** What of a script a test replaces. */
-interface LimitScriptParts {
+function asFunction(parts: readonly string[]): string {
+  return `return function(KEYS, ARGV)\n${parts.join('\n')}\nend`
+}
+
+/** Parts of the code that a test may replace. */
+interface LimitCodeParts {
   /** Sets `now`, milliseconds. */
   readonly clock: string
   /** Gives the milliseconds after which the state expires, from `rest`, those for which it means anything. */
   readonly expiry: string
 }
 
-const SERVER: LimitScriptParts = {
+const SERVER: LimitCodeParts = {
   clock: `local time = call('TIME')
 local now = time[1] * 1000 + time[2] / 1000`,
   expiry: 'rest',

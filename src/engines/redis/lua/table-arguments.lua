@@ -1,14 +1,4 @@
--- Part of the table's script: reads the words and the keys of an operation, in their order.
-local function word()
-  position = position + 1
-  return WORDS[position - 1]
-end
-local function amount() return tonumber(word()) end
-local function key()
-  named = named + 1
-  return KEYS[named]
-end
-
+-- Part of the table's script: reads operations.
 local function readClaims()
   local claims = {}
   for i = 1, amount() do

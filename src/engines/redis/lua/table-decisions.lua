@@ -199,8 +199,10 @@ local function standing(request)
     end
     if first then again = math.min(again, nearest) end
   end
-  local one = request.claims[1]
-  local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
+  local key = request.claims[1].key
+  local text = entry(key, request)
+  local place = placeIn(frontOf(key), text)
+  local before = place and place - 1 or call('ZLEXCOUNT', QUEUES, '[' .. head(key), '(' .. text)
   if request.phase == 'reserved' then again = 0 end
   -- Behind others that wait, the signs of its session are enough.
   again = again < math.huge and math.max(0, math.ceil(again)) or -1
@@ -223,29 +225,37 @@ local function hold(request, claims, recorded)
     request.sequence = FRONT
     append(request)
   elseif recorded then save(request)
-  elseif not alone then append(request) end
+  elseif not alone then
+    request.sequence = request.sequence or place(request.number)
+    append(request)
+  end
   return request.number
+end
+
+-- Whether a grant with this number holds, and its record if it has one.
+local function holds(id, granted, claims)
+  local request = find(id, claims)
+  if request then
+    if request.phase ~= 'held' or request.number ~= granted or now >= request.expires then return false end
+    return intact(id, granted, claims), request
+  end
+  for _, claim in ipairs(claims) do
+    if claim.mode ~= 'exclusive' then return false end
+  end
+  return intact(id, granted, claims)
 end
 
 -- The grant with this number, if it holds: as a record, or as a record made up from what the caller says of it.
 local function holding(id, granted, claims)
-  local request = load(id)
-  if request then
-    if request.phase ~= 'held' or request.number ~= granted or now >= request.expires then return nil end
-    if not intact(id, granted, claims) then return nil end
-    return request
-  end
-  for _, claim in ipairs(claims) do
-    if claim.mode ~= 'exclusive' then return nil end
-  end
-  if not intact(id, granted, claims) then return nil end
+  local whole, request = holds(id, granted, claims)
+  if not whole or request then return whole and request or nil end
   local _, _, since, details = parseHeld(seen(claims[1].held))
   return { id = id, claims = claims, phase = 'held', number = granted, since = tonumber(since), details = details }
 end
 
 -- Removes a request in any phase; one without a record may be a grant that is known by its held keys only.
 local function remove(id, granted, claims)
-  local recorded, freed = load(id), false
+  local recorded, freed = find(id, claims), false
   if recorded then forget(recorded) end
   if not recorded or recorded.phase == 'held' then
     freed = giveBack({ id = id, number = granted, claims = claims }, recorded)
@@ -266,12 +276,12 @@ end
 -- by a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each
 -- time.
 local function expireUnused()
-  if forgotten and call('PTTL', REQUESTS) == -2 then call('DEL', SIGNS) end
-  if latest == 0 then return end
-  local remaining = left(REQUESTS)
+  if latest == 0 and not forgotten then return end
+  local remaining = call('PTTL', REQUESTS)
+  if forgotten and remaining == -2 then call('DEL', SIGNS) end
   -- It has no key any more, or the key is there for long enough.
-  if remaining == -2 or now + remaining >= latest then return end
-  for _, name in ipairs({ REQUESTS, QUEUES }) do expire(name, latest - now + 1000) end
+  if latest == 0 or remaining == -2 or now + remaining >= latest then return end
+  for _, name in ipairs({ REQUESTS, QUEUES }) do call('PEXPIRE', name, latest - now + 1000) end
   local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')
   for i = 2, #picked, 2 do
     local done, request = pcall(cmsgpack.unpack, picked[i])

@@ -46,7 +46,7 @@ end
 
 local function enqueue(request, life)
   local id, claims = request.id, request.claims
-  local known = load(id)
+  local known = find(id, claims)
   if known then return standing(known) end
   if ballot then request.sequence = place(ballot.order) end
   local out, kept = false, {}
@@ -74,7 +74,7 @@ local function enqueue(request, life)
   request.since = now
   if not out then
     goPast(claims, ballot and request)
-    request.sequence = ballot and FRONT or place(nextNumber())
+    if ballot then request.sequence = FRONT end
     return hold(request, claims, false)
   end
   for i, text in pairs(kept) do meet(claims[i], text) end
@@ -98,7 +98,7 @@ end
 -- its held keys only, this frees those that it meets: the others are freed by its box, or end with its lease.
 local function steal(request)
   local id, claims = request.id, request.claims
-  local known = load(id)
+  local known = find(id, claims)
   if known then return known.number end
   -- Before anything is written, because it may be refused.
   raise(0)
@@ -148,7 +148,7 @@ function operations.checkIn()
   local id, claims, lease, life = word(), readClaims(), amount(), amount()
   local what = word() and readSet()
   return function()
-    local request = load(id)
+    local request = find(id, claims)
     if not request then
       local granted, since, details = lightGrant(id, claims)
       if not granted then return { 'gone' } end
@@ -218,13 +218,12 @@ function operations.cancel()
 end
 
 -- Raises the number of a vote to the one that its grant has got from the others.
-local function renumber(request, claims)
+local function renumber(id, claims)
   raise(ballot.least)
-  request.number = ballot.least
   for _, claim in ipairs(claims) do
     if claim.mode == 'exclusive' then
       local _, _, since, text = parseHeld(seen(claim.held))
-      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, math.max(left(claim.held), 1))
+      put(claim.held, mark(id, ballot.least) .. since .. ' ' .. text, math.max(left(claim.held), 1))
     end
   end
 end
@@ -232,16 +231,17 @@ end
 function operations.renew()
   local id, claims, granted, lease = word(), readClaims(), amount(), amount()
   return function()
-    local request = holding(id, granted, claims)
-    if not request then
+    local whole, request = holds(id, granted, claims)
+    if not whole then
       -- A grant no longer blocks waiters once another client has taken one of its keys.
-      local known = load(id)
+      local known = find(id, claims)
       if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
       return 0
     end
-    if ballot then renumber(request, claims) end
+    if ballot then renumber(id, claims) end
     extend(claims, lease)
-    if request.sequence then
+    if request then
+      if ballot then request.number = ballot.least end
       request.lease, request.expires = lease, now + lease
       save(request)
     end
@@ -252,9 +252,9 @@ end
 function operations.release()
   local id, claims, granted = word(), readClaims(), amount()
   return function()
-    local request = load(id)
+    local request = find(id, claims)
     if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end
-    local whole = holding(id, granted, claims)
+    local whole = holds(id, granted, claims)
     remove(id, granted, claims)
     return whole and 1 or 0
   end
@@ -266,7 +266,7 @@ function operations.extendOrYield()
   return function()
     local request = holding(id, granted, claims)
     if not request then
-      local known = load(following)
+      local known = find(following, claims)
       if known then return standing(known) end
       return lightGrant(following, claims) or { 'gone' }
     end

@@ -3,7 +3,7 @@
 function operations.take()
   local id, claims, granted = word(), readClaims(), amount()
   return function()
-    if granted > 0 and not holding(id, granted, claims) then return 0 end
+    if granted > 0 and not holds(id, granted, claims) then return 0 end
     remove(id, granted > 0 and granted or nil, claims)
     notify('lost', id)
     return 1

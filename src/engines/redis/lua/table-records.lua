@@ -11,10 +11,6 @@ end
 
 -- Records and queues ------------------------------------------------------------------------------------------------
 
-local loaded = {}
--- The first entries of queues, until they change: a decision looks at them several times.
-local fronts = {}
-
 local function load(id)
   if idle then return nil end
   local request = loaded[id]
@@ -31,8 +27,36 @@ local function load(id)
   return request or nil
 end
 
--- When the last signs of sessions came.
-local signs = {}
+-- The first entries of a key's queue; all of them where they are fewer than FEW.
+local function frontOf(key)
+  local front = fronts[key]
+  if front then return front end
+  if idle then front = {}
+  else
+    local start = head(key)
+    front = call('ZRANGEBYLEX', QUEUES, '[' .. start, '(' .. start:sub(1, -2) .. ';', 'LIMIT', 0, FEW)
+  end
+  fronts[key] = front
+  return front
+end
+
+-- Where an entry stands among the first ones, or nothing.
+local function placeIn(front, text)
+  for i, other in ipairs(front) do
+    if other == text then return i end
+  end
+  return nil
+end
+
+-- A request with these claims, or nothing. For one claim, a short queue tells whether there is a record to read.
+local function find(id, claims)
+  if not claims[2] then
+    local front, known = frontOf(claims[1].key), false
+    for _, text in ipairs(front) do known = known or text:sub(-#id) == id end
+    if not known and #front < FEW then return nil end
+  end
+  return load(id)
+end
 
 local function lastSign(id)
   local session = id:match('^(.*)%.')
@@ -70,10 +94,6 @@ local function overAt(request)
   return expiry(request) + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
 
--- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held
--- key, too, and may never expire.
-local latest = 0
-
 -- Groups ------------------------------------------------------------------------------------------------------------
 
 -- The readers, or the permit holders, at the front of a queue are one group, which decisions look at instead of all its
@@ -81,10 +101,6 @@ local latest = 0
 -- hold together. It repeats what the queue and the records say. If an older version has changed these, or that time is
 -- over, it is made again. It is kept among the records, where older versions take it for one that has expired and has no
 -- claims.
-local groups = {}
--- Keys whose requests this call looks at one by one.
-local apart = {}
-
 local function ungroup(key)
   if groups[key] ~= false then try('HDEL', REQUESTS, '#' .. key) end
   groups[key] = false
@@ -94,7 +110,10 @@ local function sizeTo(key, last) return call('ZLEXCOUNT', QUEUES, '[' .. head(ke
 
 local function group(key)
   local its = groups[key]
-  if its == nil then
+  if its == nil and #frontOf(key) < FEW then
+    its = false
+    groups[key] = its
+  elseif its == nil then
     local text, done = try('HGET', REQUESTS, '#' .. key), nil
     if type(text) == 'string' then done, its = pcall(cmsgpack.unpack, text) end
     its = done and type(its) == 'table' and its.last and its or false
@@ -104,9 +123,9 @@ local function group(key)
   return groups[key] or nil
 end
 
--- All can be decided without a group, so a full memory only removes it.
+-- All can be decided without a group, so a full memory only removes it. A short queue has none.
 local function keepGroup(key, its)
-  local kept = its.count > 0 and try('HSET', REQUESTS, '#' .. key, cmsgpack.pack(its))
+  local kept = its.count >= FEW and try('HSET', REQUESTS, '#' .. key, cmsgpack.pack(its))
   if type(kept) ~= 'number' then return ungroup(key) end
   groups[key] = its
 end
@@ -127,12 +146,22 @@ local function joined(its, request, claim, last)
   }
 end
 
+local function without(list, place)
+  local others = {}
+  for i, item in ipairs(list) do
+    if i ~= place then others[#others + 1] = item end
+  end
+  return others
+end
+
 -- Puts an entry into the queue of a key.
 local function enter(request, claim)
   local key, text = claim.key, entry(claim.key, request)
-  local its = group(key)
-  fronts[key] = nil
+  local its, front = group(key), frontOf(key)
   must(try('ZADD', QUEUES, 0, text))
+  local isLast = not front[1] or front[#front]:sub(1, #text - #request.id) < text:sub(1, #text - #request.id)
+  if not isLast then fronts[key] = nil
+  elseif #front < FEW then front[#front + 1] = text end
   if not its then return end
   if sizeTo(key, its.last) > its.count then ungroup(key)
   elseif belongs(its, request, claim) and call('ZLEXCOUNT', QUEUES, '(' .. its.last, '(' .. text) == 0 then
@@ -143,9 +172,10 @@ end
 -- Takes its entry out again.
 local function exit(request, claim)
   local key = claim.key
-  local its = group(key)
-  fronts[key] = nil
-  call('ZREM', QUEUES, entry(key, request))
+  local its, front, text = group(key), frontOf(key), entry(key, request)
+  call('ZREM', QUEUES, text)
+  local place = placeIn(front, text)
+  if place then fronts[key] = #front < FEW and without(front, place) or nil end
   if not its or sizeTo(key, its.last) == its.count then return end
   its.count, its.claim.permits = its.count - 1, its.claim.permits - (claim.permits or 0)
   keepGroup(key, its)
@@ -161,33 +191,36 @@ local function save(request)
       keepGroup(claim.key, its)
     end
   end
+  -- What is kept of a holder that is not ours is known by its held key, too, and may never expire.
   if overAt(request) > latest and not begins(request.id, FOREIGN) then latest = overAt(request) end
 end
+
+local function nothing() return nil end
 
 -- The requests of a queue from its front, a group as one: read a few at a time, because most decisions need no more.
 -- Votes look at each request.
 local function queue(key)
-  local front = head(key)
-  local low, high = '[' .. front, '(' .. front:sub(1, -2) .. ';'
-  local chunk, at, from, size, last = {}, 0, 0, 4, idle
+  local chunk, at = frontOf(key), 0
+  if not chunk[1] then return nothing end
+  local from, last, start = #chunk, #chunk < FEW, head(key)
+  local low, high = '[' .. start, '(' .. start:sub(1, -2) .. ';'
   -- Whether a member of the group may follow, and how many have been found.
-  local open, added = not idle and not ballot and not apart[key], 0
+  local open, added = not ballot and not apart[key], 0
   local its = open and group(key) or nil
   local function close()
     if open and added >= GROUP_MIN then keepGroup(key, its) end
     open = false
   end
   if its then
-    local first = call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', 0, 1)[1]
-    local member = load(first:sub(#front + 17))
+    local member = load(chunk[1]:sub(#start + 17))
     if member then
       low = '(' .. its.last
       local whole = {
         id = member.id, details = member.details, since = member.since, number = member.number, phase = 'held',
         sequence = member.sequence, expires = its.ends, claims = { its.claim }, isGroup = true,
       }
-      at = -1
-      chunk[0] = whole
+      at, from, last = -1, 0, false
+      chunk = { [0] = whole }
     else
       ungroup(key)
       its = nil
@@ -199,14 +232,12 @@ local function queue(key)
       if at == 0 then return chunk[0], chunk[0].claims[1] end
       if at > #chunk then
         if last then close() return nil end
-        local isFirst = size == 4 and not its
-        chunk = isFirst and fronts[key] or call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
-        if isFirst then fronts[key] = chunk end
-        last = #chunk < size
+        chunk = call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, 32)
+        last = #chunk < 32
         if #chunk == 0 then close() return nil end
-        from, at, size = from + #chunk, 1, 32
+        from, at = from + #chunk, 1
       end
-      local id = chunk[at]:sub(#front + 17)
+      local id = chunk[at]:sub(#start + 17)
       local request = load(id)
       if request then
         for _, claim in ipairs(request.claims) do
@@ -231,9 +262,6 @@ local function append(request)
   for _, claim in ipairs(request.claims) do enter(request, claim) end
   idle = false
 end
-
--- Whether a request was removed.
-local forgotten = false
 
 local function forget(request)
   forgotten = true

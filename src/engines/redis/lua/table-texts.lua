@@ -1,35 +1,30 @@
 -- Part of the table's script: numbers, and the texts of held keys and queues.
--- Stands for a holder that is not ours.
-local FOREIGN = '?'
--- What a held key says when several may hold it; by the name of their queues it is known to be ours.
-local SHARED = 'signalbox/1 shared ' .. QUEUES
-
--- Set while an operation is a vote, one of those of several servers: its place in the queues, which is the same on all
--- of them, and the least number of its grant.
-local ballot
-
 local function unreadable(name) error({ unreadable = name }, 0) end
 
 -- Raises what another client's mistake or a full memory did, to fail this operation alone; and with its name a key of
 -- ours in whose place another program has put one of another type.
 local function must(answer, name)
   if type(answer) == 'table' and answer.err then
-    if name and sub(answer.err, 1, 9) == 'WRONGTYPE' then unreadable(name) end
+    if name and answer.err:sub(1, 9) == 'WRONGTYPE' then unreadable(name) end
     error({ refused = answer.err }, 0)
   end
   return answer
 end
 
 -- tostring keeps 14 digits only.
-local function digits(value) return format('%.0f', value) end
-local function place(order) return format('%016.0f', order) end
+local function digits(value) return ('%.0f'):format(value) end
+local function place(order) return ('%016.0f'):format(order) end
 
+-- The counter gets the time at once, because that is the next number unless another one is greater.
 local function raise(least)
   if not number then
-    local text = try('GET', NUMBERS)
-    local counted = type(text) ~= 'table' and tonumber(text or 0)
-    if not counted or not (counted >= 0 and counted < NEVER) then unreadable(NUMBERS) end
-    number = counted
+    local text = must(try('SET', NUMBERS, stamp, 'GET'), NUMBERS)
+    local counted = tonumber(text or 0)
+    if not counted or not (counted >= 0 and counted < NEVER) then
+      call('SET', NUMBERS, text)
+      unreadable(NUMBERS)
+    end
+    number, written = counted, micros
   end
   number = math.max(number, least)
 end
@@ -39,6 +34,11 @@ local function nextNumber()
   raise(0)
   number = math.max(number + 1, ballot and ballot.least or micros)
   return number
+end
+
+-- Refused only where nothing was written before, so that no number is in use that it should report.
+local function keepNumber()
+  if number ~= written then try('SET', NUMBERS, digits(number)) end
 end
 
 -- What the entries of a key's queue begin with. The length keeps the queues of keys apart that begin alike.

@@ -3,7 +3,7 @@
 local UNREADABLE = '?'
 
 -- The texts of values, empty ones of those that are not there. Where all must be readable, one that is not is raised.
-local function texts(names, all)
+local function textsOf(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
     local text = found[i]
@@ -24,7 +24,7 @@ local function readSet() return { keys = readKeys(), ids = readIds() } end
 
 local function read(what)
   local values, found = {}, {}
-  if #what.keys > 0 then values = texts(what.keys) end
+  if #what.keys > 0 then values = textsOf(what.keys) end
   for i, recorded in ipairs(what.ids) do found[i] = isRecorded(recorded) and 1 or 0 end
   return { values, found }
 end
@@ -55,15 +55,15 @@ function operations.commit()
   for i = 1, amount() do writes[i] = { key = key(), deletes = word(), value = word() } end
   local ids = readIds()
   return function()
-    local request = guarded and holding(id, granted, claims)
-    if not request then
+    local whole = guarded and holds(id, granted, claims)
+    if not whole then
       for i, recorded in ipairs(ids) do
         if isRecorded(recorded) then return { 'repeated', i } end
       end
     end
-    if guarded and not request then return { 'lost' } end
+    if guarded and not whole then return { 'lost' } end
     if #names > 0 then
-      for i, text in ipairs(texts(names, true)) do
+      for i, text in ipairs(textsOf(names, true)) do
         if version(text) ~= expect[i] then return { 'conflict', i, text } end
       end
     end

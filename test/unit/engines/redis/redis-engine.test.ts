@@ -14,7 +14,7 @@ import { lockRequest } from '../../../support/lock-request.js'
 const claims = [{ key: 'key', mode: 'exclusive' }] as const
 const waiting = lockRequest('s.1', claims)
 const held = lockRequest('s.2', claims)
-/** The replies of the script to one operation: behind the holder; there was no such grant. */
+/** The replies of the code to one operation: behind the holder; there was no such grant. */
 const QUEUED: Reply = [['queued', 1, -1], []]
 const GONE: Reply = [0, []]
 const lost = (): Error => new ConnectionLostError('lost the connection')
@@ -104,19 +104,19 @@ test('a box that leaves cancels its requests', async () => {
   expect(sent[0]).toContain(waiting.id)
 })
 
-test('calls wait for those that come back because the server has lost the script, so their order stays', async () => {
+test('calls wait for those that come back because the server has lost the code, so their order stays', async () => {
   const { engine, replies, sent } = await start()
   sent.length = 0
-  let evaluated!: (reply: Reply) => void
-  replies.push(new RedisReplyError('NOSCRIPT No matching script.'))
-  replies.push(new Promise<Reply>(resolve => (evaluated = resolve)))
+  let called!: (reply: Reply) => void
+  replies.push(new RedisReplyError('ERR Function not found'))
+  replies.push(new Promise<Reply>(resolve => (called = resolve)))
   const first = engine.submit({ type: 'release', request: held, number: 1 })
   await new Promise(setImmediate)
   const second = engine.submit({ type: 'cancel', request: waiting })
   await new Promise(setImmediate)
-  expect(sent.map(text => text.split(' ')[0])).toEqual(['EVALSHA', 'EVAL'])
+  expect(sent.map(text => text.split(' ')[0])).toEqual(['FCALL', 'FCALL'])
   replies.push(GONE)
-  evaluated([1, []])
+  called([1, []])
   expect(await first).toBe(true)
   await second
   expect(sent.at(-1)).toContain(waiting.id)
