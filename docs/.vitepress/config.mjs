@@ -58,6 +58,7 @@ const sidebar = [
   group('Inside', {
     Architecture: '/docs/architecture',
     'Waiting and turns': '/docs/internals/waiting',
+    'Code in Redis': '/docs/internals/redis',
     'Rows in PostgreSQL': '/docs/internals/postgres',
     'Traps of ZooKeeper': '/docs/internals/zookeeper',
     Specification: '/docs/internals/specification',

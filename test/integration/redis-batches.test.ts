@@ -28,7 +28,7 @@ end
 
 vi.mock(import('../../src/engines/redis/held-layout.js'), async original => {
   const { ServerCode } = await import('../../src/engines/redis/lua/server-code.js')
-  const { tableCode } = await import('../../src/engines/redis/lua/table-script.js')
+  const { tableCode } = await import('../../src/engines/redis/lua/table-code.js')
   const { luaFile } = await import('../../src/engines/redis/lua/lua-file.js')
   const { HELD_LAYOUTS } = await original()
   const checked = (layout: typeof HELD_LAYOUTS.string, heldKeys: string): typeof layout => {

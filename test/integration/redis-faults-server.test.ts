@@ -191,33 +191,46 @@ describe.concurrent('a server that may not be written to', () => {
   })
 })
 
-describe.concurrent('scripts', () => {
-  test('that are flushed over and over are loaded again, and each operation is done once', async () => {
-    await using here = await RedisPlace.start()
-    const boxes = await here.boxes(4)
-    const section = new Section()
-    const flushing = setInterval(() => void here.server.command('SCRIPT', 'FLUSH'), 5)
-    await Promise.all(
-      boxes.flatMap(box =>
-        Array.from({ length: 4 }, async () => {
-          for (let round = 0; round < 10; round++) {
-            await box.mutex('key').run(grant => section.visit(grant))
-            await box.store('s').transaction(['sum'], transaction => {
-              transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
-            })
-          }
-        }),
-      ),
-    )
-    clearInterval(flushing)
-    expect(section.most).toBe(1)
-    expect(section.tokens).toHaveLength(160)
-    expect(rising(section.tokens)).toBe(true)
-    expect((await boxes[0]!.store('s').get('sum'))!.value).toBe(160)
-    expect((await here.server.calls())['eval']).toBeGreaterThan(1)
-  })
+describe.concurrent('code', () => {
+  test.each([
+    { what: 'functions', config: [], flush: ['FUNCTION', 'FLUSH'], loads: 'function|load' },
+    {
+      what: 'scripts',
+      // As on a server that has no functions.
+      config: ['rename-command FCALL ""'],
+      flush: ['SCRIPT', 'FLUSH'],
+      loads: 'eval',
+    },
+  ])(
+    'of ours that is flushed over and over is loaded again, and each operation is done once: $what',
+    async given => {
+      const { config, flush, loads } = given
+      await using here = await RedisPlace.start({ config })
+      const boxes = await here.boxes(4)
+      const section = new Section()
+      const flushing = setInterval(() => void here.server.command(...flush), 5)
+      await Promise.all(
+        boxes.flatMap(box =>
+          Array.from({ length: 4 }, async () => {
+            for (let round = 0; round < 10; round++) {
+              await box.mutex('key').run(grant => section.visit(grant))
+              await box.store('s').transaction(['sum'], transaction => {
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+              })
+            }
+          }),
+        ),
+      )
+      clearInterval(flushing)
+      expect(section.most).toBe(1)
+      expect(section.tokens).toHaveLength(160)
+      expect(rising(section.tokens)).toBe(true)
+      expect((await boxes[0]!.store('s').get('sum'))!.value).toBe(160)
+      expect((await here.server.calls())[loads]).toBeGreaterThan(1)
+    },
+  )
 
-  test('of others that run forever give a typed error, and nothing is lost once they are killed', async () => {
+  test('of others that runs forever gives a typed error, and nothing is lost once it is killed', async () => {
     await using here = await RedisPlace.start({ config: ['busy-reply-threshold 50'] })
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: '20s' })
@@ -239,7 +252,7 @@ describe.concurrent('scripts', () => {
     foreign.close()
   })
 
-  test('of ours that are killed give a typed error', async () => {
+  test('of ours that is killed gives a typed error', async () => {
     await using here = await RedisPlace.start({ config: ['busy-reply-threshold 10'] })
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: '60s' })
@@ -259,7 +272,7 @@ describe.concurrent('scripts', () => {
     const looking = complaintOf(locks(box))
     await until(
       'it is killed',
-      async () => (await complaintOf(here.server.command('SCRIPT', 'KILL'))) === undefined,
+      async () => (await complaintOf(here.server.command('FUNCTION', 'KILL'))) === undefined,
     )
     expect(await looking).toMatch(/^UNAVAILABLE: .*SCRIPT KILL/)
     await here.server.command('DEL', requests)

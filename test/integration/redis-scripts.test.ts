@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { HELD_LAYOUTS } from '../../src/engines/redis/held-layout.js'
 import { ServerCode } from '../../src/engines/redis/lua/server-code.js'
-import { limitCode, limitLookCode } from '../../src/engines/redis/lua/limit-script.js'
+import { limitCode, limitLookCode } from '../../src/engines/redis/lua/limit-code.js'
 
 /** What Redis gives code. */
 const globals = 'redis cjson cmsgpack struct bit KEYS ARGV'.split(' ')

@@ -103,8 +103,8 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a release needs no number',
-    right: "if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end",
-    wrong: "if request and request.phase ~= 'held' then return 0 end",
+    right: "request.phase == 'held' and request.number == granted then remove(",
+    wrong: "request.phase == 'held' then remove(",
     ...inTable,
   },
   {
@@ -127,8 +127,8 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a downgrade wakes no readers',
-    right: '    serveAll(claims) return 1',
-    wrong: '    return 1',
+    right: 'append(request) serveAll(claims) return 1',
+    wrong: 'append(request) return 1',
     way: 'function',
     kind: 'search',
   },
@@ -152,12 +152,6 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...inTable,
   },
   {
-    description: 'the first entries of a queue keep one that was removed',
-    right: 'fronts[key] = #front < 4 and without(front, place) or nil',
-    wrong: '',
-    ...inTable,
-  },
-  {
     description: 'the first entries of a queue lack one that was added',
     right: 'front[#front + 1] = text',
     wrong: '',
@@ -171,8 +165,8 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a request of several keys is looked for in the queue of one',
-    right: 'if not claims[2] then local front',
-    wrong: 'if claims[1] then local front',
+    right: "if claims[1].mode == 'exclusive' and not claims[2] then local front",
+    wrong: "if claims[1].mode == 'exclusive' then local front",
     ...inTable,
   },
   {
@@ -183,20 +177,20 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a function keeps the records of the call before',
-    right: 'loaded, fronts, texts, signs, groups, apart = {}, {}, {}, {}, {}, {}',
-    wrong: 'loaded, fronts, texts, signs, groups, apart = loaded or {}, {}, {}, {}, {}, {}',
+    right: 'isUsed = not idle',
+    wrong: 'isUsed = false',
     ...inTable,
   },
   {
     description: 'a function keeps the texts of held keys of the call before',
-    right: 'loaded, fronts, texts, signs, groups, apart = {}, {}, {}, {}, {}, {}',
-    wrong: 'loaded, fronts, texts, signs, groups, apart = {}, {}, texts or {}, {}, {}, {}',
+    right: 'ballot, texts = {}, nil, nil, nil, {}',
+    wrong: 'ballot, texts = {}, nil, nil, nil, texts or {}',
     ...inTable,
   },
   {
     description: 'a function keeps the hints of the call before',
-    right: 'hints, number, written, ballot = {}, nil, nil, nil',
-    wrong: 'hints, number, written, ballot = hints or {}, nil, nil, nil',
+    right: 'ballot, texts = {}, nil, nil, nil, {}',
+    wrong: 'ballot, texts = hints or {}, nil, nil, nil, {}',
     ...inTable,
   },
   {

@@ -8,7 +8,7 @@ import {
 } from '../../errors.js'
 import type { ForceRelease, Inspect } from '../../engine/contract.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
-import { keysOf, type ScriptOperation } from './call.js'
+import { keysOf, type ServerOperation } from './call.js'
 import { RedisReplyError } from './clients/connection.js'
 import type { Names } from './names.js'
 import type { OperationFailure } from './outcomes.js'
@@ -38,10 +38,10 @@ const REFUSALS: ReadonlySet<string> = new Set([
 /** Refusals without a code of their own. */
 const NOT_RUN = /SCRIPT KILL|max number of clients reached/
 
-/** The error of a server whose configuration renames or removes the command. An error of a script begins otherwise. */
+/** The error of a server whose configuration renames or removes the command. An error inside our code begins otherwise. */
 const UNKNOWN_COMMAND = /^ERR unknown command\b/
 
-/** The errors of the contract for what Redis and the scripts say. */
+/** The errors of the contract for what Redis and our code say. */
 export class CallErrors {
   readonly #engine: string
   readonly #names: Names
@@ -80,12 +80,12 @@ export class CallErrors {
     if (!isScriptFailure(error)) return error
     // Without the length that keeps names and keys apart.
     const key = limiter.replace(/^\d+:/, '')
-    // The script reads before it writes.
+    // The code reads before it writes.
     return this.#unreadable(`the limit ${key}`, this.#names.limit(limiter), key, error)
   }
 
   /** An operation was refused, unlike others of its call. */
-  refused(operation: ScriptOperation, { message, unreadable }: OperationFailure): Error {
+  refused(operation: ServerOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
     return this.#refused(textOf(operation), key, new RedisReplyError(message))
@@ -99,7 +99,7 @@ export class CallErrors {
   }
 
   /** An operation was executed, but too few replicas have it. */
-  unsafe(operation: ScriptOperation, { why, cause }: Missed): Error {
+  unsafe(operation: ServerOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
     return new IndeterminateError(`${this.#engine} applied the change to ${String(key)}, but ${why}`, {
       engine: this.#engine,
@@ -109,7 +109,7 @@ export class CallErrors {
   }
 
   /** An operation was sent twice, and its outcome is what the second execution finds. */
-  twice(operation: ScriptOperation): Error {
+  twice(operation: ServerOperation): Error {
     return new IndeterminateError(
       `lost the connection to ${this.#engine}, so it is unknown whether the first attempt to ${textOf(operation)} succeeded`,
       { engine: this.#engine },
@@ -161,7 +161,7 @@ export class CallErrors {
 }
 
 /** Says what an operation was to do. */
-function textOf(operation: ScriptOperation): string {
+function textOf(operation: ServerOperation): string {
   switch (operation.type) {
     case 'take':
       return `release ${keysOf(operation).map(shown).join(', ')} by force`
@@ -173,16 +173,17 @@ function textOf(operation: ScriptOperation): string {
 }
 
 /** The keys that an operation is about, as errors name them. */
-function titleOf(operation: ScriptOperation): string | undefined {
+function titleOf(operation: ServerOperation): string | undefined {
   const keys = new Set(keysOf(operation))
   return keys.size === 0 ? undefined : [...keys].join(', ')
 }
 
-/** Whether a script met what it does not know how to read. */
+/** Whether our code met what it does not know how to read. */
 function isScriptFailure(error: unknown): boolean {
   if (!(error instanceof RedisReplyError)) return false
   const { code, message } = error
   return (
-    code === 'WRONGTYPE' || (code === 'ERR' && /user_script/.test(message) && !/SCRIPT KILL/.test(message))
+    code === 'WRONGTYPE' ||
+    (code === 'ERR' && /user_(?:function|script)/.test(message) && !/SCRIPT KILL/.test(message))
   )
 }

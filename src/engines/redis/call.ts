@@ -7,12 +7,13 @@ import {
   type ReadSet,
   type SessionInfo,
 } from '../../engine/contract.js'
+import type { Claim } from '../../engine/claim.js'
 import type { Ballot } from './ballot.js'
 import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
 
-/** What the script does: operations of the contract, and what it does for operators and quorums. */
-export type ScriptOperation = Operation | Take | Raise
+/** What the server does: operations of the contract, and what it does for operators and quorums. */
+export type ServerOperation = Operation | Take | Raise
 
 /** A request is taken from its session. */
 interface Take {
@@ -35,14 +36,34 @@ export interface Caller {
   readonly memberText: string
 }
 
-/** The keys and arguments of one call of the table's script, as operations are added to it. */
+/** A claim as the server gets it. Keys are named by their places among those of the call. */
+interface SentClaim {
+  readonly held: number
+  readonly key: string
+  readonly mode?: Claim['mode']
+  readonly permits?: number
+  readonly max?: number
+}
+
+/** What is to be read, as the server gets it. */
+interface SentRead {
+  readonly keys: readonly number[]
+  readonly ids: readonly SentId[]
+}
+
+interface SentId {
+  readonly key: number
+  readonly id: string
+}
+
+/** The keys and arguments of one call, as operations are added to it. */
 export class CallArguments {
   readonly #names: Names
   readonly #caller: Caller
   readonly #keys: string[]
-  /** What the script may read in addition to the keys that it gets. */
+  /** What the server may read in addition to the keys that it gets. */
   readonly #companions: string[] = []
-  readonly #words: (string | number | boolean)[] = []
+  readonly #operations: object[] = []
 
   constructor(names: Names, { numbers, queues, requests, signs }: Group, caller: Caller) {
     this.#names = names
@@ -54,139 +75,152 @@ export class CallArguments {
   all(): string[] {
     const { member, memberText } = this.#caller
     const keys = [...this.#keys, ...this.#companions]
-    return [String(keys.length), ...keys, member.session, JSON.stringify(this.#words), memberText]
+    return [String(keys.length), ...keys, member.session, JSON.stringify(this.#operations), memberText]
   }
 
-  add(operation: ScriptOperation, ballot?: Ballot): void {
-    const words = this.#words
-    if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    const isSteal = operation.type === 'enqueue' && operation.steal
-    words.push(isSteal ? 'steal' : operation.type)
-    switch (operation.type) {
-      case 'enqueue':
-        this.#request(operation.request)
-        if (isSteal) {
-          words.push(whole(operation.lease), this.#details(operation.request))
-          return
+  /** Adds an operation: as a vote, if it has a ballot. */
+  add(operation: ServerOperation, ballot?: Ballot): void {
+    this.#operations.push(this.#sent(operation, ballot))
+  }
+
+  /** Written out, because to copy objects into others takes several times as long, for each lock. */
+  #sent(operation: ServerOperation, ballot: Ballot | undefined): object {
+    const { type } = operation
+    switch (type) {
+      case 'enqueue': {
+        const { id, claims } = operation.request
+        return {
+          type: operation.steal ? 'steal' : type,
+          id,
+          claims: this.#claims(claims),
+          lease: whole(operation.lease),
+          life: lifeOf(operation),
+          details: this.#details(operation.request),
+          read: operation.read && this.#read(operation.read),
+          ballot,
         }
-        words.push(whole(operation.lease), lifeOf(operation), this.#details(operation.request))
-        return this.#readOf(operation)
-      case 'checkIn':
-        this.#request(operation.request)
-        words.push(whole(operation.lease), lifeOf(operation))
-        return this.#readOf(operation)
-      case 'cancel':
-        return this.#request(operation.request)
+      }
+      case 'checkIn': {
+        const { id, claims } = operation.request
+        return {
+          type,
+          id,
+          claims: this.#claims(claims),
+          lease: whole(operation.lease),
+          life: lifeOf(operation),
+          read: operation.read && this.#read(operation.read),
+          ballot,
+        }
+      }
+      case 'cancel': {
+        const { id, claims } = operation.request
+        return { type, id, claims: this.#claims(claims) }
+      }
       case 'renew':
-        this.#request(operation.request)
-        words.push(String(operation.number), whole(operation.lease))
-        return
       case 'release':
       case 'take':
-      case 'downgrade':
-        this.#request(operation.request)
-        words.push(String(operation.number))
-        return
+      case 'downgrade': {
+        const { request, number } = operation
+        const lease = type === 'renew' ? whole(operation.lease) : undefined
+        return { type, id: request.id, claims: this.#claims(request.claims), number, lease, ballot }
+      }
       case 'extendOrYield': {
-        const { next } = operation
-        this.#request(operation.request)
-        words.push(String(operation.number), next.id)
-        words.push(whole(operation.lease), lifeOf(operation), this.#details(next))
-        return
+        const { request, number, next } = operation
+        return {
+          type,
+          id: request.id,
+          claims: this.#claims(request.claims),
+          number,
+          next: next.id,
+          lease: whole(operation.lease),
+          life: lifeOf(operation),
+          details: this.#details(next),
+          ballot,
+        }
       }
       case 'alive':
-        this.#heldKeys(keysOf(operation))
-        words.push(operation.requests.length)
-        for (const { id } of operation.requests) words.push(id)
-        return
+        return {
+          type,
+          claims: this.#heldKeys(keysOf(operation)),
+          requests: operation.requests.map(({ id }) => id),
+        }
       case 'sweepExpired':
-        return this.#heldKeys(operation.keys)
+        return { type, claims: this.#heldKeys(operation.keys) }
       case 'raise':
-        words.push(String(operation.least))
-        return
+        return operation
       case 'inspect':
-        return
+        return { type }
       case 'read':
-        return this.#read(operation)
+        return { type, read: this.#read(operation) }
       case 'commit':
         return this.#commit(operation)
       default:
-        throw new TypeError(`${operation.type} is not one call`)
+        throw new TypeError(`${type} is not one call`)
     }
   }
 
-  #commit({ expect, guard, record, release, retention, writes }: Commit): void {
-    const words = this.#words
-    words.push(guard !== undefined)
-    if (guard) {
-      this.#request(guard.request)
-      words.push(String(guard.number))
-    }
-    words.push(release, whole(retention))
-    this.#values(expect.map(({ key }) => key))
-    for (const { version } of expect) words.push(String(version))
-    words.push(writes.length)
-    for (const { key, value } of writes) {
-      this.#keys.push(this.#names.value(key))
-      words.push(value === undefined, value ?? '')
-    }
-    this.#ids(record)
-  }
-
-  /** What a held key says about its holder. Empty for the member's text, which a call states once. */
-  #details({ label, claims }: LockRequest): string {
-    return label === undefined && claims.length === 1 ? '' : heldText(this.#caller.member, label, claims)
-  }
-
-  #request({ id, claims }: Take['request']): void {
-    this.#words.push(id, claims.length)
-    for (const claim of claims) {
-      this.#held(claim.key)
-      this.#words.push(claim.key, claim.mode)
-      if (claim.mode === 'permits') this.#words.push(claim.permits, claim.max)
+  #commit({ type, expect, guard, record, release, retention, writes }: Commit): object {
+    return {
+      type,
+      id: guard?.request.id,
+      claims: guard && this.#claims(guard.request.claims),
+      number: guard?.number,
+      release,
+      retention: whole(retention),
+      keys: this.#values(expect.map(({ key }) => key)),
+      versions: expect.map(({ version }) => version),
+      writes: writes.map(({ key, value }) => ({ key: this.#place(this.#names.value(key)), value })),
+      ids: this.#ids(record),
     }
   }
 
-  #readOf({ read }: { readonly read?: ReadSet | undefined }): void {
-    this.#words.push(read !== undefined)
-    if (read) this.#read(read)
+  /** What a held key says about its holder. Undefined for the member's text, which a call states once. */
+  #details({ label, claims }: LockRequest): string | undefined {
+    return label === undefined && claims.length === 1
+      ? undefined
+      : heldText(this.#caller.member, label, claims)
   }
 
-  #read({ keys, ids }: ReadSet): void {
-    this.#values(keys)
-    this.#ids(ids)
+  #claims(claims: readonly Claim[]): SentClaim[] {
+    return claims.map(claim => {
+      const { key, mode } = claim
+      const held = this.#held(key)
+      return mode === 'permits'
+        ? { held, key, mode, permits: claim.permits, max: claim.max }
+        : { held, key, mode }
+    })
   }
 
-  #values(keys: readonly string[]): void {
-    this.#words.push(keys.length)
-    for (const key of keys) this.#keys.push(this.#names.value(key))
+  #read({ keys, ids }: ReadSet): SentRead {
+    return { keys: this.#values(keys), ids: this.#ids(ids) }
   }
 
-  #ids(ids: ReadSet['ids']): void {
-    this.#words.push(ids.length)
-    for (const { key, id } of ids) {
-      this.#keys.push(this.#names.ids(key))
-      this.#words.push(id)
-    }
+  #values(keys: readonly string[]): number[] {
+    return keys.map(key => this.#place(this.#names.value(key)))
   }
 
-  #heldKeys(keys: readonly string[]): void {
-    this.#words.push(keys.length)
-    for (const key of keys) {
-      this.#held(key)
-      this.#words.push(key)
-    }
+  #ids(ids: ReadSet['ids']): SentId[] {
+    return ids.map(({ key, id }) => ({ key: this.#place(this.#names.ids(key)), id }))
   }
 
-  /** Names a held key, and what else the script may read with it. */
-  #held(key: string): void {
-    this.#keys.push(this.#names.held(key))
+  #heldKeys(keys: readonly string[]): SentClaim[] {
+    return keys.map(key => ({ held: this.#held(key), key }))
+  }
+
+  /** Names a held key, and what else the server may read with it. @returns its place */
+  #held(key: string): number {
     for (const name of this.#names.companions(key)) this.#companions.push(name)
+    return this.#place(this.#names.held(key))
+  }
+
+  /** Names a key. @returns its place among the keys, from 1 */
+  #place(name: string): number {
+    return this.#keys.push(name)
   }
 }
 
 /** The keys that an operation is about; nothing for one that is about all. */
-export function keysOf(operation: ScriptOperation): readonly string[] {
+export function keysOf(operation: ServerOperation): readonly string[] {
   switch (operation.type) {
     case 'read':
       return [...operation.keys, ...operation.ids.map(({ key }) => key)]
@@ -204,11 +238,11 @@ export function keysOf(operation: ScriptOperation): readonly string[] {
 }
 
 /** How long the entry of a waiter blocks others without a sign of its session; 0 for a request that does not wait. */
-function lifeOf(operation: WaitTerms): string {
-  return operation.wait > 0 ? whole(entryTtl(operation)) : '0'
+function lifeOf(operation: WaitTerms): number {
+  return operation.wait > 0 ? whole(entryTtl(operation)) : 0
 }
 
 /** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */
-function whole(milliseconds: number): string {
-  return String(Math.min(Math.ceil(milliseconds), Number.MAX_SAFE_INTEGER))
+function whole(milliseconds: number): number {
+  return Math.min(Math.ceil(milliseconds), Number.MAX_SAFE_INTEGER)
 }

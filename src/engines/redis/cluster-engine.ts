@@ -19,7 +19,7 @@ import { keysOf } from './call.js'
 import type { RedisEngine } from './redis-engine.js'
 
 /**
- * The engine on a Redis Cluster. A script reaches the keys of one hash slot only, so this refuses locks and
+ * The engine on a Redis Cluster. A call reaches the keys of one hash slot only, so this refuses locks and
  * transactions on several slots, and reads slot by slot.
  */
 export class ClusterEngine implements Engine {
@@ -76,7 +76,7 @@ export class ClusterEngine implements Engine {
     await this.#engine.leave()
   }
 
-  /** @throws InvalidArgumentError when no script could reach all these keys */
+  /** @throws InvalidArgumentError when no call could reach all these keys */
   #refuseSpread(what: 'lock' | 'transaction', keys: readonly string[]): void {
     const [first, ...others] = keys
     const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))

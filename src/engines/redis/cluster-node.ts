@@ -3,7 +3,7 @@ import type { RedisLink } from './clients/redis-link.js'
 import type { Names } from './names.js'
 
 /**
- * The URL to open instead when a link to one server leads to a node of a Redis Cluster, which refuses scripts whose
+ * The URL to open instead when a link to one server leads to a node of a Redis Cluster, which refuses calls whose
  * keys lie in several hash slots; undefined otherwise, also when the server does not say.
  */
 export async function clusterUrl(link: RedisLink, names: Names): Promise<string | undefined> {

@@ -28,14 +28,14 @@ export class CodeCalls {
     args: readonly string[],
     again: (answered: Promise<Answered>) => Promise<Answered> = answered => answered,
   ): Promise<Answered> {
-    if (!this.#hasFunctions) return await this.#runScript(route, code, args, again)
+    if (!this.#hasFunctions) return this.#runScript(route, code, args, again)
     try {
       return await this.#link.call(route, ['FCALL', code.name, ...args])
     } catch (error) {
-      if (isUnknownFunction(error)) return await again(this.#loadAndCall(route, code, args))
+      if (isUnknownFunction(error)) return again(this.#loadAndCall(route, code, args))
       if (!this.#refuses(error)) throw error
     }
-    return await again(this.#runScript(route, code, args))
+    return again(this.#runScript(route, code, args))
   }
 
   async #loadAndCall(route: string, code: ServerCode, args: readonly string[]): Promise<Answered> {
@@ -50,7 +50,7 @@ export class CodeCalls {
     if (!isUnknownFunction(outcome.reason) && !this.#refuses(outcome.reason)) throw outcome.reason
     // For want of memory a server loads no function. Elsewhere on a cluster the function may have been loaded.
     if (reason !== undefined) this.#refuses(reason)
-    return await this.#runScript(route, code, args)
+    return this.#runScript(route, code, args)
   }
 
   async #runScript(
@@ -64,19 +64,22 @@ export class CodeCalls {
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
-    return await again(this.#link.call(route, ['EVAL', code.script, ...args]))
+    return again(this.#link.call(route, ['EVAL', code.script, ...args]))
   }
 
-  /** Whether the server refuses the function, for now or for good, but may execute the script. */
+  /** Whether the server refuses functions, for now or for good, but may execute the script. */
   #refuses(error: unknown): boolean {
     if (!(error instanceof RedisReplyError)) return false
     // With a full memory it refuses every function, but of a script only the commands that need more.
     if (error.code === 'OOM') return true
-    const isForGood = error.code === 'NOPERM' || error.code === 'ERR'
+    const isForGood = error.code === 'NOPERM' || NO_SUCH_COMMAND.test(error.message)
     if (isForGood) this.#hasFunctions = false
     return isForGood
   }
 }
+
+/** Servers without functions, among them hosted ones, say it in their own ways. */
+const NO_SUCH_COMMAND = /unknown (?:sub)?command|unsupported|not (?:allowed|available|implemented|supported)/i
 
 function isUnknownFunction(error: unknown): boolean {
   return error instanceof RedisReplyError && error.message.includes('Function not found')

@@ -1,6 +1,6 @@
 import { luaFile } from './lua/lua-file.js'
 import { ServerCode } from './lua/server-code.js'
-import { tableCode } from './lua/table-script.js'
+import { tableCode } from './lua/table-code.js'
 import type { RedisOptions } from './redis-options.js'
 
 /** What a held key looks like, and all that depends on it. */
@@ -12,7 +12,7 @@ export interface HeldLayout {
   readonly noun: string
   /** The command that reads the text of a held key. */
   readonly reading: (name: string) => readonly string[]
-  /** The names of the keys that the script may read when it frees this one. */
+  /** The names of the keys that the code may read when it frees this one. */
   readonly companions: (name: string) => readonly string[]
   /** The channel on which foreign clients announce that they have freed the key, if they do. */
   readonly freed?: (name: string) => string
@@ -40,7 +40,7 @@ export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, 
   },
 }
 
-/** As the script has it, too. */
+/** As the code has it, too. */
 function redissonName(what: string, name: string): string {
   return `${what}:${name.includes('{') ? name : `{${name}}`}`
 }

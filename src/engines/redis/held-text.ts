@@ -1,7 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { SessionInfo } from '../../engine/contract.js'
 
-/** What a held key says about its holder, after what the script puts in front. */
+/** What a held key says about its holder, after what the code puts in front. */
 interface Details {
   readonly host: string
   readonly pid: number

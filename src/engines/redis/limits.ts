@@ -9,7 +9,7 @@ import type { Reply } from './clients/connection.js'
 import type { CodeCalls } from './code-calls.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { sentAgain } from './sent-again.js'
-import { limitCode, limitLookCode } from './lua/limit-script.js'
+import { limitCode, limitLookCode } from './lua/limit-code.js'
 import { ServerCode } from './lua/server-code.js'
 
 const DECISION = new ServerCode(limitCode())
@@ -79,7 +79,7 @@ export class RedisLimits {
   }
 }
 
-/** The script's arguments. @param wall approximate milliseconds since 1970. */
+/** The code's arguments. @param wall approximate milliseconds since 1970. */
 export function limitArguments(call: number, request: ReservePermits, wall: number): string[] {
   const { session, windows, units, returns, horizon, hold, pause, explain } = request
   const args = [
@@ -106,7 +106,7 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
 
 const cachedWords = new WeakMap<WindowDefinition, readonly string[]>()
 
-/** A definition as the script takes it. */
+/** A definition as the code takes it. */
 function definitionOf(window: WindowDefinition): readonly string[] {
   let words = cachedWords.get(window)
   if (!words) {
@@ -132,7 +132,7 @@ function isSame(one: Unit, other: Unit): boolean {
   return one === other || (one.n === other.n && one.more === other.more && one.within === other.within)
 }
 
-/** What the script has answered; undefined when it did not know the day. */
+/** What the code has answered; undefined when it did not know the day. */
 export function reservedOf(answer: Reply, { windows, explain }: ReservePermits): Reserved | undefined {
   const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf'] = answer as readonly [
     string,

@@ -1,6 +1,6 @@
 import { slotOf, tagOf } from './slot.js'
 
-/** What one script call can reach: everything of a hash slot on Cluster, everything elsewhere. */
+/** What one call can reach: everything of a hash slot on Cluster, everything elsewhere. */
 export interface Group {
   /** The counter of numbers and versions; also what a call is routed by. */
   readonly numbers: string

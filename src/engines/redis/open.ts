@@ -22,7 +22,7 @@ export async function openRedis(source: string | ExistingRedis): Promise<Engine>
   const { redis, ...more } = source
   const options = redisOptions(more)
   const given = detectClient(redis)
-  // What the client itself puts before keys, the engine does for it: in channels and scripts the client would not.
+  // What the client itself puts before keys, the engine does for it: in channels and calls the client would not.
   return engineOver(linkOver(given), { ...options, prefix: given.client.keyPrefix + options.prefix })
 }
 

@@ -8,8 +8,8 @@ import { groupedBy } from '../../grouped.js'
 import type { HeldLayout } from './held-layout.js'
 import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
-import type { ScriptReport } from './outcomes.js'
-import type { ScriptCalls } from './script-calls.js'
+import type { ServerReport } from './outcomes.js'
+import type { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
@@ -32,7 +32,7 @@ export interface OperatorParts {
   readonly link: RedisLink
   readonly names: Names
   readonly layout: HeldLayout
-  readonly calls: ScriptCalls
+  readonly calls: TableCalls
   readonly errors: CallErrors
 }
 
@@ -64,7 +64,7 @@ export class Operator {
   async reports({ prefix, exact = false }: Inspect): Promise<readonly IdentifiedReport[]> {
     const { layout, names } = this.#parts
     const groups = exact ? [names.group(prefix)] : await this.#groups()
-    const reports: ScriptReport[] = []
+    const reports: ServerReport[] = []
     for (const group of groups) for (const report of await this.#reports(group)) reports.push(report)
     const recorded = new Set(reports.map(({ id, key }) => `${id} ${key}`))
     const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
@@ -150,11 +150,11 @@ export class Operator {
     return (await this.#parts.calls.send(group, take)) as boolean
   }
 
-  async #reports(group: Group): Promise<ScriptReport[]> {
-    return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ScriptReport[]
+  async #reports(group: Group): Promise<ServerReport[]> {
+    return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ServerReport[]
   }
 
-  /** The groups in which there are queues. A replica shows what is held without one, but can't run their script. */
+  /** The groups in which there are queues. A replica shows what is held without one, but can't execute a call for them. */
   async #groups(): Promise<Group[]> {
     const { names } = this.#parts
     const found = await this.#scan(names.requestsPattern, 'hash')

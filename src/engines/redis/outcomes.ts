@@ -9,14 +9,14 @@ import type {
   Versioned,
 } from '../../engine/contract.js'
 import { timeOfVersion } from '../../engine/kit/time-of-version.js'
-import type { ScriptOperation } from './call.js'
+import type { ServerOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
 import { whoIs } from './held-text.js'
 
 /** An operation that failed alone within its call. */
 export class OperationFailure {
   /**
-   * @param message what Redis or the script says of it.
+   * @param message what Redis or the code says of it.
    * @param unreadable the name of the key with something else than a value in the place of one, if that is why.
    */
   constructor(
@@ -33,8 +33,8 @@ function failureIn(answer: Reply): OperationFailure | undefined {
   return state === 'error' ? new OperationFailure(text(about)) : undefined
 }
 
-/** What the script says of one operation, in the words of the contract. */
-export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
+/** What the code says of one operation, in the words of the contract. */
+export function outcomeOf(operation: ServerOperation, answer: Reply): unknown {
   const failure = failureIn(answer)
   if (failure) return failure
   switch (operation.type) {
@@ -68,8 +68,8 @@ export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
   }
 }
 
-/** A request as the script reports it. */
-export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
+/** A request as the code reports it. */
+export interface ServerReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
   readonly id: string
   readonly details: string
   /** Its place in the queue: the lesser text comes first. */
@@ -77,7 +77,7 @@ export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | '
 }
 
 /** The requests that have a record, in order of arrival. */
-export function reportsOf(answer: Reply): ScriptReport[] {
+export function reportsOf(answer: Reply): ServerReport[] {
   const reports = list(list(answer)[1]!).map(item => {
     const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
     return {
@@ -123,7 +123,7 @@ function statusOf(id: string, answer: Reply): RequestStatus {
     case 'gone':
       return { state }
     default:
-      throw new TypeError(`the script answered ${JSON.stringify(answer)}`)
+      throw new TypeError(`the server answered ${JSON.stringify(answer)}`)
   }
 }
 
@@ -131,7 +131,7 @@ function signOutcome([, next, due]: readonly Reply[]): SignOutcome {
   return { next: delay(next), due: list(due!).map(text) }
 }
 
-/** Milliseconds; the script answers with a negative number instead of Infinity. */
+/** Milliseconds; the code answers with a negative number instead of Infinity. */
 function delay(reply: Reply | undefined): number {
   return Number(reply) < 0 ? Infinity : Number(reply)
 }
@@ -176,6 +176,6 @@ function text(reply: Reply | undefined): string {
 }
 
 function list(reply: Reply): readonly Reply[] {
-  if (!Array.isArray(reply)) throw new TypeError(`the script answered ${JSON.stringify(reply)}`)
+  if (!Array.isArray(reply)) throw new TypeError(`the server answered ${JSON.stringify(reply)}`)
   return reply as readonly Reply[]
 }

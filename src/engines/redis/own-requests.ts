@@ -9,7 +9,7 @@ import {
   type RequestStatus,
 } from '../../engine/contract.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
-import type { ScriptOperation } from './call.js'
+import type { ServerOperation } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
 import type { HeldLayout } from './held-layout.js'
@@ -113,7 +113,7 @@ export class OwnRequests {
   }
 
   /** An operation was executed. @returns the outcome for its caller. */
-  settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown {
+  settled(group: Group, operation: ServerOperation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':
       case 'checkIn':
@@ -167,7 +167,7 @@ export class OwnRequests {
     return freed !== undefined
   }
 
-  /** Handles a message from the script to a session: a word, and what it is about. */
+  /** Handles a message from the code to a session: a word, and what it is about. */
   hint(text: string): void {
     const space = text.indexOf(' ')
     const about = text.slice(space + 1)

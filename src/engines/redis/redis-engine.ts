@@ -32,7 +32,7 @@ import { Names } from './names.js'
 import { Operator, type IdentifiedReport } from './operator.js'
 import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
-import { ScriptCalls } from './script-calls.js'
+import { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
 
@@ -49,7 +49,7 @@ export interface RedisEngineOptions {
   readonly layout: keyof typeof HELD_LAYOUTS
 }
 
-/** The lock table as a script inside Redis: all processes that reach the same server or cluster. */
+/** The lock table as code inside Redis: all processes that reach the same server or cluster. */
 export class RedisEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
@@ -59,7 +59,7 @@ export class RedisEngine implements Engine {
   readonly #link: RedisLink
   readonly #names: Names
   readonly #errors: CallErrors
-  readonly #calls: ScriptCalls
+  readonly #calls: TableCalls
   readonly #requests: OwnRequests
   readonly #operator: Operator
   readonly #limits: RedisLimits
@@ -93,7 +93,7 @@ export class RedisEngine implements Engine {
       cancel: request => this.submit({ type: 'cancel', request }),
     })
     const code = new CodeCalls(link)
-    this.#calls = new ScriptCalls({
+    this.#calls = new TableCalls({
       link,
       code,
       clock,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { limitCode } from '../../../src/engines/redis/lua/limit-script.js'
+import { limitCode } from '../../../src/engines/redis/lua/limit-code.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
 import {

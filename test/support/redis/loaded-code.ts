@@ -1,7 +1,7 @@
 import type { CallArguments } from '../../../src/engines/redis/call.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { ServerCode } from '../../../src/engines/redis/lua/server-code.js'
-import { answersIn } from '../../../src/engines/redis/script-calls.js'
+import { answersIn } from '../../../src/engines/redis/table-calls.js'
 import type { RedisServer } from '../servers/redis.js'
 
 /** Code that was sent to a server once, so that calls only name it. */

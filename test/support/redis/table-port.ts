@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { Operation } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
-import { CallArguments, type ScriptOperation } from '../../../src/engines/redis/call.js'
+import { CallArguments, type ServerOperation } from '../../../src/engines/redis/call.js'
 import { heldText, whoIs } from '../../../src/engines/redis/held-text.js'
 import { luaFile } from '../../../src/engines/redis/lua/lua-file.js'
-import { tableCode } from '../../../src/engines/redis/lua/table-script.js'
+import { tableCode } from '../../../src/engines/redis/lua/table-code.js'
 import { Names } from '../../../src/engines/redis/names.js'
-import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
+import { outcomeOf, reportsOf, type ServerReport } from '../../../src/engines/redis/outcomes.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
 import { isAlone, LOCKS, type Answered, type Differences, type TablePort } from '../table-world.js'
@@ -48,7 +48,7 @@ export interface Together {
   readonly hints: readonly SentHint[]
   /** The keys that the session has to sweep later. */
   readonly reserved: readonly string[]
-  readonly reports: readonly ScriptReport[]
+  readonly reports: readonly ServerReport[]
 }
 
 /** A record of a request. */
@@ -181,14 +181,14 @@ export class RedisTablePort implements TablePort {
     await this.#server.command('DEL', this.#names.held(key))
   }
 
-  #call(session: string, operations: readonly ScriptOperation[]): CallArguments {
+  #call(session: string, operations: readonly ServerOperation[]): CallArguments {
     const call = new CallArguments(this.#names, this.#names.group(''), callerOf(session))
     for (const operation of operations) call.add(operation)
     return call
   }
 
   /** An operator takes a request whose grant it has looked up. */
-  #asked(operation: Operation): ScriptOperation | undefined {
+  #asked(operation: Operation): ServerOperation | undefined {
     if (operation.type !== 'forceRelease') return operation
     const { key, number } = operation
     const request = [...this.#stored.requests.values()].find(

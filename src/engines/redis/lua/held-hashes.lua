@@ -1,5 +1,5 @@
 -- Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the
--- table's script.
+-- table's code.
 --
 -- A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
 -- another client keeps all others out, regardless of its name. Ours has one like it, named by the request, and next to

@@ -1,4 +1,4 @@
--- Part of the limiters' script: reads the arguments of a call, decides about its units, and explains.
+-- Part of the limiters' code: reads the arguments of a call, decides about its units, and explains.
 local session, number, horizon, wanted = word(), amount(), amount(), amount()
 local pause, asked, before = amount(), amount(), amount()
 if not state and ARGV[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end

@@ -1,4 +1,4 @@
--- The end of the script that describes a limiter: its pause, then its limits, then the sessions that wait.
+-- The end of the code that describes a limiter: its pause, then its limits, then the sessions that wait.
 if not state then return { '-inf', {}, {} } end
 local limits, waiting = {}, {}
 for _, record in ipairs(state.records) do

@@ -1,4 +1,4 @@
--- Part of the limiters' script: logs of grants, and what each kind of limit allows.
+-- Part of the limiters' code: logs of grants, and what each kind of limit allows.
 local position = 0
 local function word()
   position = position + 1

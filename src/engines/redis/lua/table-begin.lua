@@ -1,15 +1,13 @@
 -- Code that executes calls. A function of a library is made once and kept by the server, so all that belongs to one call
 -- is set by `start`.
 local call, try
--- What a call gets: the names of all its keys, those that every call has, the session, the words of its operations, and
--- the details of its held keys that say nothing else.
-local NAMES, NUMBERS, QUEUES, REQUESTS, SIGNS, SESSION, WORDS, LAST, MEMBER
+-- What a call gets: the names of all its keys, those that every call has, the session, the operations, and the details
+-- of its held keys that say nothing else.
+local NAMES, NUMBERS, QUEUES, REQUESTS, SIGNS, SESSION, OPERATIONS, MEMBER
 -- The channels that notify sessions, and the command that sends to them.
 local CHANNELS, PUBLISH
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
 local SHARED
--- Which word is read next, and how many of the keys were named until now.
-local position, named
 -- What else this session is notified of.
 local hints
 -- The last number that was given, and the one that the counter has.
@@ -32,6 +30,8 @@ local signs
 local groups, apart
 -- When the last of the requests that were saved is over; and whether a request was removed.
 local latest, forgotten
+-- Whether a call has used these since they were made.
+local isUsed = true
 
 local function start(keys, words)
   call, try = redis.call, redis.pcall
@@ -43,26 +43,15 @@ local function start(keys, words)
     SHARED = 'signalbox/1 shared ' .. QUEUES
   end
   NAMES = keys
-  SESSION, WORDS, MEMBER = words[1], cjson.decode(words[2]), words[3]
-  LAST, position, named = #WORDS, 1, 4
+  SESSION, OPERATIONS, MEMBER = words[1], cjson.decode(words[2]), words[3]
   local time = call('TIME')
   stamp = time[1] .. ('00000' .. time[2]):sub(-6)
   micros = tonumber(stamp)
   now = math.floor(micros / 1000)
   local size = try('ZLEXCOUNT', QUEUES, '-', '+')
   spoilt, idle = type(size) == 'table', size == 0
-  hints, number, written, ballot = {}, nil, nil, nil
-  loaded, fronts, texts, signs, groups, apart = {}, {}, {}, {}, {}, {}
-  latest, forgotten = 0, false
-end
-
-local function hasMore() return position <= LAST end
-local function word()
-  position = position + 1
-  return WORDS[position - 1]
-end
-local function amount() return tonumber(word()) end
-local function key()
-  named = named + 1
-  return NAMES[named]
+  hints, number, written, ballot, texts = {}, nil, nil, nil, {}
+  -- While no request is in a queue, nothing of this is used, so most calls of most servers make no new tables.
+  if isUsed then loaded, fronts, signs, groups, apart, latest, forgotten = {}, {}, {}, {}, {}, 0, false end
+  isUsed = not idle
 end

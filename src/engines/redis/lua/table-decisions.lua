@@ -1,4 +1,4 @@
--- Part of the table's script: which requests are granted, reserved, dropped and taken out.
+-- Part of the table's code: which requests are granted, reserved, dropped and taken out.
 local function admits(ahead, claim)
   local first = ahead.first
   if not first then return true end
@@ -91,7 +91,7 @@ local function serveOne(key)
 end
 
 local function serve(key)
-  if idle then return end
+  if not frontOf(key)[1] then return end
   -- No recursion, because thousands of requests of a dead process expire together.
   local left = { key }
   while #left > 0 do
@@ -132,7 +132,7 @@ end
 -- @param each whether all holders are looked at one by one from now on.
 local look
 function look(claim, each)
-  if each then
+  if each and not idle then
     ungroup(claim.key)
     apart[claim.key] = true
   end
@@ -232,12 +232,12 @@ local function hold(request, claims, recorded)
   return request.number
 end
 
--- Whether a grant with this number holds, and its record if it has one.
+-- Whether a grant with this number holds, and the record of the request if it has one.
 local function holds(id, granted, claims)
   local request = find(id, claims)
   if request then
-    if request.phase ~= 'held' or request.number ~= granted or now >= request.expires then return false end
-    return intact(id, granted, claims), request
+    local isCurrent = request.phase == 'held' and request.number == granted and now < request.expires
+    return isCurrent and intact(id, granted, claims), request
   end
   for _, claim in ipairs(claims) do
     if claim.mode ~= 'exclusive' then return false end

@@ -1,4 +1,4 @@
--- Part of the table's script: what sessions do with their requests and grants.
+-- Part of the table's code: what sessions do with their requests and grants.
 -- A grant that is known by its held keys only: its number, since when, details.
 local function lightGrant(id, claims)
   local text = seen(claims[1].held)
@@ -44,10 +44,24 @@ local function yield(request, claims, life)
   serveAll(claims)
 end
 
+-- Whether no request is in a queue of these keys, and none is held.
+local function areFree(claims)
+  for _, claim in ipairs(claims) do
+    if frontOf(claim.key)[1] or seen(claim.held) then return false end
+  end
+  return true
+end
+
+local function detailsOf(operation) return operation.details or MEMBER end
+
 local function enqueue(request, life)
   local id, claims = request.id, request.claims
   local known = find(id, claims)
   if known then return standing(known) end
+  if not ballot and areFree(claims) then
+    request.since = now
+    return hold(request, claims, false)
+  end
   if ballot then request.sequence = place(ballot.order) end
   local out, kept = false, {}
   for i, claim in ipairs(claims) do
@@ -86,12 +100,9 @@ local function enqueue(request, life)
   return standing(request)
 end
 
-function operations.enqueue()
-  local request = { id = word(), claims = readClaims(), lease = amount() }
-  local life = amount()
-  request.details = readDetails()
-  local what = word() and readSet()
-  return function() return held(enqueue(request, life), what, request.id, request.claims) end
+function operations.enqueue(operation)
+  local request = { id = operation.id, claims = operation.claims, lease = operation.lease, details = detailsOf(operation) }
+  return held(enqueue(request, operation.life), operation)
 end
 
 -- Grants a request before all that waits for its keys, and takes them from their holders. Of a grant that is known by
@@ -138,83 +149,73 @@ local function steal(request)
   return granted
 end
 
-function operations.steal()
-  local request = { id = word(), claims = readClaims(), lease = amount() }
-  request.details = readDetails()
-  return function() return steal(request) end
+function operations.steal(operation)
+  return steal({
+    id = operation.id, claims = operation.claims, lease = operation.lease, details = detailsOf(operation),
+  })
 end
 
-function operations.checkIn()
-  local id, claims, lease, life = word(), readClaims(), amount(), amount()
-  local what = word() and readSet()
-  return function()
-    local request = find(id, claims)
-    if not request then
-      local granted, since, details = lightGrant(id, claims)
-      if not granted then return { 'gone' } end
-      if ballot then
-        return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), what, id, claims)
-      end
-      extend(claims, lease)
-      return held(granted, what, id, claims)
+function operations.checkIn(operation)
+  local id, claims, lease, life = operation.id, operation.claims, operation.lease, operation.life
+  local request = find(id, claims)
+  if not request then
+    local granted, since, details = lightGrant(id, claims)
+    if not granted then return { 'gone' } end
+    if ballot then
+      return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), operation)
     end
-    if request.phase == 'held' then
-      if now >= request.expires or not intact(id, request.number, claims) then
-        drop(request)
-        return { 'gone' }
-      end
-      if ballot then
-        request.lease = lease
-        if not preceded(id, claims) then return held(hold(request, claims, true), what, id, claims) end
-        yield(request, claims, life)
-        return standing(request)
-      end
-      extend(claims, lease)
+    extend(claims, lease)
+    return held(granted, operation)
+  end
+  if request.phase == 'held' then
+    if now >= request.expires or not intact(id, request.number, claims) then
+      drop(request)
+      return { 'gone' }
     end
-    request.lease = lease
-    if request.phase == 'waiting' and request.alone then request.alone = now + life
-    else setExpiry(request, now + (request.phase == 'held' and lease or life)) end
-    -- What is reserved is saved with the outcome of it.
-    if request.phase ~= 'reserved' then save(request) end
-    if request.phase == 'held' then return held(request.number, what, id, claims) end
-    -- Served before the keys are looked at: a request that is dropped as expired may hold its key for a moment yet.
-    if request.phase == 'waiting' then serveAll(claims) end
-    local out = false
+    if ballot then
+      request.lease = lease
+      if not preceded(id, claims) then return held(hold(request, claims, true), operation) end
+      yield(request, claims, life)
+      return standing(request)
+    end
+    extend(claims, lease)
+  end
+  request.lease = lease
+  if request.phase == 'waiting' and request.alone then request.alone = now + life
+  else setExpiry(request, now + (request.phase == 'held' and lease or life)) end
+  -- What is reserved is saved with the outcome of it.
+  if request.phase ~= 'reserved' then save(request) end
+  if request.phase == 'held' then return held(request.number, operation) end
+  -- Served before the keys are looked at: a request that is dropped as expired may hold its key for a moment yet.
+  if request.phase == 'waiting' then serveAll(claims) end
+  local out = false
+  for _, claim in ipairs(claims) do
+    local text = look(claim)
+    if text then
+      out = true
+      meet(claim, text)
+    end
+  end
+  -- Another request may have met a holder that came in from outside since this one was reserved.
+  if not out and request.phase == 'reserved' then
     for _, claim in ipairs(claims) do
-      local text = look(claim)
-      if text then
-        out = true
-        meet(claim, text)
-      end
+      if blocked(claim, request) then out = true break end
     end
-    -- Another request may have met a holder that came in from outside since this one was reserved.
-    if not out and request.phase == 'reserved' then
-      for _, claim in ipairs(claims) do
-        if blocked(claim, request) then out = true break end
-      end
-    end
-    if out then
-      request.phase = 'waiting'
-      save(request)
-    end
-    if request.phase == 'reserved' then return held(hold(request, claims, true), what, id, claims) end
-    return standing(request)
   end
+  if out then
+    request.phase = 'waiting'
+    save(request)
+  end
+  if request.phase == 'reserved' then return held(hold(request, claims, true), operation) end
+  return standing(request)
 end
 
-function operations.alive()
-  local claims, ids = readHeld(), {}
-  for i = 1, amount() do ids[i] = word() end
-  return function() return sign(claims, ids) end
-end
+function operations.alive(operation) return sign(operation.claims, operation.requests) end
 
-function operations.cancel()
-  local id, claims = word(), readClaims()
-  return function()
-    remove(id, nil, claims)
-    forgetForeign(claims)
-    return 0
-  end
+function operations.cancel(operation)
+  remove(operation.id, nil, operation.claims)
+  forgetForeign(operation.claims)
+  return 0
 end
 
 -- Raises the number of a vote to the one that its grant has got from the others.
@@ -228,90 +229,84 @@ local function renumber(id, claims)
   end
 end
 
-function operations.renew()
-  local id, claims, granted, lease = word(), readClaims(), amount(), amount()
-  return function()
-    local whole, request = holds(id, granted, claims)
-    if not whole then
-      -- A grant no longer blocks waiters once another client has taken one of its keys.
-      local known = find(id, claims)
-      if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
-      return 0
-    end
-    if ballot then renumber(id, claims) end
-    extend(claims, lease)
-    if request then
-      if ballot then request.number = ballot.least end
-      request.lease, request.expires = lease, now + lease
-      save(request)
-    end
-    return 1
+function operations.renew(operation)
+  local id, claims, granted, lease = operation.id, operation.claims, operation.number, operation.lease
+  local whole, request = holds(id, granted, claims)
+  if not whole then
+    -- A grant no longer blocks waiters once another client has taken one of its keys.
+    if request and request.phase == 'held' and request.number == granted and now < request.expires then drop(request) end
+    return 0
   end
+  if ballot then renumber(id, claims) end
+  extend(claims, lease)
+  if request then
+    if ballot then request.number = ballot.least end
+    request.lease, request.expires = lease, now + lease
+    save(request)
+  end
+  return 1
 end
 
-function operations.release()
-  local id, claims, granted = word(), readClaims(), amount()
-  return function()
-    local request = find(id, claims)
-    if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end
-    local whole = holds(id, granted, claims)
-    remove(id, granted, claims)
-    return whole and 1 or 0
-  end
-end
-
-function operations.extendOrYield()
-  local id, claims, granted = word(), readClaims(), amount()
-  local following, lease, life, text = word(), amount(), amount(), readDetails()
-  return function()
-    local request = holding(id, granted, claims)
-    if not request then
-      local known = find(following, claims)
-      if known then return standing(known) end
-      return lightGrant(following, claims) or { 'gone' }
-    end
-    local awaited, alone = false, not ballot
-    for _, claim in ipairs(claims) do
-      if claim.mode ~= 'exclusive' then alone = false end
-      for other in queue(claim.key) do
-        if other.id ~= id then alone = false end
-        if other.phase == 'waiting' and not silent(other) then awaited = true break end
-      end
-    end
-    if not awaited then
-      request.lease = lease
-      if alone and request.sequence then
-        -- The requests that met it are gone. From now on its held keys say everything about it again.
-        forget(request)
-        request.sequence = nil
-      end
-      return { 'kept', hold(request, claims, request.sequence ~= nil), alone and 1 or 0 }
-    end
-    raise(0)
-    remove(id, granted, claims)
-    return enqueue({ id = following, lease = lease, details = text, claims = claims }, life)
-  end
-end
-
-function operations.downgrade()
-  local id, claims, granted = word(), readClaims(), amount()
-  return function()
-    local request = holding(id, granted, claims)
-    if not request then return 0 end
-    if request.sequence then forget(request)
-    else
-      local remaining = NEVER
-      for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
-      request.lease, request.expires = remaining, now + remaining
-    end
-    -- Where it was: without a record, it was alone.
-    request.sequence, request.claims = request.sequence or FRONT, claims
-    for _, claim in ipairs(claims) do
-      claim.mode = 'shared'
-      put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
-    end
-    append(request)
+function operations.release(operation)
+  local id, claims, granted = operation.id, operation.claims, operation.number
+  local whole, request = holds(id, granted, claims)
+  if whole and not request then
+    for _, claim in ipairs(claims) do clear(claim.held) end
     serveAll(claims)
     return 1
   end
+  if not request or request.phase == 'held' and request.number == granted then remove(id, granted, claims) end
+  return whole and 1 or 0
+end
+
+function operations.extendOrYield(operation)
+  local id, claims, granted = operation.id, operation.claims, operation.number
+  local following, lease = operation.next, operation.lease
+  local request = holding(id, granted, claims)
+  if not request then
+    local known = find(following, claims)
+    if known then return standing(known) end
+    return lightGrant(following, claims) or { 'gone' }
+  end
+  local awaited, alone = false, not ballot
+  for _, claim in ipairs(claims) do
+    if claim.mode ~= 'exclusive' then alone = false end
+    for other in queue(claim.key) do
+      if other.id ~= id then alone = false end
+      if other.phase == 'waiting' and not silent(other) then awaited = true break end
+    end
+  end
+  if not awaited then
+    request.lease = lease
+    if alone and request.sequence then
+      -- The requests that met it are gone. From now on its held keys say everything about it again.
+      forget(request)
+      request.sequence = nil
+    end
+    return { 'kept', hold(request, claims, request.sequence ~= nil), alone and 1 or 0 }
+  end
+  raise(0)
+  remove(id, granted, claims)
+  return enqueue({ id = following, lease = lease, details = detailsOf(operation), claims = claims }, operation.life)
+end
+
+function operations.downgrade(operation)
+  local id, claims, granted = operation.id, operation.claims, operation.number
+  local request = holding(id, granted, claims)
+  if not request then return 0 end
+  if request.sequence then forget(request)
+  else
+    local remaining = NEVER
+    for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
+    request.lease, request.expires = remaining, now + remaining
+  end
+  -- Where it was: without a record, it was alone.
+  request.sequence, request.claims = request.sequence or FRONT, claims
+  for _, claim in ipairs(claims) do
+    claim.mode = 'shared'
+    put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
+  end
+  append(request)
+  serveAll(claims)
+  return 1
 end

@@ -1,48 +1,38 @@
--- Part of the table's script: what keeps it in order, and what operators do.
+-- Part of the table's code: what keeps it in order, and what operators do.
 -- Takes a request away from its session. A number other than 0 is the one that its grant must have.
-function operations.take()
-  local id, claims, granted = word(), readClaims(), amount()
-  return function()
-    if granted > 0 and not holds(id, granted, claims) then return 0 end
-    remove(id, granted > 0 and granted or nil, claims)
-    notify('lost', id)
-    return 1
-  end
+function operations.take(operation)
+  local id, claims, granted = operation.id, operation.claims, operation.number
+  if granted > 0 and not holds(id, granted, claims) then return 0 end
+  remove(id, granted > 0 and granted or nil, claims)
+  notify('lost', id)
+  return 1
 end
 
-function operations.sweepExpired()
-  local claims = readHeld()
-  return function()
-    sweep(claims)
-    return 0
-  end
+function operations.sweepExpired(operation)
+  sweep(operation.claims)
+  return 0
 end
 
 function operations.inspect()
-  return function()
-    local reports = {}
-    local all = must(try('HGETALL', REQUESTS), REQUESTS)
-    for i = 2, #all, 2 do
-      local request = cmsgpack.unpack(all[i])
-      local expires = expiry(request)
-      if now < expires then
-        for _, claim in ipairs(request.claims) do
-          reports[#reports + 1] = {
-            claim.key, request.id, request.details, claim.mode, claim.permits or 0, claim.max or 0, request.phase,
-            digits(request.number), now - request.since, digits(expires - now), request.sequence,
-          }
-        end
+  local reports = {}
+  local all = must(try('HGETALL', REQUESTS), REQUESTS)
+  for i = 2, #all, 2 do
+    local request = cmsgpack.unpack(all[i])
+    local expires = expiry(request)
+    if now < expires then
+      for _, claim in ipairs(request.claims) do
+        reports[#reports + 1] = {
+          claim.key, request.id, request.details, claim.mode, claim.permits or 0, claim.max or 0, request.phase,
+          digits(request.number), now - request.since, digits(expires - now), request.sequence,
+        }
       end
     end
-    return { 'reports', reports }
   end
+  return { 'reports', reports }
 end
 
 -- Makes all numbers from now on greater than one that this server had no vote in.
-function operations.raise()
-  local least = amount()
-  return function()
-    raise(least)
-    return 0
-  end
+function operations.raise(operation)
+  raise(operation.least)
+  return 0
 end

@@ -1,4 +1,4 @@
--- Part of the table's script: the records of requests, the queues of keys, and what grants do to their held keys.
+-- Part of the table's code: the records of requests, the queues of keys, and what grants do to their held keys.
 local function notify(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
@@ -27,15 +27,15 @@ local function load(id)
   return request or nil
 end
 
+local NONE = {}
+
 -- The first entries of a key's queue; all of them where they are fewer than FEW.
 local function frontOf(key)
   local front = fronts[key]
   if front then return front end
-  if idle then front = {}
-  else
-    local start = head(key)
-    front = call('ZRANGEBYLEX', QUEUES, '[' .. start, '(' .. start:sub(1, -2) .. ';', 'LIMIT', 0, FEW)
-  end
+  if idle then return NONE end
+  local start = head(key)
+  front = call('ZRANGEBYLEX', QUEUES, '[' .. start, '(' .. start:sub(1, -2) .. ';', 'LIMIT', 0, FEW)
   fronts[key] = front
   return front
 end
@@ -48,9 +48,10 @@ local function placeIn(front, text)
   return nil
 end
 
--- A request with these claims, or nothing. For one claim, a short queue tells whether there is a record to read.
+-- A request with these claims, or nothing. For a lone exclusive claim, a short queue tells whether there is a record to
+-- read.
 local function find(id, claims)
-  if not claims[2] then
+  if claims[1].mode == 'exclusive' and not claims[2] then
     local front, known = frontOf(claims[1].key), false
     for _, text in ipairs(front) do known = known or text:sub(-#id) == id end
     if not known and #front < FEW then return nil end
@@ -258,9 +259,9 @@ local function queue(key)
 end
 
 local function append(request)
+  idle, isUsed = false, true
   save(request)
   for _, claim in ipairs(request.claims) do enter(request, claim) end
-  idle = false
 end
 
 local function forget(request)

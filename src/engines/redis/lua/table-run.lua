@@ -1,12 +1,18 @@
--- Carries the operations out, each of which fails alone. All is read before anything is written. Answers with one item an
--- operation, and last the hints for this session; or just with the number that a lone operation answers, because a client
+-- Executes an operation. Operations name keys by their places among those of the call.
+local function execute(operation)
+  if spoilt and operation.type ~= 'read' then unreadable(QUEUES) end
+  for _, claim in ipairs(operation.claims or {}) do claim.held = NAMES[claim.held] end
+  ballot = operation.ballot
+  return operations[operation.type](operation)
+end
+
+-- Executes all operations, each of which fails alone. Answers with one item an operation, and last the hints for this session; or just with the number that a lone operation answers, because a client
 -- package takes much longer to read a list.
 local function main(keys, words, isScript)
   start(keys, words)
-  local tasks, answers = {}, {}
-  while hasMore() do tasks[#tasks + 1] = begin() end
-  for i, task in ipairs(tasks) do
-    local done, answer = pcall(task)
+  local answers = {}
+  for i, operation in ipairs(OPERATIONS) do
+    local done, answer = pcall(execute, operation)
     if not done and type(answer) == 'table' and answer.unreadable then
       answer = { 'unreadable', answer.unreadable }
     elseif not done then

@@ -1,4 +1,4 @@
--- Part of the table's script: signs of life.
+-- Part of the table's code: signs of life.
 -- A record, or nothing where it can't be read.
 local function readable(id)
   local done, request = pcall(load, id)

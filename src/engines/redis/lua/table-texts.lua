@@ -1,4 +1,4 @@
--- Part of the table's script: numbers, and the texts of held keys and queues.
+-- Part of the table's code: numbers, and the texts of held keys and queues.
 local function unreadable(name) error({ unreadable = name }, 0) end
 
 -- Raises what another client's mistake or a full memory did, to fail this operation alone; and with its name a key of
@@ -18,13 +18,16 @@ local function place(order) return ('%016.0f'):format(order) end
 -- The counter gets the time at once, because that is the next number unless another one is greater.
 local function raise(least)
   if not number then
-    local text = must(try('SET', NUMBERS, stamp, 'GET'), NUMBERS)
+    local text = try('SET', NUMBERS, stamp, 'GET')
+    -- A full memory refuses that, but nothing that frees some.
+    local isWritten = type(text) ~= 'table'
+    if not isWritten then text = must(try('GET', NUMBERS), NUMBERS) end
     local counted = tonumber(text or 0)
     if not counted or not (counted >= 0 and counted < NEVER) then
-      call('SET', NUMBERS, text)
+      if isWritten then call('SET', NUMBERS, text) end
       unreadable(NUMBERS)
     end
-    number, written = counted, micros
+    number, written = counted, isWritten and micros or nil
   end
   number = math.max(number, least)
 end

@@ -1,8 +1,9 @@
--- Part of the table's script: reads and commits values.
--- Stands for what another program has put in the place of a value.
-local UNREADABLE = '?'
+-- Part of the table's code: reads and commits values.
+-- What executes operations, by their types. Each gets the operation as the client has sent it.
+local operations = {}
 
--- The texts of values, empty ones of those that are not there. Where all must be readable, one that is not is raised.
+-- The texts of values, empty ones of those that are not there, and UNREADABLE in the place of one that another program
+-- has put there. Where all must be readable, such a one is raised.
 local function textsOf(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
@@ -18,13 +19,20 @@ local function textsOf(names, all)
   return found
 end
 
-local function isRecorded(id) return must(try('ZSCORE', id.key, id.id), id.key) end
+local function namesOf(places)
+  local names = {}
+  for i, place in ipairs(places) do names[i] = NAMES[place] end
+  return names
+end
 
-local function readSet() return { keys = readKeys(), ids = readIds() } end
+local function isRecorded(id)
+  local name = NAMES[id.key]
+  return must(try('ZSCORE', name, id.id), name)
+end
 
 local function read(what)
   local values, found = {}, {}
-  if #what.keys > 0 then values = textsOf(what.keys) end
+  if what.keys[1] then values = textsOf(namesOf(what.keys)) end
   for i, recorded in ipairs(what.ids) do found[i] = isRecorded(recorded) and 1 or 0 end
   return { values, found }
 end
@@ -32,65 +40,56 @@ end
 local function version(text) return text == '' and 0 or tonumber(text:match('^%d+')) end
 
 -- What a grant is answered with: its number, and what was to be read with it.
-local function held(outcome, what, id, claims)
-  if not what or type(outcome) ~= 'number' then return outcome end
-  local done, values = pcall(read, what)
+local function held(outcome, operation)
+  if not operation.read or type(outcome) ~= 'number' then return outcome end
+  local done, values = pcall(read, operation.read)
   if done then return { 'held', outcome, values } end
   -- The reply says only that, and not the grant.
-  remove(id, outcome, claims)
+  remove(operation.id, outcome, operation.claims)
   error(values, 0)
 end
 
-function operations.read()
-  local what = readSet()
-  return function() return { 'read', read(what) } end
-end
+function operations.read(operation) return { 'read', read(operation.read) } end
 
-function operations.commit()
-  local guarded, id, claims, granted = word(), nil, nil, nil
-  if guarded then id, claims, granted = word(), readClaims(), amount() end
-  local release, retention = word(), amount()
-  local names, expect, writes = readKeys(), {}, {}
-  for i = 1, #names do expect[i] = amount() end
-  for i = 1, amount() do writes[i] = { key = key(), deletes = word(), value = word() } end
-  local ids = readIds()
-  return function()
-    local whole = guarded and holds(id, granted, claims)
-    if not whole then
-      for i, recorded in ipairs(ids) do
-        if isRecorded(recorded) then return { 'repeated', i } end
-      end
-    end
-    if guarded and not whole then return { 'lost' } end
-    if #names > 0 then
-      for i, text in ipairs(textsOf(names, true)) do
-        if version(text) ~= expect[i] then return { 'conflict', i, text } end
-      end
-    end
-    local versions = {}
-    -- What may be refused comes first, so that nothing is done by halves. No message is read before the script is over.
-    if #writes > 0 then raise(0) end
-    for _, write in ipairs(writes) do must(try(PUBLISH, write.key, '')) end
+function operations.commit(operation)
+  local guarded, id, claims, granted = operation.id ~= nil, operation.id, operation.claims, operation.number
+  local ids, writes, retention = operation.ids, operation.writes, operation.retention
+  local whole = guarded and holds(id, granted, claims)
+  if not whole then
     for i, recorded in ipairs(ids) do
-      local added = try('ZADD', recorded.key, now + retention, recorded.id)
-      if type(added) == 'table' then
-        for j = 1, i - 1 do call('ZREM', ids[j].key, ids[j].id) end
-        must(added, recorded.key)
-      end
-      call('ZREMRANGEBYSCORE', recorded.key, '-inf', now)
-      call('PEXPIRE', recorded.key, math.max(retention, call('PTTL', recorded.key)))
+      if isRecorded(recorded) then return { 'repeated', i } end
     end
-    for i, write in ipairs(writes) do
-      local fresh = nextNumber()
-      if write.deletes then
-        call('DEL', write.key)
-        versions[i] = 0
-      else
-        must(try('SET', write.key, digits(fresh) .. ' ' .. write.value))
-        versions[i] = fresh
-      end
-    end
-    if guarded and release then remove(id, granted, claims) end
-    return { 'committed', versions }
   end
+  if guarded and not whole then return { 'lost' } end
+  if operation.keys[1] then
+    for i, text in ipairs(textsOf(namesOf(operation.keys), true)) do
+      if version(text) ~= operation.versions[i] then return { 'conflict', i, text } end
+    end
+  end
+  local versions = {}
+  -- What may be refused comes first, so that nothing is done by halves. No message is read before the call is over.
+  if writes[1] then raise(0) end
+  for _, write in ipairs(writes) do must(try(PUBLISH, NAMES[write.key], '')) end
+  for i, recorded in ipairs(ids) do
+    local name = NAMES[recorded.key]
+    local added = try('ZADD', name, now + retention, recorded.id)
+    if type(added) == 'table' then
+      for j = 1, i - 1 do call('ZREM', NAMES[ids[j].key], ids[j].id) end
+      must(added, name)
+    end
+    call('ZREMRANGEBYSCORE', name, '-inf', now)
+    call('PEXPIRE', name, math.max(retention, call('PTTL', name)))
+  end
+  for i, write in ipairs(writes) do
+    local name, fresh = NAMES[write.key], nextNumber()
+    if write.value then
+      must(try('SET', name, digits(fresh) .. ' ' .. write.value))
+      versions[i] = fresh
+    else
+      call('DEL', name)
+      versions[i] = 0
+    end
+  end
+  if guarded and operation.release then remove(id, granted, claims) end
+  return { 'committed', versions }
 end

@@ -38,5 +38,7 @@ test('a command that the server does not know is named with what the box needs',
   const error = errors.ofCall(
     new RedisReplyError("ERR unknown command 'EVALSHA', with args beginning with: "),
   )
-  expect(error.message).toMatch(/unknown command 'EVALSHA'.*allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL,/)
+  expect(error.message).toMatch(
+    /unknown command 'EVALSHA'.*allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL,/,
+  )
 })

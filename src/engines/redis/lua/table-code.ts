@@ -13,6 +13,8 @@ const CONSTANTS = {
   FRONT: "'0000000000000000'",
   /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
+  /** Stands for what another program has put in the place of a value. */
+  UNREADABLE: "'?'",
   /** How long the sign of a session is kept that sends no other, in milliseconds. Its waiters lose their places then. */
   SIGN_KEPT: 60 * 60_000,
   WAITER_TTL,
@@ -29,9 +31,9 @@ const CONSTANTS = {
  * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
  *
  * Keys: the counter, the queues, the requests and the signs of life of this slot, then the keys that operations name, in
- * their order, and last those that are only read with them. Arguments: the own session; the words of the operations, one
- * after another, as one JSON array, because hundreds of arguments would cost client and server several times what it
- * takes to write and to read that one; and what own held keys say about their holder if they say nothing else.
+ * their order, and last those that are only read with them. Arguments: the own session; the operations as JSON, because
+ * hundreds of arguments would cost client and server several times what it takes to write and to read that one; and what
+ * own held keys say about their holder if they say nothing else.
  *
  * @param heldKeys how held keys are read and written
  * @param groupMin minimum number of readers that become a group
@@ -43,7 +45,6 @@ export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): st
     [luaFile('table-records')],
     [luaFile('table-decisions'), luaFile('table-signs')],
     [
-      luaFile('table-arguments'),
       luaFile('table-values'),
       luaFile('table-locks'),
       luaFile('table-operator'),

@@ -5,7 +5,7 @@ import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
 import type { Ballot } from './ballot.js'
-import { CallArguments, type Caller, type ScriptOperation } from './call.js'
+import { CallArguments, type Caller, type ServerOperation } from './call.js'
 import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
@@ -25,7 +25,7 @@ import { runtimeTimers } from '../../runtime-timers.js'
 const MAX_OPERATIONS = 16
 
 /** What calls are made of. */
-export interface ScriptCallsParts {
+export interface TableCallsParts {
   readonly link: RedisLink
   readonly code: CodeCalls
   readonly clock: Clock
@@ -40,7 +40,7 @@ export interface ScriptCallsParts {
 /** What a call reports besides its answers. */
 export interface CallListener {
   /** An operation was executed. @returns the outcome for its caller. */
-  settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown
+  settled(group: Group, operation: ServerOperation, outcome: unknown): unknown
   /** There is a message for a request of this session. */
   hint(text: string): void
   /** An answer was lost, with all that it reported. */
@@ -51,7 +51,7 @@ export interface CallListener {
 
 /** An operation on its way. */
 interface Pending {
-  readonly operation: ScriptOperation
+  readonly operation: ServerOperation
   readonly ballot: Ballot | undefined
   readonly resolve: (outcome: unknown) => void
   readonly reject: (error: Error) => void
@@ -66,8 +66,8 @@ interface Queue {
 }
 
 /** Executes operations on the server, those of one tick and one group in one call. */
-export class ScriptCalls {
-  readonly #parts: ScriptCallsParts
+export class TableCalls {
+  readonly #parts: TableCallsParts
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
@@ -78,7 +78,7 @@ export class ScriptCalls {
   /** When a reply last arrived, as clock time. */
   #heardAt = -Infinity
 
-  constructor(parts: ScriptCallsParts) {
+  constructor(parts: TableCallsParts) {
     this.#parts = parts
   }
 
@@ -88,7 +88,7 @@ export class ScriptCalls {
   }
 
   /** Executes an operation, whose keys are all in the group. Rejects as the contract says. */
-  send(group: Group, operation: ScriptOperation, ballot?: Ballot): Promise<unknown> {
+  send(group: Group, operation: ServerOperation, ballot?: Ballot): Promise<unknown> {
     const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
     return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))
   }
@@ -200,7 +200,7 @@ export function answersIn(reply: Reply): readonly Reply[] {
 }
 
 /** Whether it must not be lost with the server: a lease that was set, or a commit. */
-function matters({ type }: ScriptOperation, answer: Reply): boolean {
+function matters({ type }: ServerOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
   if (type !== 'commit') return isHeld(answer)
   // What was committed before may have failed for want of replicas, and is then sent again.
@@ -209,7 +209,7 @@ function matters({ type }: ScriptOperation, answer: Reply): boolean {
 }
 
 /** They are answered with a number other than 0 when they have. */
-const SET_A_LEASE: ReadonlySet<string> = new Set<ScriptOperation['type']>([
+const SET_A_LEASE: ReadonlySet<string> = new Set<ServerOperation['type']>([
   'enqueue',
   'checkIn',
   'renew',
@@ -221,14 +221,14 @@ function isHeld(answer: Reply): boolean {
 }
 
 /** Whether executing an operation twice has the same effect as once, or the reply shows that it was executed before. */
-function maySendAgain(operation: ScriptOperation): boolean {
+function maySendAgain(operation: ServerOperation): boolean {
   if (operation.type === 'take' || operation.type === 'raise') return true
   // A guarded commit releases its grant.
   return mayRepeat(operation) || (operation.type === 'commit' && operation.guard !== undefined)
 }
 
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
-function isDoubtful(operation: ScriptOperation, outcome: unknown): boolean {
+function isDoubtful(operation: ServerOperation, outcome: unknown): boolean {
   if (operation.type === 'take') return outcome === false
   // mutant: repeated-reply-believed
   return operation.type !== 'raise' && !showsOutcome(operation, outcome)
