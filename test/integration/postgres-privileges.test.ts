@@ -402,6 +402,7 @@ describe('a role that may create objects in schemas of a box’s search path can
       'signalbox.entry_of(text,signalbox.request[],text)',
       'signalbox.is_full(signalbox.request[])',
       'signalbox.is_unbound(xid,xid)',
+      'signalbox.keeps_back(text,signalbox.request[],double precision)',
       'signalbox.new_id()',
       'signalbox.numbers(text[])',
       'signalbox.row_size()',
