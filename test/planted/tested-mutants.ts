@@ -456,11 +456,11 @@ export const testedMutants: readonly TestedMutant[] = [
     test: 'the watch of a thread over others wakes no request of a box that has left',
   },
   {
-    id: 'lost-script-overtaken',
-    description: 'calls overtake those that come back because the server has lost the script',
-    wrong: 'return evaluated',
+    id: 'lost-code-overtaken',
+    description: 'calls overtake those that come back because the server has lost the code',
+    wrong: 'return code.call(group.numbers, layout.code, call.all())',
     ...inEngine('redis/redis-engine'),
-    test: 'calls wait for those that come back because the server has lost the script, so their order stays',
+    test: 'calls wait for those that come back because the server has lost the code, so their order stays',
   },
   {
     id: 'sent-on-without-asking',

@@ -176,7 +176,7 @@ export class TableCalls {
 
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
     const { code, layout } = this.#parts
-    // mutant: lost-script-overtaken
+    // mutant: lost-code-overtaken
     return code.call(group.numbers, layout.code, call.all(), again => this.#holding(again))
   }
 

@@ -22,7 +22,7 @@ const MAX_UNITS = 1000
 
 /** By a clock that the test sets, and without forgetting anything. */
 const CODE = limitCode({
-  clock: `local now = tonumber(call('GET', KEYS[1] .. ':now'))`,
+  clock: `now = tonumber(call('GET', KEY .. ':now'))`,
   expiry: '3600000',
 })
 

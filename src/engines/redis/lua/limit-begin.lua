@@ -1,12 +1,28 @@
-local call, floor, ceil, abs = redis.call, math.floor, math.ceil, math.abs
-local max, min, format = math.max, math.min, string.format
-local pack, unpack = struct.pack, struct.unpack
-local NEVER, FOREVER = -math.huge, math.huge
+-- Code that decides about limiters. A function of a library is made once and kept by the server, so all that belongs to
+-- one call is set by `start`.
+local NEVER, FOREVER = -1 / 0, 1 / 0
 local MAX_EXACT, PARTS = COARSE_MAX_EXACT, COARSE_PARTS
 local HEAD_FORM, HEAD_LENGTH, NAMERS_LENGTH = '<ddddddddI2', 67, 224
 local FARTHEST, MAX_BACKSTEP, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
 local IN_FORCE, MAX_NAMERS, MAX_SPARES = 5000, 16, 1000
 local CONTENDS, MAX_CONTENDERS = 3000, 100
-local explains = ARGV[6] == '1' and ARGV[7] == '0'
-local plain = #ARGV == 22 and ARGV[5] == '' and (explains or ARGV[6] == '0')
-  and ARGV[10] == 'sliding' and ARGV[17] == '0'
+-- What the server has is there at a call, and not when a library is loaded.
+local call, pack, unpack, floor, ceil, abs, max, min, format
+-- The name of the limiter, the words of the call, and how many of them were read.
+local KEY, WORDS, position
+-- The time in milliseconds, and all that is known of the limiter.
+local now, state
+
+local function start(keys, words)
+  call, pack, unpack = redis.call, struct.pack, struct.unpack
+  floor, ceil, abs, max, min, format = math.floor, math.ceil, math.abs, math.max, math.min, string.format
+  KEY, WORDS, position = keys[1], words, 0
+  CLOCK
+  state = nil
+end
+
+local function word()
+  position = position + 1
+  return WORDS[position]
+end
+local function amount() return tonumber(word()) end

@@ -19,30 +19,23 @@ import { withConstants } from './server-code.js'
  * counted list of days), of permits to take back (number, instant, from when on), of units (how many equal ones,
  * number, more, within).
  */
-export function limitCode({ clock, expiry }: LimitCodeParts = SERVER): string {
-  const parts = [
-    begin(clock),
-    luaFile('limit-head-path'),
-    luaFile('limit-whole'),
-    luaFile('limit-fast-path'),
-    luaFile('limit-rules'),
-    luaFile('limit-decision'),
-  ]
-  return asFunction(parts).replaceAll('SAVE()', luaFile('limit-save')).replaceAll('EXPIRY', expiry)
+export function limitCode(parts: LimitCodeParts = SERVER): string {
+  return codeOf(parts, ['limit-head-path', 'limit-whole', 'limit-save', 'limit-rules', 'limit-decision'])
 }
 
 /** Describes a limiter and changes nothing. Its answer is that of `engine/limits/report.ts`. Key: the limiter. */
 export function limitLookCode(): string {
-  return asFunction([
-    begin(SERVER.clock),
-    luaFile('limit-whole'),
-    luaFile('limit-rules'),
-    luaFile('limit-look'),
-  ])
+  return codeOf(SERVER, ['limit-whole', 'limit-rules', 'limit-look'])
 }
 
-function asFunction(parts: readonly string[]): string {
-  return `return function(KEYS, ARGV)\n${parts.join('\n')}\nend`
+function codeOf({ clock, expiry }: LimitCodeParts, files: readonly string[]): string {
+  const code = ['limit-begin', ...files].map(luaFile).join('\n')
+  return withConstants(`${code}\nreturn main`, {
+    COARSE_MAX_EXACT: COARSE_GRAINS.maxExact,
+    COARSE_PARTS: COARSE_GRAINS.parts,
+    CLOCK: clock,
+    EXPIRY: expiry,
+  })
 }
 
 /** Parts of the code that a test may replace. */
@@ -55,11 +48,6 @@ interface LimitCodeParts {
 
 const SERVER: LimitCodeParts = {
   clock: `local time = call('TIME')
-local now = time[1] * 1000 + time[2] / 1000`,
+  now = time[1] * 1000 + time[2] / 1000`,
   expiry: 'rest',
-}
-
-function begin(clock: string): string {
-  const constants = { COARSE_MAX_EXACT: COARSE_GRAINS.maxExact, COARSE_PARTS: COARSE_GRAINS.parts }
-  return `${withConstants(luaFile('limit-begin'), constants)}${clock}`
 }

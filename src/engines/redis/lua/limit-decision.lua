@@ -1,8 +1,5 @@
 -- Part of the limiters' code: reads the arguments of a call, decides about its units, and explains.
-local session, number, horizon, wanted = word(), amount(), amount(), amount()
-local pause, asked, before = amount(), amount(), amount()
-if not state and ARGV[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end
-state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+local session, number, horizon, wanted, pause, asked, before
 
 -- Whether one count serves both limits.
 local function countsAlike(one, other)
@@ -59,6 +56,95 @@ local function begin(record)
   end
 end
 
+-- The limits that are in force, those named by others, and all that are kept; permits that were given back and may be
+-- given again, with their times; since when a limit is in force; and how much longer than the limits the caller holds a
+-- permit.
+local live, unnamed, all, spare, firm, lead
+
+-- Whether another record knows all that this one knows.
+local function isCovered(record, place)
+  for _, other in ipairs(live) do
+    if countsAlike(record, other) and memoryOf(other) >= memoryOf(record) then return true end
+  end
+  for i, other in ipairs(unnamed) do
+    local more = memoryOf(other) - memoryOf(record)
+    if countsAlike(record, other) and (more > 0 or more == 0 and i < place) then return true end
+  end
+  return false
+end
+
+local function refund(n, at)
+  for _, record in ipairs(all) do
+    if at > record.since then rules[record.kind].refund(record, n, at) end
+  end
+end
+
+local function newest(at)
+  for _, record in ipairs(live) do
+    if not rules[record.kind].isNewest(record, at) then return false end
+  end
+  return true
+end
+
+local function takeOut(place)
+  local n, at = spare[place], spare[place + 1]
+  for _ = 1, 3 do table.remove(spare, place) end
+  return n, at
+end
+
+local function placeOfSpare(n, first)
+  local begin = max(state.pausedUntil, now)
+  for place = first, #spare, 3 do
+    local at = spare[place + 1]
+    if spare[place] >= n and at > firm and at - lead >= max(begin, spare[place + 2]) then return place end
+  end
+  return nil
+end
+
+local function earliest(n, ahead)
+  local at = max(now, state.pausedUntil)
+  for _ = 1, MAX_ROUNDS do
+    local following = at
+    for _, record in ipairs(live) do
+      following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead))
+    end
+    if following == at then
+      for _, record in ipairs(live) do
+        if record.limit < n then return FOREVER end
+      end
+      return at
+    end
+    at = following
+  end
+  return FOREVER
+end
+
+local function room(n, more, at)
+  local free = more
+  for _, record in ipairs(live) do
+    if record.kind == 'smooth' then free = 0
+    else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
+  end
+  for _, record in ipairs(live) do
+    if not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
+  end
+  return free
+end
+
+-- Counts the process among those that still wait for a permit, and returns their number.
+local function contend()
+  local known, count = state.contenders or {}, 0
+  for other, seenAt in pairs(known) do
+    if now - seenAt > CONTENDS then known[other] = nil else count = count + 1 end
+  end
+  if count < MAX_CONTENDERS then
+    if not known[session] then count = count + 1 end
+    known[session] = now
+  end
+  state.contenders = known
+  return count
+end
+
 local function decide()
   if state.askedAt - now > MAX_BACKSTEP then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
@@ -67,7 +153,8 @@ local function decide()
   end
   state.askedAt = now
 
-  local live, named = {}, {}
+  local named = {}
+  live, unnamed, all = {}, {}, {}
   for i = 1, amount() do
     local record = {
       id = word(), kind = word(), limit = amount(), per = amount(), hold = amount(), guard = amount(),
@@ -91,7 +178,7 @@ local function decide()
     name(known)
     live[i] = known
   end
-  local own, fadesAt, unnamed = #live, FOREVER, {}
+  local own, fadesAt = #live, FOREVER
   for _, record in ipairs(state.records) do
     if not named[record] then
       unnamed[#unnamed + 1] = record
@@ -106,18 +193,7 @@ local function decide()
       if not implied then fadesAt = min(fadesAt, endsAt(record)) end
     end
   end
-  -- Whether another record knows all that this one knows.
-  local function isCovered(record, place)
-    for _, other in ipairs(live) do
-      if countsAlike(record, other) and memoryOf(other) >= memoryOf(record) then return true end
-    end
-    for i, other in ipairs(unnamed) do
-      local more = memoryOf(other) - memoryOf(record)
-      if countsAlike(record, other) and (more > 0 or more == 0 and i < place) then return true end
-    end
-    return false
-  end
-  local past, all = {}, {}
+  local past = {}
   for i, record in ipairs(live) do all[i] = record end
   for place, record in ipairs(unnamed) do
     if endsAt(record) < now and not isCovered(record, place) and rules[record.kind].forgottenAt(record) > now then
@@ -130,36 +206,13 @@ local function decide()
   end
   state.records = all
 
-  local spare, firm, hold = state.spare or {}, NEVER, FOREVER
+  local hold = FOREVER
+  spare, firm = state.spare or {}, NEVER
   state.spare = spare
   for _, record in ipairs(live) do
     firm, hold = max(firm, record.begun or FOREVER), min(hold, record.hold)
   end
-  local lead = max(wanted - hold, 0)
-  local function refund(n, at)
-    for _, record in ipairs(all) do
-      if at > record.since then rules[record.kind].refund(record, n, at) end
-    end
-  end
-  local function newest(at)
-    for _, record in ipairs(live) do
-      if not rules[record.kind].isNewest(record, at) then return false end
-    end
-    return true
-  end
-  local function takeOut(place)
-    local n, at = spare[place], spare[place + 1]
-    for _ = 1, 3 do table.remove(spare, place) end
-    return n, at
-  end
-  local function placeOfSpare(n, first)
-    local begin = max(state.pausedUntil, now)
-    for place = first, #spare, 3 do
-      local at = spare[place + 1]
-      if spare[place] >= n and at > firm and at - lead >= max(begin, spare[place + 2]) then return place end
-    end
-    return nil
-  end
+  lead = max(wanted - hold, 0)
   while spare[1] and spare[2] < now do refund(takeOut(1)) end
 
   local returns = amount()
@@ -190,50 +243,6 @@ local function decide()
   end
   if pause == 0 then state.pausedUntil = NEVER
   elseif pause then state.pausedUntil = max(state.pausedUntil, now + pause) end
-
-  local function earliest(n, ahead)
-    local at = max(now, state.pausedUntil)
-    for _ = 1, MAX_ROUNDS do
-      local following = at
-      for _, record in ipairs(live) do
-        following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead))
-      end
-      if following == at then
-        for _, record in ipairs(live) do
-          if record.limit < n then return FOREVER end
-        end
-        return at
-      end
-      at = following
-    end
-    return FOREVER
-  end
-
-  local function room(n, more, at)
-    local free = more
-    for _, record in ipairs(live) do
-      if record.kind == 'smooth' then free = 0
-      else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
-    end
-    for _, record in ipairs(live) do
-      if not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
-    end
-    return free
-  end
-
-  -- Counts the process among those that still wait for a permit, and returns their number.
-  local function contend()
-    local known, count = state.contenders or {}, 0
-    for other, seenAt in pairs(known) do
-      if now - seenAt > CONTENDS then known[other] = nil else count = count + 1 end
-    end
-    if count < MAX_CONTENDERS then
-      if not known[session] then count = count + 1 end
-      known[session] = now
-    end
-    state.contenders = known
-    return count
-  end
 
   local units, beyond, contenders = {}, nil, 0
   for _ = 1, amount() do
@@ -292,14 +301,24 @@ local function decide()
   for _, record in ipairs(all) do
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
-  SAVE()
+  save(rest)
   return {
     format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained, contenders,
     fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
   }
 end
 
-local done, answer = pcall(decide)
-if done then return answer end
-if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
-return type(answer) == 'table' and answer.err and { err = answer.err } or { err = 'ERR ' .. tostring(answer) }
+local function main(keys, words)
+  start(keys, words)
+  local quick = decideByHead()
+  if quick then return quick end
+  readWhole()
+  session, number, horizon, wanted = word(), amount(), amount(), amount()
+  pause, asked, before = amount(), amount(), amount()
+  if not state and WORDS[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end
+  state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+  local done, answer = pcall(decide)
+  if done then return answer end
+  if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
+  return type(answer) == 'table' and answer.err and { err = answer.err } or { err = 'ERR ' .. tostring(answer) }
+end

@@ -1,11 +1,4 @@
 -- Part of the limiters' code: logs of grants, and what each kind of limit allows.
-local position = 0
-local function word()
-  position = position + 1
-  return ARGV[position]
-end
-local function amount() return tonumber(word()) end
-
 -- Never rounded down.
 local function later(time, duration)
   local sum = time + duration

@@ -1,5 +1,5 @@
--- Code that executes calls. A function of a library is made once and kept by the server, so all that belongs to one call
--- is set by `start`.
+-- Code that executes calls. A function of a library is made once and kept by the server, so all that belongs to one
+-- call is set by `start`.
 local call, try
 -- What a call gets: the names of all its keys, those that every call has, the session, the operations, and the details
 -- of its held keys that say nothing else.
@@ -20,7 +20,8 @@ local idle, spoilt
 -- Set while an operation is a vote, one of those of several servers: its place in the queues, which is the same on all
 -- of them, and the least number of its grant.
 local ballot
--- What was read of requests, and the first entries of queues, until they change: a decision looks at them several times.
+-- What was read of requests, and the first entries of queues, until they change: a decision looks at them several
+-- times.
 local loaded, fronts
 -- The texts of held keys that were read, or written, by this call.
 local texts

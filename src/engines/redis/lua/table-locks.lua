@@ -52,7 +52,11 @@ local function areFree(claims)
   return true
 end
 
-local function detailsOf(operation) return operation.details or MEMBER end
+local function requestOf(operation, id)
+  return {
+    id = id or operation.id, claims = operation.claims, lease = operation.lease, details = operation.details or MEMBER,
+  }
+end
 
 local function enqueue(request, life)
   local id, claims = request.id, request.claims
@@ -101,8 +105,7 @@ local function enqueue(request, life)
 end
 
 function operations.enqueue(operation)
-  local request = { id = operation.id, claims = operation.claims, lease = operation.lease, details = detailsOf(operation) }
-  return held(enqueue(request, operation.life), operation)
+  return held(enqueue(requestOf(operation), operation.life), operation)
 end
 
 -- Grants a request before all that waits for its keys, and takes them from their holders. Of a grant that is known by
@@ -150,9 +153,7 @@ local function steal(request)
 end
 
 function operations.steal(operation)
-  return steal({
-    id = operation.id, claims = operation.claims, lease = operation.lease, details = detailsOf(operation),
-  })
+  return steal(requestOf(operation))
 end
 
 function operations.checkIn(operation)
@@ -234,7 +235,8 @@ function operations.renew(operation)
   local whole, request = holds(id, granted, claims)
   if not whole then
     -- A grant no longer blocks waiters once another client has taken one of its keys.
-    if request and request.phase == 'held' and request.number == granted and now < request.expires then drop(request) end
+    local isCurrent = request and request.phase == 'held' and request.number == granted and now < request.expires
+    if isCurrent then drop(request) end
     return 0
   end
   if ballot then renumber(id, claims) end
@@ -287,7 +289,7 @@ function operations.extendOrYield(operation)
   end
   raise(0)
   remove(id, granted, claims)
-  return enqueue({ id = following, lease = lease, details = detailsOf(operation), claims = claims }, operation.life)
+  return enqueue(requestOf(operation, following), operation.life)
 end
 
 function operations.downgrade(operation)

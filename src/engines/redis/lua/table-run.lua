@@ -6,8 +6,9 @@ local function execute(operation)
   return operations[operation.type](operation)
 end
 
--- Executes all operations, each of which fails alone. Answers with one item an operation, and last the hints for this session; or just with the number that a lone operation answers, because a client
--- package takes much longer to read a list.
+-- Executes all operations, each of which fails alone. Answers with one item an operation, and last the hints for this
+-- session; or just with the number that a lone operation answers, because a client package takes much longer to read a
+-- list.
 local function main(keys, words, isScript)
   start(keys, words)
   local answers = {}
@@ -23,8 +24,8 @@ local function main(keys, words, isScript)
     end
     answers[i] = answer
   end
-  -- A replica refuses a function before it begins, but a script at its first write only. This one changes nothing, so that
-  -- a client that only reads looks for the master, too. It comes last, because after a write Redis refuses no other for
+  -- A replica refuses a function before it begins, but a script at its first write only. This one changes nothing, so
+  -- that a client that only reads looks for the master, too. It comes last, because after a write Redis refuses no other for
   -- want of memory, and kills no script.
   local probe = isScript and try('HDEL', REQUESTS, '')
   if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
