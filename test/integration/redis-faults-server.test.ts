@@ -1,3 +1,4 @@
+import type { Box } from '../../src/index.js'
 import { describe, expect, test } from 'vitest'
 import { Names } from '../../src/engines/redis/names.js'
 import { open } from '../../src/open.js'
@@ -92,6 +93,12 @@ describe.concurrent('a server that stands still', () => {
   })
 })
 
+async function namesOf(limiters: ReturnType<Box['limiters']>): Promise<string[]> {
+  const names = []
+  for await (const { name } of limiters) names.push(name)
+  return names
+}
+
 describe.concurrent('a server whose memory is full', () => {
   test('refuses writes that need more, and holders can renew and release', async () => {
     await using here = await RedisPlace.start({ config: ['maxmemory-policy noeviction'] })
@@ -147,8 +154,11 @@ describe.concurrent('a server that may not be written to', () => {
     const one = await here.box()
     await one.store('s').put('key', 'value')
     const held = await one.mutex('held').acquire()
+    await one.limiter('limit', { limit: 5, per: '1h' }).acquire()
+    expect(await namesOf(one.limiters())).toEqual(['limit'])
     await here.server.copied()
     await using box = await open(replica.url)
+    expect(await namesOf(box.limiters())).toEqual(['limit'])
     for (const attempt of [
       () => box.mutex('key').acquire(),
       () => box.mutex('key').tryAcquire(),
@@ -166,6 +176,18 @@ describe.concurrent('a server that may not be written to', () => {
     expect((await locks(box)).map(({ key }) => key)).toEqual(['held'])
     held.assertHeld()
     await held.release()
+  })
+
+  test('because it has too few replicas answers reads', async () => {
+    await using here = await RedisPlace.start()
+    const box = await here.box()
+    await box.store('s').put('key', 'value')
+    await box.limiter('limit', { limit: 5, per: '1h' }).acquire()
+    await here.server.command('CONFIG', 'SET', 'min-replicas-to-write', '1')
+    expect((await box.store('s').get('key'))!.value).toBe('value')
+    expect(await namesOf(box.limiters())).toEqual(['limit'])
+    expect(await complaintOf(box.store('s').put('key', 'other'))).toMatch(/^UNAVAILABLE: .*NOREPLICAS/)
+    expect(await complaintOf(box.mutex('key').acquire())).toMatch(/^UNAVAILABLE: .*NOREPLICAS/)
   })
 
   test('any more, because another server is the master now, is left for that one', async () => {

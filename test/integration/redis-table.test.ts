@@ -146,6 +146,29 @@ test('a sign covers what can be read beside what another program has spoilt', as
   expect(next).toBeLessThanOrEqual(lease)
 })
 
+test('a call knows nothing of the call before, although a function keeps its variables', async () => {
+  const code = await LoadedCode.asFunction(server, atSetTime(tableCode()))
+  const [one, other] = [new Crowd('one:', code), new Crowd('other:', code)]
+  const claims: readonly Claim[] = [{ key: 'a', mode: 'exclusive' }]
+  const enqueue = (id: string): Operation => ({
+    ...{ type: 'enqueue', request: lockRequest(id, claims), lease: 60_000, wait: Infinity },
+  })
+  const sign: Operation = { type: 'alive', session: 'ben', requests: [lockRequest('ben.1', claims)] }
+  for (const crowd of [one, other]) {
+    await crowd.run('amy', [enqueue('amy.1')], 1000)
+    await crowd.run('ben', [enqueue('ben.1'), sign], 1000)
+  }
+  await server.command('DEL', new Names('one:', false).group('').queues)
+  await other.run('ben', [sign], 8000)
+  // Reads the last sign of ben from one table.
+  await one.run('amy', [], 8001)
+  // Ben's sign in the other one came later.
+  const release: Operation = { type: 'release', request: lockRequest('amy.1', claims), number: 0 }
+  expect(await other.run('amy', [release], 8002)).toMatchObject({
+    queues: [[{ id: 'ben.1', phase: 'reserved' }], [], [], [], []],
+  })
+})
+
 /**
  * Code at the time that a test has set next to the counter, in milliseconds. It looks at no sessions at random, which two
  * servers would do at other times.

@@ -70,16 +70,21 @@ export class CodeCalls {
   /** Whether the server refuses functions, for now or for good, but may execute the script. */
   #refuses(error: unknown): boolean {
     if (!(error instanceof RedisReplyError)) return false
-    // With a full memory it refuses every function, but of a script only the commands that need more.
-    if (error.code === 'OOM') return true
-    const isForGood = error.code === 'NOPERM' || NO_SUCH_COMMAND.test(error.message)
+    // It refuses every function then, but of a script only the commands that need memory, or write. If that is over at
+    // once, a call can be executed after one that was sent behind it.
+    if (FOR_NOW.has(error.code)) return true
+    const isForGood = NO_SUCH_COMMAND.test(error.message)
     if (isForGood) this.#hasFunctions = false
     return isForGood
   }
 }
 
-/** Servers without functions, among them hosted ones, say it in their own ways. */
-const NO_SUCH_COMMAND = /unknown (?:sub)?command|unsupported|not (?:allowed|available|implemented|supported)/i
+/** A full memory, too few replicas, or data that could not be saved. */
+const FOR_NOW: ReadonlySet<string> = new Set(['OOM', 'NOREPLICAS', 'MISCONF'])
+
+/** Servers without functions, among them hosted ones, say it in their own ways, and so does one that forbids them. */
+const NO_SUCH_COMMAND =
+  /unknown (?:sub)?command|permissions to run|unsupported|not (?:allowed|available|implemented|supported)/i
 
 function isUnknownFunction(error: unknown): boolean {
   return error instanceof RedisReplyError && error.message.includes('Function not found')

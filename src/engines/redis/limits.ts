@@ -13,7 +13,7 @@ import { limitCode, limitLookCode } from './lua/limit-code.js'
 import { ServerCode } from './lua/server-code.js'
 
 const DECISION = new ServerCode(limitCode())
-const LOOK = new ServerCode(limitLookCode())
+const LOOK = new ServerCode(limitLookCode(), ['no-writes'])
 /** Number of days, from yesterday, whose boundaries are sent to the server, which knows no time zones. */
 const DAYS = 4
 /** Numbers beyond are as good as infinite. */

@@ -9,11 +9,17 @@ export class ServerCode {
   /** The hash by which the server knows the script. */
   readonly sha: string
 
-  /** @param code gives a function of keys, arguments, and whether it runs as a script */
-  constructor(code: string) {
+  /**
+   * @param code gives a function of keys, arguments, and whether it runs as a script
+   * @param flags of the function: `no-writes` for one that a replica executes, too
+   */
+  constructor(code: string, flags: readonly 'no-writes'[] = []) {
     const main = `local main = (function()\n${code}\nend)()\n`
     this.name = `signalbox_${sha1(main).slice(0, 16)}`
-    this.library = `#!lua name=${this.name}\n${main}redis.register_function('${this.name}', main)\n`
+    const flagList = flags.map(flag => `'${flag}'`).join(', ')
+    this.library =
+      `#!lua name=${this.name}\n${main}redis.register_function{ function_name = '${this.name}', ` +
+      `callback = main, flags = { ${flagList} } }\n`
     this.script = `${main}return main(KEYS, ARGV, true)\n`
     this.sha = sha1(this.script)
   }

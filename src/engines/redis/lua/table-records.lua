@@ -62,6 +62,8 @@ end
 local function lastSign(id)
   local session = id:match('^(.*)%.')
   local at = signs[session]
+  -- Records are read without a queue, too, where another program has deleted it.
+  isUsed = true
   if not at then
     at = tonumber(must(try('ZSCORE', SIGNS, session), SIGNS) or -NEVER)
     signs[session] = at

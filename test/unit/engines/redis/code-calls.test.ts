@@ -58,15 +58,25 @@ test.each([
   expect(sent).toEqual([...tried, 'EVALSHA', 'EVALSHA'])
 })
 
-test.each([
-  { what: 'call a function', refusals: [full], tried: ['FCALL'] },
-  { what: 'load a function', refusals: [unknown, full, unknown], tried: ['FCALL', 'FUNCTION', 'FCALL'] },
-])('a memory too full to $what leaves the script for this call', async ({ refusals, tried }) => {
-  const { sent, run } = start(...refusals, 1, 2)
+const unsaved = new RedisReplyError('MISCONF Redis is configured to save RDB snapshots, but it cannot.')
+const alone = new RedisReplyError('NOREPLICAS Not enough good replicas to write.')
+
+test.each([full, unsaved, alone])(
+  'a server that refuses functions for now is sent the script: %s',
+  async refusal => {
+    const { sent, run } = start(refusal, 1, 2)
+    expect(await run()).toBe(1)
+    expect(await run()).toBe(2)
+    expect(sent).toEqual(['FCALL', 'EVALSHA', 'FCALL'])
+  },
+)
+
+test('a memory that is too full to load a function leaves the script for this call', async () => {
+  const { sent, run } = start(unknown, full, unknown, 1, 2)
   expect(await run()).toBe(1)
-  expect(sent).toEqual([...tried, 'EVALSHA'])
+  expect(sent).toEqual(['FCALL', 'FUNCTION', 'FCALL', 'EVALSHA'])
   expect(await run()).toBe(2)
-  expect(sent).toEqual([...tried, 'EVALSHA', 'FCALL'])
+  expect(sent.at(-1)).toBe('FCALL')
 })
 
 test('a server that does not know the script is sent its text', async () => {
@@ -76,6 +86,7 @@ test('a server that does not know the script is sent its text', async () => {
 })
 
 test.each([
+  new RedisReplyError('NOPERM No permissions to access a key'),
   new RedisReplyError("READONLY You can't write against a read only replica."),
   new ConnectionLostError('lost the connection'),
 ])('another error rejects the call: %s', async error => {
