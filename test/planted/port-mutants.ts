@@ -152,6 +152,18 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...inTable,
   },
   {
+    description: 'a lock is free although a request waits for it',
+    right: 'if frontOf(claim.key)[1] or seen(claim.held) then return false end',
+    wrong: 'if seen(claim.held) then return false end',
+    ...inTable,
+  },
+  {
+    description: 'a lock is free although its key is held',
+    right: 'if frontOf(claim.key)[1] or seen(claim.held) then return false end',
+    wrong: 'if frontOf(claim.key)[1] then return false end',
+    ...inTable,
+  },
+  {
     description: 'the first entries of a queue lack one that was added',
     right: 'front[#front + 1] = text',
     wrong: '',

@@ -77,7 +77,7 @@ export class CallErrors {
 
   /** A call for a limiter failed. */
   ofLimit(error: unknown, limiter: string): unknown {
-    if (!isScriptFailure(error)) return error
+    if (!isCodeFailure(error)) return error
     // Without the length that keeps names and keys apart.
     const key = limiter.replace(/^\d+:/, '')
     // The code reads before it writes.
@@ -179,7 +179,7 @@ function titleOf(operation: ServerOperation): string | undefined {
 }
 
 /** Whether our code met what it does not know how to read. */
-function isScriptFailure(error: unknown): boolean {
+function isCodeFailure(error: unknown): boolean {
   if (!(error instanceof RedisReplyError)) return false
   const { code, message } = error
   return (

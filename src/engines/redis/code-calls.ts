@@ -3,6 +3,14 @@ import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { ServerCode } from './lua/server-code.js'
 
 /**
+ * Called when a call has to be made again, with the promise of that. Later calls must wait for it to be executed after
+ * this one; calls that are under way fail like this one, and keep their order.
+ */
+type Again = (answered: Promise<Answered>) => Promise<Answered>
+
+const unheld: Again = answered => answered
+
+/**
  * Has servers execute code: as a function where they have functions (Redis 7, Valkey) and the login may load them, else
  * as a script. The server makes a function once, but compiles a script once and makes all that is in it again at each
  * call, which takes it longer than most operations. A call is one command, and more where a server does not know the code.
@@ -19,15 +27,8 @@ export class CodeCalls {
   /**
    * Calls the code. Rejects as the link does.
    * @param args the number of keys, the keys and the arguments
-   * @param again called when the call has to be made again, with the promise of that. Later calls must wait for it to be
-   * executed after this one; calls that are under way fail like this one, and keep their order.
    */
-  async call(
-    route: string,
-    code: ServerCode,
-    args: readonly string[],
-    again: (answered: Promise<Answered>) => Promise<Answered> = answered => answered,
-  ): Promise<Answered> {
+  async call(route: string, code: ServerCode, args: readonly string[], again = unheld): Promise<Answered> {
     if (!this.#hasFunctions) return this.#runScript(route, code, args, again)
     try {
       return await this.#link.call(route, ['FCALL', code.name, ...args])
@@ -57,7 +58,7 @@ export class CodeCalls {
     route: string,
     code: ServerCode,
     args: readonly string[],
-    again = (answered: Promise<Answered>) => answered,
+    again = unheld,
   ): Promise<Answered> {
     try {
       return await this.#link.call(route, ['EVALSHA', code.sha, ...args])

@@ -71,8 +71,8 @@ export class TableCalls {
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
-   * Settles when a call is answered that was made again, because a server did not know the code, or when the process has read what has arrived
-   * since it last heard of the server. Calls wait for that to keep their order.
+   * Settles when a call is answered that was made again, because a server did not know the code, or when the process
+   * has read what has arrived since it last heard of the server. Calls wait for that to keep their order.
    */
   #loading: Promise<void> | undefined
   /** When a reply last arrived, as clock time. */

@@ -15,18 +15,14 @@ export class ServerCode {
    */
   constructor(code: string, flags: readonly 'no-writes'[] = []) {
     const main = `local main = (function()\n${code}\nend)()\n`
-    this.name = `signalbox_${sha1(main).slice(0, 16)}`
+    this.script = `${main}return main(KEYS, ARGV, true)\n`
+    this.sha = createHash('sha1').update(this.script).digest('hex')
+    this.name = `signalbox_${this.sha.slice(0, 16)}`
     const flagList = flags.map(flag => `'${flag}'`).join(', ')
     this.library =
       `#!lua name=${this.name}\n${main}redis.register_function{ function_name = '${this.name}', ` +
       `callback = main, flags = { ${flagList} } }\n`
-    this.script = `${main}return main(KEYS, ARGV, true)\n`
-    this.sha = sha1(this.script)
   }
-}
-
-function sha1(text: string): string {
-  return createHash('sha1').update(text).digest('hex')
 }
 
 /**

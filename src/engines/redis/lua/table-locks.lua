@@ -75,13 +75,13 @@ local function enqueue(request, life)
       out, kept[i] = true, text
       if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
     end
-    if claim.mode == 'permits' and not idle then
+    if claim.mode == 'permits' then
       for _, other in queue(claim.key) do
         if other.mode == 'permits' and other.max ~= claim.max then return { 'mismatch', claim.key, other.max } end
       end
     end
   end
-  if not out and not idle then
+  if not out then
     for _, claim in ipairs(claims) do
       if blocked(claim, ballot and request) then out = true break end
     end

@@ -1,7 +1,7 @@
 -- Executes an operation. Operations name keys by their places among those of the call.
 local function execute(operation)
   if spoilt and operation.type ~= 'read' then unreadable(QUEUES) end
-  for _, claim in ipairs(operation.claims or {}) do claim.held = NAMES[claim.held] end
+  for _, claim in ipairs(operation.claims or NONE) do claim.held = NAMES[claim.held] end
   ballot = operation.ballot
   return operations[operation.type](operation)
 end

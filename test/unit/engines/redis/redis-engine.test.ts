@@ -104,20 +104,36 @@ test('a box that leaves cancels its requests', async () => {
   expect(sent[0]).toContain(waiting.id)
 })
 
-test('calls wait for those that come back because the server has lost the code, so their order stays', async () => {
-  const { engine, replies, sent } = await start()
-  sent.length = 0
-  let called!: (reply: Reply) => void
-  replies.push(new RedisReplyError('ERR Function not found'))
-  replies.push(new Promise<Reply>(resolve => (called = resolve)))
-  const first = engine.submit({ type: 'release', request: held, number: 1 })
-  await new Promise(setImmediate)
-  const second = engine.submit({ type: 'cancel', request: waiting })
-  await new Promise(setImmediate)
-  expect(sent.map(text => text.split(' ')[0])).toEqual(['FCALL', 'FCALL'])
-  replies.push(GONE)
-  called([1, []])
-  expect(await first).toBe(true)
-  await second
-  expect(sent.at(-1)).toContain(waiting.id)
-})
+const forbidden = new RedisReplyError("NOPERM this user has no permissions to run the 'fcall' command")
+
+test.each([
+  { what: 'lost a function', before: [], reply: 'ERR Function not found', commands: ['FCALL', 'FCALL'] },
+  { what: 'forbids functions', before: [], reply: forbidden.message, commands: ['FCALL', 'EVALSHA'] },
+  {
+    what: 'lost a script',
+    before: [forbidden, GONE],
+    reply: 'NOSCRIPT No matching script.',
+    commands: ['EVALSHA', 'EVAL'],
+  },
+])(
+  'calls wait for those that come back because the server has lost the code, so their order stays: it $what',
+  async given => {
+    const { engine, replies, sent } = await start()
+    replies.push(...given.before)
+    if (given.before.length > 0) await engine.submit({ type: 'release', request: held, number: 1 })
+    sent.length = 0
+    let called!: (reply: Reply) => void
+    replies.push(new RedisReplyError(given.reply))
+    replies.push(new Promise<Reply>(resolve => (called = resolve)))
+    const first = engine.submit({ type: 'release', request: held, number: 1 })
+    await new Promise(setImmediate)
+    const second = engine.submit({ type: 'cancel', request: waiting })
+    await new Promise(setImmediate)
+    expect(sent.map(text => text.split(' ')[0])).toEqual(given.commands)
+    replies.push(GONE)
+    called([1, []])
+    expect(await first).toBe(true)
+    await second
+    expect(sent.at(-1)).toContain(waiting.id)
+  },
+)
