@@ -137,7 +137,7 @@ export class DeadlockDetector {
             ? 'reentrant needs one run around it that holds all of them, exclusively if this call wants that'
             : 'see the option reentrant'
         }`,
-        queue.context(),
+        queue.errors.context,
       )
     }
     const seen = new Set<LocalQueue>()
@@ -149,7 +149,7 @@ export class DeadlockDetector {
     }
     for (const { set, order } of waitsFor) {
       if (own.some(frame => conflicting(frame, set))) {
-        throw new DeadlockError(`waiting for ${title} would deadlock with another task`, queue.context())
+        throw new DeadlockError(`waiting for ${title} would deadlock with another task`, queue.errors.context)
       }
       for (const frame of this.#active.keys()) {
         if (!own.includes(frame) && frame.holds && conflicting(frame, set))

@@ -49,7 +49,7 @@ export class LeaseKeeper {
   inUse(): ReadonlyMap<string, Lease> {
     const inUse = new Map<string, Lease>()
     for (const lease of this.#leases.values()) {
-      if (lease.isSpare) continue
+      if (lease.state === 'spare') continue
       for (const { key } of lease.set.claims) inUse.set(grantName(key, lease.number), lease)
     }
     return inUse
@@ -83,7 +83,7 @@ export class LeaseKeeper {
 
   /** Makes a released lease a spare for the next caller. If there are too many spares, releases the oldest. */
   keepSpare(lease: Lease): void {
-    lease.isSpare = true
+    lease.state = 'spare'
     if (this.#spares.has(lease)) return
     this.#spares.set(lease, true)
     if (this.#spares.size <= MAX_SPARES) return
@@ -112,9 +112,7 @@ export class LeaseKeeper {
   /** Marks a lease as lost, and notifies its users and its owner. A spare has no user and is released. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
-    if (lease.isSpare) return lease.owner.dropSpare(lease)
-    // A lease that the keeper no longer has is being released: its owner has finished with it already.
-    const isKept = this.#leases.has(lease.request.id)
+    if (lease.state === 'spare') return lease.owner.dropSpare(lease)
     this.remove(lease)
     const { title } = lease.set
     lease.loss = new LostError(`${title} is no longer held: ${why}`, {
@@ -123,7 +121,8 @@ export class LeaseKeeper {
       ...(cause && { cause }),
     })
     for (const user of lease.users) user.lost()
-    if (isKept) lease.owner.leaseLost(lease)
+    // Otherwise its owner has ended it already, or does so after the reply.
+    if (lease.state === 'used') lease.owner.leaseLost(lease)
   }
 
   /**
@@ -134,7 +133,7 @@ export class LeaseKeeper {
     const lease = this.#leases.get(id)
     if (!lease || this.isLost(lease)) return
     if (cause) this.lose(lease, cause.message, cause)
-    else if (lease.isSpare) this.#dropSpare(lease)
+    else if (lease.state === 'spare') this.#dropSpare(lease)
     // mutant: hint-loses-grant
     else this.verify(lease)
   }
@@ -160,7 +159,7 @@ export class LeaseKeeper {
   }
 
   #dropSpare(lease: Lease): void {
-    if (lease.isSpare) lease.owner.dropSpare(lease)
+    if (lease.state === 'spare') lease.owner.dropSpare(lease)
   }
 
   #certainUntil(): number {
@@ -188,7 +187,7 @@ export class LeaseKeeper {
         continue
       }
       const isDue = lease.due <= now + lease.duration * BATCH_WITHIN
-      if (isDue && lease.isSpare) {
+      if (isDue && lease.state === 'spare') {
         lease.owner.dropSpare(lease)
         continue
       }

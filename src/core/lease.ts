@@ -26,6 +26,11 @@ export interface LeaseUser {
 
 /** One grant of the engine, with its deadline. Local callers may use it one after another, and readers together. */
 export class Lease {
+  /**
+   * `used`: callers use it. `spare`: its last user has released it, and it is kept for the next one. `extending`: so it
+   * is, until the engine says whether another box is next. `ended`: released, being released, or lost.
+   */
+  state: 'used' | 'spare' | 'extending' | 'ended' = 'used'
   /** Set once, when the lease is lost: the engine reported its loss, or its deadline has passed. */
   loss: LostError | undefined
   /** The callers that use it, or the last one that did. Several only if all its claims are shared. */
@@ -50,8 +55,6 @@ export class Lease {
    * take it from that turn's user instead.
    */
   forceReleased = false
-  /** Whether it is a spare: released by its last user, and kept for the next one. */
-  isSpare = false
   /** When the engine last answered, and the first turn after that. */
   #turnsSince = 0
   #firstTurn = 0

@@ -78,19 +78,18 @@ let orders = 0
  * time that the engine asked for. The signs of its session keep its entry alive; without them, it checks in often enough.
  */
 export class PendingRequest implements CoveredRequest {
-  /** `sent`: it waits for the answer to an operation. `queued`: the engine has answered that it is in the queue. */
-  state: 'sent' | 'queued' = 'sent'
+  /**
+   * `sent`: it waits for the reply to an operation. `woken`: so it does, and was woken since. `queued`: the engine has
+   * replied that it is in the queue. `stopped`: its queue no longer uses it.
+   */
+  #state: 'sent' | 'woken' | 'queued' | 'stopped' = 'sent'
   /** Its place in the order in which the local queues of this process sent their requests. */
   readonly order = ++orders
   readonly #session: RequestSession
   readonly #owner: RequestOwner
-  /** Whether a wake-up came while it was waiting for an answer. */
-  #isWoken = false
   /** Number of check-ins after wake-ups since the last one that its timer caused. */
   #wakes = 0
   #timer: Timer | undefined
-  /** Set once its queue no longer uses it. */
-  #isStopped = false
   /** The last answer about its place in the queue, and when that arrived: clock time. */
   #standing: { readonly status: QueuedStatus; readonly at: number } | undefined
 
@@ -128,7 +127,7 @@ export class PendingRequest implements CoveredRequest {
   arrived(status: Answer): void {
     const { errors } = this.#owner
     if (!isStatus(status)) return this.failed(errors.unknownStatus(status))
-    if (this.#isStopped) {
+    if (this.#state === 'stopped') {
       // All callers gave up in the meantime, or the box was closed.
       // mutant: stopped-request-stays
       if (status.state === 'held' || status.state === 'queued') this.cancelInEngine()
@@ -149,16 +148,22 @@ export class PendingRequest implements CoveredRequest {
 
   failed(error: unknown): void {
     const { clock } = this.#session
+    const isStopped = this.#state === 'stopped'
     // mutant: failed-check-in-ends-wait
-    if (!this.#isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
+    if (!isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
       // The request still has its place in the engine's queue, and the engine may be back before it loses that.
-      this.state = 'queued'
+      this.#state = 'queued'
       this.#checkInAfter(RETRY_DELAY)
       return
     }
     // A new request that certainly did not reach the engine needs no cancellation.
     if (this.retryUntil > 0 || !(error instanceof UnavailableError)) this.cancelInEngine()
-    if (!this.#isStopped) this.#owner.requestFailed(this, this.#owner.errors.failed(error))
+    if (!isStopped) this.#owner.requestFailed(this, this.#owner.errors.failed(error))
+  }
+
+  /** Whether it waits in the queue, and no reply about it is on its way. */
+  get isQueued(): boolean {
+    return this.#state === 'queued'
   }
 
   /** Whether the engine has queued it. */
@@ -179,9 +184,9 @@ export class PendingRequest implements CoveredRequest {
 
   /** The engine may have reserved the keys for it. */
   wake(): void {
-    if (this.state === 'queued') this.#checkInWoken()
+    if (this.isQueued) this.#checkInWoken()
     // mutant: miss-wake-up
-    else this.#isWoken = true
+    else if (this.#state === 'sent') this.#state = 'woken'
   }
 
   /** Requests the grant with another lease, because the caller that wanted the first one has given up. */
@@ -199,19 +204,19 @@ export class PendingRequest implements CoveredRequest {
 
   due(sentAt: number): void {
     // A later check-in is on its way, or has found it waiting.
-    if (this.state === 'queued' && this.sentAt <= sentAt) this.#checkInWoken()
+    if (this.isQueued && this.sentAt <= sentAt) this.#checkInWoken()
   }
 
   uncovered(): void {
     // Another request may be the reason why the sign failed. Its own check-in decides whether it fails, too.
-    if (this.state === 'queued' && this.retryUntil <= this.#session.clock.now()) this.#checkIn()
+    if (this.isQueued && this.retryUntil <= this.#session.clock.now()) this.#checkIn()
   }
 
   /** Ends the check-ins. A grant in an answer that is on its way is released. */
   stop(): void {
     this.#timer?.cancel()
     this.#session.signs?.remove(this)
-    this.#isStopped = true
+    this.#state = 'stopped'
   }
 
   /** Cancels the request in the engine, in whatever state it is there. */
@@ -228,7 +233,6 @@ export class PendingRequest implements CoveredRequest {
       this.#wakes++
       return this.#checkIn()
     }
-    this.#isWoken = false
     this.#timer?.cancel()
     this.#timer = this.#session.clock.after(earliest - now, () => this.#checkIn(), true, true)
   }
@@ -237,8 +241,7 @@ export class PendingRequest implements CoveredRequest {
   #checkIn(): void {
     this.#timer?.cancel()
     this.#timer = undefined
-    this.state = 'sent'
-    this.#isWoken = false
+    this.#state = 'sent'
     this.sentAt = this.#session.clock.now()
     this.wait = this.#owner.longestWait()
     const { request, lease, wait } = this
@@ -246,15 +249,16 @@ export class PendingRequest implements CoveredRequest {
   }
 
   #queued(status: QueuedStatus): void {
-    this.state = 'queued'
+    const isWoken = this.#state === 'woken'
+    this.#state = 'queued'
     this.#standing = { status, at: this.#session.clock.now() }
     this.retryUntil = this.sentAt + placeTtl(this)
     // Callers may have given up before the answer arrived.
     this.#owner.dropSurplus()
-    if (this.#isStopped) return
+    if (!this.isQueued) return
     // mutant: unsigned-waiter
     this.#session.signs?.add(this)
-    if (this.#isWoken) return this.#checkInWoken()
+    if (isWoken) return this.#checkInWoken()
     const within = this.#session.signs ? this.#untilLastLook() : this.#untilHeartbeat()
     // mutant: silent-waiter
     const delay = Math.min(status.checkInAfter, within)

@@ -59,7 +59,7 @@ export class EngineValues implements Values {
           { ...commit, type: 'commit', guard: { request: held, number }, release: true },
           grant,
         )
-        if (outcome.state === 'committed') queue.releasedByCommit(grant)
+        if (outcome.state === 'committed') queue.leases.releasedByCommit(grant)
         return outcome
       },
     }

@@ -162,7 +162,7 @@ export class TransactionQueue {
       const prepared = await this.#batch.prepare(left)
       if (!prepared) return
       let again: readonly Member[] = []
-      const turn = this.#order.take(prepared.queue.keys)
+      const turn = this.#order.take(prepared.queue.leases.keys)
       const progress = {
         ...IGNORED,
         left: (members: readonly Member[]) => (again = members),

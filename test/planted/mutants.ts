@@ -144,8 +144,7 @@ export const mutants: readonly SimulatedMutant[] = [
   {
     id: 'late-deadline',
     description: 'a deadline is counted from the answer',
-    wrong:
-      'const lease = new Lease(asked, this.set, status.number, duration, this.clock.now() + duration, renew, this)',
+    wrong: 'const lease = new Lease(asked, this.#set, status.number, duration, now + duration, renew, this)',
     breaks: ['P3'],
   },
   {

@@ -24,7 +24,7 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     id: 'leave-cancels-others',
     description: 'a caller that gives up cancels the request of another',
-    wrong: 'return this.#pending.length >= this.#waiters.callers ? this.#pending.at(-1) : undefined',
+    wrong: 'return this.#requests.size >= this.#waiters.callers ? this.#requests.newest : undefined',
     ...inCore('local-queue'),
     test: 'giving up only the last caller cancels the request',
   },
@@ -80,7 +80,7 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     id: 'extension-from-reply',
     description: 'an extended lease counts from the reply',
-    wrong: 'lease.deadline = this.clock.now() + request.lease',
+    wrong: 'lease.deadline = this.#session.clock.now() + request.lease',
     ...inCore('local-queue'),
     test: 'turns an extended grant has a new number, a full lease from before the request, and new turns',
   },

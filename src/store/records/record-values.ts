@@ -59,7 +59,7 @@ export class RecordValues implements Values {
       if (reading === 'lost') {
         throw new LostError(
           `${queue.set.title} already had a later holder than token ${grant.token}`,
-          queue.context(),
+          queue.errors.context,
         )
       }
       return {

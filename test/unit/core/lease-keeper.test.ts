@@ -21,7 +21,7 @@ class Owner implements LeaseOwner {
 
   dropSpare(hold: Lease): void {
     this.dropped.push(hold.request.id)
-    hold.isSpare = false
+    hold.state = 'ended'
     this.keeper!.remove(hold)
   }
 }

@@ -1,0 +1,131 @@
+import type { Claim } from '../engine/claim.js'
+import type { LockRequest } from '../engine/contract.js'
+import { UnavailableError } from '../errors.js'
+import { PendingRequest, type RequestOwner, type RequestSession } from './pending-request.js'
+
+/** Maximum number of requests of a queue for permits that the engine has not yet granted. */
+const MAX_PENDING = 128
+
+/** The session of a local queue, as far as its requests need it. */
+export interface RequestsSession extends RequestSession {
+  readonly id: string
+  /** A request ID that no other request ever had. */
+  nextRequest(): string
+  /** Passes on no more hints for this request. */
+  forgetWake(id: string): void
+}
+
+/** The local queue of the requests, as far as they need it. */
+export interface RequestsOwner extends RequestOwner {
+  /** Receives the hints for this request from now on. */
+  expectWake(id: string): void
+}
+
+/**
+ * The requests of a local queue that the engine has not granted, oldest first. There is at most one, except for permits:
+ * each caller has its own until the engine queues one of them, because then the others would wait, too.
+ */
+export class Requests {
+  readonly #session: RequestsSession
+  readonly #owner: RequestsOwner
+  readonly #claims: readonly Claim[]
+  /** Whether several can be sent before the first is granted. */
+  readonly #areMany: boolean
+  readonly #pending: PendingRequest[] = []
+  /** The requests that were reported as lost before their grants were known here. */
+  readonly #lostEarly = new Set<string>()
+
+  constructor(session: RequestsSession, owner: RequestsOwner, claims: readonly Claim[], areMany: boolean) {
+    this.#session = session
+    this.#owner = owner
+    this.#claims = claims
+    this.#areMany = areMany
+  }
+
+  get size(): number {
+    return this.#pending.length
+  }
+
+  get oldest(): PendingRequest | undefined {
+    return this.#pending[0]
+  }
+
+  get newest(): PendingRequest | undefined {
+    return this.#pending.at(-1)
+  }
+
+  /** Whether one more may be sent next to those that the engine has not granted. */
+  get mayAdd(): boolean {
+    const { length } = this.#pending
+    if (length === 0) return true
+    return this.#areMany && length < MAX_PENDING && !this.#pending.some(({ hasWaited }) => hasWaited)
+  }
+
+  has(pending: PendingRequest): boolean {
+    return this.#pending.includes(pending)
+  }
+
+  /** A request of a caller with this label, not yet sent. */
+  create(label: string | undefined): LockRequest {
+    const session = this.#session
+    return { id: session.nextRequest(), session: session.id, claims: this.#claims, label }
+  }
+
+  /** Adds a request that is being sent. @param args see {@link PendingRequest} */
+  add(
+    request: LockRequest,
+    lease: number,
+    wait: number,
+    sentAt: number,
+    retryUntil?: number,
+  ): PendingRequest {
+    this.#owner.expectWake(request.id)
+    const pending = new PendingRequest(this.#session, this.#owner, request, lease, wait, sentAt, retryUntil)
+    this.#pending.push(pending)
+    return pending
+  }
+
+  /** Removes a request, and leaves it in the engine. Returns whether its grant was reported as lost. */
+  remove(pending: PendingRequest): boolean {
+    pending.stop()
+    const index = this.#pending.indexOf(pending)
+    if (index !== -1) this.#pending.splice(index, 1)
+    return this.forgetWake(pending.request.id)
+  }
+
+  /** Removes a request, and cancels it in the engine: now, or when the reply to its last operation arrives. */
+  drop(pending: PendingRequest): void {
+    const { isQueued } = pending
+    this.remove(pending)
+    if (isQueued) pending.cancelInEngine()
+  }
+
+  /** Removes all requests, and cancels them in the engine. */
+  dropAll(): void {
+    for (const pending of [...this.#pending]) this.drop(pending)
+  }
+
+  /** Passes on no more hints for a request. Returns whether its grant was reported as lost. */
+  forgetWake(id: string): boolean {
+    this.#session.forgetWake(id)
+    return this.#lostEarly.delete(id)
+  }
+
+  /** The engine may have reserved the keys for this request. */
+  wake(id: string): void {
+    this.#pending.find(({ request }) => request.id === id)?.wake()
+  }
+
+  /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
+  lost(id: string): void {
+    // mutant: early-loss-forgotten
+    this.#lostEarly.add(id)
+    this.wake(id)
+  }
+
+  /** Cancels a request that the engine may have applied although it failed. */
+  cancelFailed(request: LockRequest, lease: number, error: unknown): void {
+    // mutant: unclear-try-stays
+    if (!(error instanceof UnavailableError)) this.#session.cleanUp({ type: 'cancel', request }, lease)
+  }
+}
