@@ -121,7 +121,7 @@ function plain({ heading, lines }: Table): string {
   return `${[heading, ...lines].map(text).join('\n')}\n`
 }
 
-/** As prettier would write it. */
+/** As Markdown, with aligned columns. */
 export function marked({ heading, lines }: Table): string {
   const widths = widthsOf([heading, ...lines]).map(width => Math.max(width, 3))
   const text = (cells: readonly string[]): string =>

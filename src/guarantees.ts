@@ -1,6 +1,18 @@
 /** The promises of Signalbox by number; `docs/guarantees.md` has their full text. */
 export type PromiseId =
-  'P1' | 'P2' | 'P3' | 'P4' | 'P5' | 'P6' | 'P7' | 'P8' | 'P9' | 'P10' | 'P11' | 'P12' | 'P13'
+  | 'P1'
+  | 'P2'
+  | 'P3'
+  | 'P4'
+  | 'P5'
+  | 'P6'
+  | 'P7'
+  | 'P8'
+  | 'P9'
+  | 'P10'
+  | 'P11'
+  | 'P12'
+  | 'P13'
 
 /** A promise that an engine keeps only in part. */
 export interface Weakness {

@@ -20,7 +20,8 @@ export interface MessagesTransaction extends Transaction {
 
 /** The outcome of a transaction: `applied` is false if all its messages were already committed. */
 export type TransactionResult<Result> =
-  { readonly applied: true; readonly result: Result } | { readonly applied: false }
+  | { readonly applied: true; readonly result: Result }
+  | { readonly applied: false }
 
 /** The part of Signalbox's `Store` that the tracker uses. */
 export interface TrainStore {

@@ -64,7 +64,13 @@ export interface KeyEvent {
    * with this console; `left`: `who` waits no longer and did not get the lock.
    */
   readonly kind:
-    'granted' | 'handed over' | 'released' | 'expired' | 'released by hand' | 'revoked by hand' | 'left'
+    | 'granted'
+    | 'handed over'
+    | 'released'
+    | 'expired'
+    | 'released by hand'
+    | 'revoked by hand'
+    | 'left'
   readonly who: Who
   readonly from?: Who
   /** How long `who` waited. */

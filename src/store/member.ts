@@ -12,7 +12,8 @@ export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
  * only on the values that it reads: it is called again only if one of these changes before the commit.
  */
 export type TransactionKeys =
-  readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
+  | readonly string[]
+  | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
 
 /** The outcome of a transaction. */
 export type TransactionOutcome<T> =

@@ -13,29 +13,26 @@ function readers(box: Box, count: number, lease = 60_000) {
   return Promise.all(Array.from({ length: count }, one))
 }
 
-test.concurrent(
-  'a request for a key reads as few records beside a thousand readers as beside twenty',
-  async () => {
-    await using here = await RedisPlace.start()
-    const [box, other] = [await here.box(), await here.box()]
-    const read = async (): Promise<number> => {
-      await here.server.command('CONFIG', 'RESETSTAT')
-      const [grant] = await readers(other, 1)
-      expect(await other.readWriteLock(KEY).write.tryAcquire()).toBeUndefined()
-      await grant!.release()
-      return (await here.server.calls())['hget']!
-    }
-    const some = await readers(box, 20)
-    // The walk that finds enough readers makes the group.
-    await read()
-    const few = await read()
-    const all = [...some, ...(await readers(box, 980))]
-    expect(await read()).toBe(few)
-    await Promise.all(all.map(grant => grant.release()))
-    await (await other.readWriteLock(KEY).write.acquire()).release()
-    expect(await here.server.command('KEYS', '*')).toEqual(['signalbox:1:{}:numbers'])
-  },
-)
+test.concurrent('a request for a key reads as few records beside a thousand readers as beside twenty', async () => {
+  await using here = await RedisPlace.start()
+  const [box, other] = [await here.box(), await here.box()]
+  const read = async (): Promise<number> => {
+    await here.server.command('CONFIG', 'RESETSTAT')
+    const [grant] = await readers(other, 1)
+    expect(await other.readWriteLock(KEY).write.tryAcquire()).toBeUndefined()
+    await grant!.release()
+    return (await here.server.calls())['hget']!
+  }
+  const some = await readers(box, 20)
+  // The walk that finds enough readers makes the group.
+  await read()
+  const few = await read()
+  const all = [...some, ...(await readers(box, 980))]
+  expect(await read()).toBe(few)
+  await Promise.all(all.map(grant => grant.release()))
+  await (await other.readWriteLock(KEY).write.acquire()).release()
+  expect(await here.server.command('KEYS', '*')).toEqual(['signalbox:1:{}:numbers'])
+})
 
 test.concurrent('a thousand readers enter together after a writer, each with few records read', async () => {
   await using here = await RedisPlace.start()
@@ -49,22 +46,19 @@ test.concurrent('a thousand readers enter together after a writer, each with few
   expect((await here.server.calls())['hget']).toBeLessThan(60_000)
 })
 
-test.concurrent(
-  'a permit that is released is free, also among as many holders as are kept as a group',
-  async () => {
-    await using here = await RedisPlace.start()
-    const box = await here.box()
-    const semaphore = box.semaphore(KEY, { max: 30 })
-    const one = () => semaphore.acquire({ lease: 60_000, ownRequest: true })
-    const all = await Promise.all(Array.from({ length: 30 }, one))
-    expect(await semaphore.tryAcquire({ ownRequest: true })).toBeUndefined()
-    expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
-    await all.pop()!.release()
-    const again = await semaphore.tryAcquire({ ownRequest: true })
-    expect(again).toBeDefined()
-    await Promise.all([again!, ...all].map(grant => grant.release()))
-  },
-)
+test.concurrent('a permit that is released is free, also among as many holders as are kept as a group', async () => {
+  await using here = await RedisPlace.start()
+  const box = await here.box()
+  const semaphore = box.semaphore(KEY, { max: 30 })
+  const one = () => semaphore.acquire({ lease: 60_000, ownRequest: true })
+  const all = await Promise.all(Array.from({ length: 30 }, one))
+  expect(await semaphore.tryAcquire({ ownRequest: true })).toBeUndefined()
+  expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
+  await all.pop()!.release()
+  const again = await semaphore.tryAcquire({ ownRequest: true })
+  expect(again).toBeDefined()
+  await Promise.all([again!, ...all].map(grant => grant.release()))
+})
 
 test.concurrent('readers of a killed process leave the group when their leases end', async () => {
   await using here = await RedisPlace.start()
@@ -92,22 +86,19 @@ test.concurrent('readers whose held key another program has deleted keep no one 
   await (await lock.acquire({ wait: 0 })).release()
 })
 
-test.concurrent(
-  'a group is right although an older version, which does not know it, removes a member',
-  async () => {
-    await using here = await RedisPlace.start()
-    const box = await here.box()
-    const living = await readers(box, 30)
-    expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
-    const [entry] = (await here.server.command('ZRANGE', QUEUES, '3', '3')) as [string]
-    const id = entry.slice(`${KEY.length}:${KEY}:`.length + 16)
-    await here.server.command('ZREM', QUEUES, entry)
-    await here.server.command('HDEL', REQUESTS, id)
-    const writing = box.readWriteLock(KEY).write.acquire({ wait: '10s' })
-    await queued(box, KEY, 1)
-    expect(await soFar(writing)).toBe('pending')
-    await Promise.all(living.map(grant => grant.release().catch(() => undefined)))
-    await until('the writer is in', async () => (await soFar(writing)) === 'fulfilled')
-    await (await writing).release()
-  },
-)
+test.concurrent('a group is right although an older version, which does not know it, removes a member', async () => {
+  await using here = await RedisPlace.start()
+  const box = await here.box()
+  const living = await readers(box, 30)
+  expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
+  const [entry] = (await here.server.command('ZRANGE', QUEUES, '3', '3')) as [string]
+  const id = entry.slice(`${KEY.length}:${KEY}:`.length + 16)
+  await here.server.command('ZREM', QUEUES, entry)
+  await here.server.command('HDEL', REQUESTS, id)
+  const writing = box.readWriteLock(KEY).write.acquire({ wait: '10s' })
+  await queued(box, KEY, 1)
+  expect(await soFar(writing)).toBe('pending')
+  await Promise.all(living.map(grant => grant.release().catch(() => undefined)))
+  await until('the writer is in', async () => (await soFar(writing)) === 'fulfilled')
+  await (await writing).release()
+})

@@ -39,25 +39,22 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
     expect(limiter.outage).toBeUndefined()
   })
 
-  test.concurrent(
-    'that suddenly becomes slow loses a window, and is fast again when the link is',
-    async () => {
-      await using here = await RedisPlace.start()
-      const { network, limiter } = await distant(here, 1)
-      await using work = new Work(limiter, LIMIT)
-      const before = await work.during(5000)
-      network.delay = 100
-      const slow = await work.during(12 * PER)
-      expect(slow.perWindow).toBeLessThanOrEqual(longest(0.22, slow.late) + PER / slow.windows)
-      network.delay = 1
-      const between = await work.during(6000)
-      const quick = await work.during(10 * PER)
-      const late = Math.max(before.late, slow.late, between.late, quick.late)
-      expect(quick.perWindow).toBeLessThanOrEqual(longest(0.04, Math.max(between.late, quick.late)))
-      expect(work.worst(PER, late)).toBeLessThanOrEqual(LIMIT)
-      expect(limiter.outage).toBeUndefined()
-    },
-  )
+  test.concurrent('that suddenly becomes slow loses a window, and is fast again when the link is', async () => {
+    await using here = await RedisPlace.start()
+    const { network, limiter } = await distant(here, 1)
+    await using work = new Work(limiter, LIMIT)
+    const before = await work.during(5000)
+    network.delay = 100
+    const slow = await work.during(12 * PER)
+    expect(slow.perWindow).toBeLessThanOrEqual(longest(0.22, slow.late) + PER / slow.windows)
+    network.delay = 1
+    const between = await work.during(6000)
+    const quick = await work.during(10 * PER)
+    const late = Math.max(before.late, slow.late, between.late, quick.late)
+    expect(quick.perWindow).toBeLessThanOrEqual(longest(0.04, Math.max(between.late, quick.late)))
+    expect(work.worst(PER, late)).toBeLessThanOrEqual(LIMIT)
+    expect(limiter.outage).toBeUndefined()
+  })
 
   test.concurrent('that breaks leaves a process its own share where it is open, and no more', async () => {
     await using here = await RedisPlace.start()

@@ -34,7 +34,14 @@ export interface Connection {
 
 /** What SQLite says went wrong, as far as callers treat it differently. */
 export type SqliteErrorCode =
-  'BUSY' | 'READONLY' | 'IOERR' | 'CORRUPT' | 'FULL' | 'CANTOPEN' | 'NOTADB' | 'OTHER'
+  | 'BUSY'
+  | 'READONLY'
+  | 'IOERR'
+  | 'CORRUPT'
+  | 'FULL'
+  | 'CANTOPEN'
+  | 'NOTADB'
+  | 'OTHER'
 
 /** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
 const CODES: Readonly<Record<number, SqliteErrorCode>> = {

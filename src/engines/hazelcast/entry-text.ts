@@ -51,7 +51,9 @@ type RequestText = [
   since: number,
   label?: string | null,
   set?:
-    string | [others: [key: string, claim: ClaimText][], overwritten: [key: string, stamp: number][]] | null,
+    | string
+    | [others: [key: string, claim: ClaimText][], overwritten: [key: string, stamp: number][]]
+    | null,
   sign?: number,
 ]
 type ChangeText = [

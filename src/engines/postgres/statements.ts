@@ -153,7 +153,16 @@ export function statementsOf(schema: string): Statements {
 }
 
 type Type =
-  'bool' | 'float8' | 'int4' | 'int8' | 'text' | 'float8[]' | 'int4[]' | 'int8[]' | 'text[]' | 'uuid[]'
+  | 'bool'
+  | 'float8'
+  | 'int4'
+  | 'int8'
+  | 'text'
+  | 'float8[]'
+  | 'int4[]'
+  | 'int8[]'
+  | 'text[]'
+  | 'uuid[]'
 
 /** A parameter of a statement, which is sent as text. */
 function parameter(number: number, type: Type): string {

@@ -23,7 +23,8 @@ import { queueOf } from './queue.js'
 
 /** Why a request could not be queued. */
 export type EntryProblem =
-  { readonly state: 'gone' } | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
+  | { readonly state: 'gone' }
+  | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
 /** The turn of a request on its keys. */
 interface Turn {

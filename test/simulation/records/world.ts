@@ -25,7 +25,8 @@ export type Task = (records: Records, name: string) => Promise<unknown>
 
 /** How a process ended; undefined while it is on its way, and when it crashed. */
 export type Ending =
-  { readonly state: 'done'; readonly result: unknown } | { readonly state: 'failed'; readonly error: unknown }
+  | { readonly state: 'done'; readonly result: unknown }
+  | { readonly state: 'failed'; readonly error: unknown }
 
 /**
  * Processes around one store, which stand still at each remote call until it is chosen to be executed. The store
