@@ -388,6 +388,12 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     ...crowded,
   },
   {
+    description: 'a sign serves nothing that has expired',
+    right: 'select f.name from found f where f.until <= now and (f.phase > 0 or',
+    wrong: 'select f.name from found f where false and (f.phase > 0 or',
+    ...alone,
+  },
+  {
     description: 'a sign comes at the end of the last holder',
     right: '(select ceil(min(f.held_until) - now)',
     wrong: '(select ceil(max(f.held_until) - now + 7)',
