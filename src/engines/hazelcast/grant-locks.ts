@@ -79,6 +79,23 @@ export class GrantLocks {
     if (this.#early.delete(id)) void this.#locks.unlock(id)
   }
 
+  /**
+   * A request will probably be granted, so its keys are locked meanwhile. The client sends this call and the change of the
+   * entry in one write, because a write to the connection costs as much as a call.
+   */
+  granting({ id, claims }: LockRequest, lease: number): void {
+    const keys = exclusiveKeys(claims)
+    if (keys.length === 0 || this.#early.has(id)) return
+    const locking = this.#locks.tryLock(id, keys, lease)
+    locking.catch(() => undefined)
+    this.#early.set(id, locking)
+  }
+
+  /** A request is being removed, so its keys are unlocked meanwhile. */
+  releasing(id: string): void {
+    void this.#locks.unlock(id)
+  }
+
   async execute(operation: Operation): Promise<OutcomeOf<Operation>> {
     switch (operation.type) {
       case 'enqueue':
@@ -96,9 +113,14 @@ export class GrantLocks {
       }
       case 'cancel':
       case 'release': {
-        const unlocking = this.#locks.unlock(operation.request.id)
-        const [outcome] = await Promise.all([this.#decide(operation), unlocking])
-        return outcome
+        const { id, claims } = operation.request
+        // To leave several keys takes several round trips.
+        if (claims.length > 1) this.releasing(id)
+        try {
+          return await this.#decide(operation)
+        } finally {
+          await this.#locks.unlock(id)
+        }
       }
       case 'commit': {
         const { guard, release } = operation
@@ -148,12 +170,8 @@ export class GrantLocks {
   async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {
     const { request, lease } = operation
     const { id } = request
-    // If the request will probably be granted, lock the keys while it decides.
-    if (this.#isLikely(operation)) {
-      const locking = this.#locks.tryLock(id, exclusiveKeys(request.claims), lease)
-      locking.catch(() => undefined)
-      this.#early.set(id, locking)
-    }
+    // To stand at several keys takes several round trips.
+    if (this.#isLikely(operation)) this.granting(request, lease)
     try {
       const status = await this.#decide(operation)
       if (status.state === 'held') return await this.#lock(request, operation, status, this.#early.get(id))
@@ -167,10 +185,10 @@ export class GrantLocks {
     }
   }
 
+  /** Whether to lock the keys of a request before it has any of them. */
   #isLikely({ type, request: { id, claims } }: Enqueue | CheckIn): boolean {
-    const keys = exclusiveKeys(claims)
-    if (keys.length === 0) return false
-    return type === 'checkIn' ? this.#own.isWoken(id) : this.#areFree(keys)
+    if (claims.length === 1) return false
+    return type === 'checkIn' ? this.#own.isWoken(id) : this.#areFree(exclusiveKeys(claims))
   }
 
   /** Locks the exclusive keys of a grant. While another program has one of them, reports that the request is queued. */

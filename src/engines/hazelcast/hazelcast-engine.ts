@@ -96,7 +96,11 @@ export class HazelcastEngine implements Engine {
       sessions: this.#sessions,
       notify: (effects, text) => this.#notify(effects, text),
       waitsFor: (session, message) => this.#hints.send(session, message),
-      blocked: id => this.#grantLocks.blocked(id),
+      members: {
+        granting: (request, lease) => this.#grantLocks.granting(request, lease),
+        blocked: id => this.#grantLocks.blocked(id),
+        releasing: id => this.#grantLocks.releasing(id),
+      },
       unclear: () => this.#readAgain(),
       isWithdrawn: request => this.#withdrawals.reached(request),
     })

@@ -87,6 +87,8 @@ export interface EntryParts {
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
   /** Makes the entries of the session outlive a lease. */
   readonly extendFor: (lease: number) => Promise<void>
+  /** Whether they outlive it already. */
+  readonly outlives: (lease: number) => boolean
   readonly nextMark: () => Mark
   readonly nextVersion: (above: number) => number
   /** Returns the error for the callers of a change that failed. */
@@ -220,7 +222,7 @@ export class KeyChanges<S extends OpenState> {
       if (!isPatient || (losses > 0 && distance.isFar)) await this.#lockAndRead(until)
       const lease = Math.max(...jobs.map(({ work }) => work.lease ?? 0))
       // Other boxes consider a session dead if it has requests and no entry.
-      await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
+      if (!this.#parts.outlives(lease)) await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
       const known = this.#known
       // Nothing that was read for this change is old, however long that took.
       const isUsable = known?.text !== undefined && (tries > 0 || !this.#isOld)

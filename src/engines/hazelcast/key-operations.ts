@@ -51,6 +51,16 @@ const LOOKED_UP = 8
 /** Where entries are, and how they are locked. */
 export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
 
+/** Locks and unlocks the keys of requests on the members, while changes of their entries are under way. */
+export interface MemberLocksOfRequests {
+  /** A change is sent that grants a request, unless another box was faster. */
+  granting(request: LockRequest, lease: number): void
+  /** A request is not granted at once, perhaps long before it has its place in the queue. */
+  blocked(id: string): void
+  /** A change is sent that removes a request, unless another box was faster. */
+  releasing(id: string): void
+}
+
 /** What operations on keys need of their engine. */
 export interface OperationParts {
   readonly place: HazelcastPlace
@@ -69,6 +79,7 @@ export interface OperationParts {
     Sessions,
     | 'diedBefore'
     | 'extendFor'
+    | 'outlives'
     | 'forget'
     | 'isDead'
     | 'isSweeper'
@@ -84,8 +95,7 @@ export interface OperationParts {
   readonly notify: Notify
   /** Called with a holder of another session for which a request now waits. */
   readonly waitsFor: (session: string, message: Message) => void
-  /** Called when a request is not granted at once, perhaps long before it has its place in the queue. */
-  readonly blocked: (id: string) => void
+  readonly members: MemberLocksOfRequests
   /** Called when it is unknown whether a change was applied. */
   readonly unclear: () => void
   /** Called before an enqueue is decided. True: it was withdrawn. */
@@ -130,6 +140,7 @@ export class KeyOperations {
       floor,
       repeat: <T>(work: () => Promise<T>, until?: number) => parts.repeat(work, until),
       extendFor: (lease: number) => sessions.extendFor(lease),
+      outlives: (lease: number) => sessions.outlives(lease),
       nextMark: () => ({ by: by(), count: ++count }),
       nextVersion: (above: number) => (version = Math.max(version, above, microseconds()) + 1),
       failure: (error: unknown) => failureOf(error, place, UnavailableError),
@@ -169,7 +180,7 @@ export class KeyOperations {
       areFree: keys => this.areLikelyFree(keys),
       waits: (key, request) => this.#tellHolders(key, request),
       blocked: keys => this.#lookBehind(keys),
-      notGranted: id => parts.blocked(id),
+      notGranted: id => parts.members.blocked(id),
       freed: keys => this.#freed(keys),
       read: (read, set) => this.#reads.read(read, set),
       apply: (home, decided) => this.#dead.apply(home, decided),
@@ -329,9 +340,13 @@ export class KeyOperations {
 
   async #changed(operation: Change): Promise<OutcomeOf<Change>> {
     if (this.#isOfSets(operation.request)) return this.#ofSet(operation)
-    const lease = 'lease' in operation ? { lease: operation.lease } : {}
-    const { key } = operation.request.claims[0]!
-    return this.#decisions.at(key, (_, machine, now) => machine.decide(operation, now), lease)
+    const { id, claims } = operation.request
+    return this.#decisions.at(claims[0]!.key, (_, machine, now) => machine.decide(operation, now), {
+      ...('lease' in operation && { lease: operation.lease }),
+      ...((operation.type === 'release' || operation.type === 'cancel') && {
+        tried: () => this.#parts.members.releasing(id),
+      }),
+    })
   }
 
   #ofSet(operation: Change): Promise<OutcomeOf<Change>> {
@@ -372,12 +387,11 @@ export class KeyOperations {
         },
         {
           lease,
-          ...(operation.type === 'enqueue' && {
-            tried: ({ state }) => {
-              if (state !== 'held') this.#parts.blocked(request.id)
-            },
-            canWait: ({ state }) => state === 'queued',
-          }),
+          tried: ({ state }) => {
+            if (state === 'held') this.#parts.members.granting(request, lease)
+            else this.#parts.members.blocked(request.id)
+          },
+          ...(operation.type === 'enqueue' && { canWait: ({ state }) => state === 'queued' }),
         },
       )
     let status = await decide()

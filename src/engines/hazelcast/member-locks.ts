@@ -48,6 +48,8 @@ export class MemberLocks {
   readonly #mapLocks: MapLocks
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
+  /** The last unlock of each grant, until it is done. */
+  readonly #unlocking = new Map<string, Promise<void>>()
 
   constructor(mapLocks: MapLocks, clock: Clock) {
     this.#mapLocks = mapLocks
@@ -159,14 +161,21 @@ export class MemberLocks {
     }
   }
 
-  /** Unlocks all keys of a grant, and stops waiting for more. Never throws: what remains locked ends with its lease. */
+  /**
+   * Unlocks all keys of a grant, and stops waiting for more. Settles when they are unlocked, also if an earlier call does it.
+   * Never throws: what remains locked ends with its lease.
+   */
   async unlock(id: string): Promise<void> {
+    const before = this.#unlocking.get(id)
     const holding = this.#holdings.get(id)
-    if (!holding) return
+    if (!holding) return before
     this.#holdings.delete(id)
     holding.isReleased = true
     holding.expiry?.cancel()
-    await this.#unlockKeys(holding)
+    const unlocking = Promise.all([before, this.#unlockKeys(holding)]).then(() => undefined)
+    this.#unlocking.set(id, unlocking)
+    await unlocking
+    if (this.#unlocking.get(id) === unlocking) this.#unlocking.delete(id)
   }
 
   /** Whether anybody has locked a key. @throws what the client throws */

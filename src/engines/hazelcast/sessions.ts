@@ -43,11 +43,16 @@ export class Sessions {
     this.#own = own
   }
 
+  /** Whether the entries of this session outlive a lease that is granted now. {@link keep} keeps them for it, too. */
+  outlives(lease: number): boolean {
+    this.#longest = Math.max(this.#longest, lease)
+    return lease === 0 || this.#until >= this.#clock.now() + lease
+  }
+
   /** Makes the entries of this session outlive a lease that is granted now. @throws what the client throws */
   async extendFor(lease: number): Promise<void> {
+    if (this.outlives(lease) || !this.#own) return
     const now = this.#clock.now()
-    this.#longest = Math.max(this.#longest, lease)
-    if (lease === 0 || !this.#own || this.#until >= now + lease) return
     const ttl = 2 * lease + MARGIN
     const { session } = this.#own
     const map = await this.#map()

@@ -118,7 +118,7 @@ export class SimulatedBox {
           }
       },
       waitsFor: (session, message) => send(session, message),
-      blocked: () => undefined,
+      members: { granting: () => undefined, blocked: () => undefined, releasing: () => undefined },
       unclear: () => undefined,
       isWithdrawn: () => false,
     })

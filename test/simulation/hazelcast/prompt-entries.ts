@@ -61,7 +61,11 @@ export class PromptEntries {
       sessions,
       notify: effects => void hints.push(...effects),
       waitsFor: () => undefined,
-      blocked: id => void blocked.push(id),
+      members: {
+        granting: () => undefined,
+        blocked: id => void blocked.push(id),
+        releasing: () => undefined,
+      },
       unclear: () => undefined,
       isWithdrawn: () => false,
     })

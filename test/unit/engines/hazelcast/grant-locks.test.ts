@@ -48,14 +48,22 @@ test('a grant that is yielded does not wait until its key is unlocked on the mem
   expect(isUnlocked).toBe(true)
 })
 
-test('the locks of a request that is blocked are released before it has its place, and taken again for its grant', async () => {
+/** Locks on the members that record their calls. */
+function recorded(): { calls: string[]; members: Partial<MemberLocks> } {
   const calls: string[] = []
   const members = {
     tryLock: () => Promise.resolve(calls.push('lock') > 0),
     unlock: () => Promise.resolve(void calls.push('unlock')),
   }
+  return { calls, members }
+}
+
+test('the locks of a request that is blocked are released before it has its place, and taken again for its grant', async () => {
+  const { calls, members } = recorded()
   const request = { ...lockRequest('amy.1'), claims: [{ key: 'a', mode: 'exclusive' as const }] }
   const locks = grantLocks(members, () => {
+    expect(calls).toEqual([])
+    for (let times = 0; times < 2; times++) locks.granting(request, 1000)
     locks.blocked('another')
     expect(calls).toEqual(['lock'])
     for (let times = 0; times < 2; times++) locks.blocked(request.id)
@@ -68,3 +76,22 @@ test('the locks of a request that is blocked are released before it has its plac
   locks.blocked(request.id)
   expect(calls).toHaveLength(3)
 })
+
+test.each(['release', 'cancel'] as const)(
+  'a %s unlocks its key while the entry is changed, or after that has failed',
+  async type => {
+    const { calls, members } = recorded()
+    const operation = { type, request: lockRequest('amy.1'), number: 1 }
+    const locks = grantLocks(members, () => {
+      expect(calls).toEqual([])
+      locks.releasing('amy.1')
+      expect(calls).toEqual(['unlock'])
+      return Promise.resolve(true)
+    })
+    expect(await locks.execute(operation)).toBe(true)
+    calls.length = 0
+    const failing = grantLocks(members, () => Promise.reject(new Error('no member')))
+    await expect(failing.execute(operation)).rejects.toThrow('no member')
+    expect(calls).toEqual(['unlock'])
+  },
+)

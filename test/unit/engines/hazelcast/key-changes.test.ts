@@ -69,6 +69,7 @@ function changesOn(
     seen: () => undefined,
     repeat: work => work(),
     extendFor,
+    outlives: () => false,
     nextMark: () => ({ by, count: ++count }),
     nextVersion: above => above + 1,
     failure: error => new IndeterminateError('unclear', { engine: 'test:', cause: error }),

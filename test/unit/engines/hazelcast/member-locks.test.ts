@@ -98,3 +98,18 @@ test('a wait for another program renews each lock when it gets it, and at the en
   await locks.unlock('grant')
   expect(map.locked).toEqual(new Set())
 })
+
+test('a second unlock of a grant waits for the first one', async () => {
+  const map = new FreeMap()
+  const locks = locksOn(map, new VirtualClock())
+  await locks.tryLock('grant', ['a'], LEASE)
+  let goOn = (): void => undefined
+  map.unlocking = new Promise(resolve => (goOn = resolve))
+  const done: string[] = []
+  const both = ['first', 'second'].map(name => locks.unlock('grant').then(() => done.push(name)))
+  await new Promise(setImmediate)
+  expect(done).toEqual([])
+  goOn()
+  await Promise.all(both)
+  expect(done).toEqual(['first', 'second'])
+})
