@@ -91,6 +91,13 @@ export class GrantLocks {
     this.#early.set(id, locking)
   }
 
+  /** A request is about to be put at several keys, which takes several round trips. If it is likely to get them, locks them. */
+  standing({ type, request, lease }: Enqueue | CheckIn): void {
+    const keys = exclusiveKeys(request.claims)
+    if (type === 'checkIn' ? this.#own.isWoken(request.id) : this.#areFree(keys))
+      this.granting(request, lease)
+  }
+
   /** A request is being removed, so its keys are unlocked meanwhile. */
   releasing(id: string): void {
     void this.#locks.unlock(id)
@@ -113,14 +120,10 @@ export class GrantLocks {
       }
       case 'cancel':
       case 'release': {
-        const { id, claims } = operation.request
-        // To leave several keys takes several round trips.
-        if (claims.length > 1) this.releasing(id)
-        try {
-          return await this.#decide(operation)
-        } finally {
-          await this.#locks.unlock(id)
-        }
+        const { id } = operation.request
+        const outcome = await this.#decide(operation).finally(() => this.releasing(id))
+        await this.#locks.unlock(id)
+        return outcome
       }
       case 'commit': {
         const { guard, release } = operation
@@ -168,10 +171,8 @@ export class GrantLocks {
   }
 
   async #acquire(operation: Enqueue | CheckIn): Promise<RequestStatus> {
-    const { request, lease } = operation
+    const { request } = operation
     const { id } = request
-    // To stand at several keys takes several round trips.
-    if (this.#isLikely(operation)) this.granting(request, lease)
     try {
       const status = await this.#decide(operation)
       if (status.state === 'held') return await this.#lock(request, operation, status, this.#early.get(id))
@@ -183,12 +184,6 @@ export class GrantLocks {
     } finally {
       this.#early.delete(id)
     }
-  }
-
-  /** Whether to lock the keys of a request before it has any of them. */
-  #isLikely({ type, request: { id, claims } }: Enqueue | CheckIn): boolean {
-    if (claims.length === 1) return false
-    return type === 'checkIn' ? this.#own.isWoken(id) : this.#areFree(exclusiveKeys(claims))
   }
 
   /** Locks the exclusive keys of a grant. While another program has one of them, reports that the request is queued. */

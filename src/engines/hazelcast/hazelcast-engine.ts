@@ -97,6 +97,7 @@ export class HazelcastEngine implements Engine {
       notify: (effects, text) => this.#notify(effects, text),
       waitsFor: (session, message) => this.#hints.send(session, message),
       members: {
+        standing: operation => this.#grantLocks.standing(operation),
         granting: (request, lease) => this.#grantLocks.granting(request, lease),
         blocked: id => this.#grantLocks.blocked(id),
         releasing: id => this.#grantLocks.releasing(id),

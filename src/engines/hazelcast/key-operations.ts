@@ -53,6 +53,8 @@ export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
 
 /** Locks and unlocks the keys of requests on the members, while changes of their entries are under way. */
 export interface MemberLocksOfRequests {
+  /** A request is about to be put at several keys. */
+  standing(operation: Enqueue | CheckIn): void
   /** A change is sent that grants a request, unless another box was faster. */
   granting(request: LockRequest, lease: number): void
   /** A request is not granted at once, perhaps long before it has its place in the queue. */
@@ -352,8 +354,10 @@ export class KeyOperations {
   #ofSet(operation: Change): Promise<OutcomeOf<Change>> {
     switch (operation.type) {
       case 'cancel':
+        this.#parts.members.releasing(operation.request.id)
         return this.#sets.cancel(operation.request)
       case 'release':
+        this.#parts.members.releasing(operation.request.id)
         return this.#sets.release(operation)
       case 'downgrade':
         return this.#sets.downgrade(operation)
@@ -366,8 +370,10 @@ export class KeyOperations {
     const { request, lease, read } = operation
     this.#sweeper.used()
     const { key } = request.claims[0]!
-    if (this.#isOfSets(request))
+    if (this.#isOfSets(request)) {
+      this.#parts.members.standing(operation)
       return operation.type === 'enqueue' ? this.#sets.enqueue(operation) : this.#sets.checkIn(operation)
+    }
     if (operation.type === 'enqueue') {
       const entered = this.#sets.entered(request.claims)
       if (entered) await entered

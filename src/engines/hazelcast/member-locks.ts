@@ -78,7 +78,8 @@ export class MemberLocks {
     const attempts = await Promise.allSettled(holding.keys.map(key => this.#lock(holding, key, ATTEMPT_WAIT)))
     const failed = failureOf(attempts)
     if (failed) {
-      await this.unlock(id)
+      // A later attempt for the same request may have locked the keys meanwhile.
+      await (this.#holdings.get(id) === holding ? this.unlock(id) : this.#unlockKeys(holding))
       throw failed.reason
     }
     if (holding.isReleased) return false

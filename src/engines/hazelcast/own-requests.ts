@@ -9,7 +9,9 @@ export class OwnRequests {
 
   /** An operation is about to be sent. */
   sent(operation: Operation): void {
-    if (operation.type === 'enqueue') this.#requests.set(operation.request.id, operation.request)
+    // The enqueue of a request that checks in may have failed, although it was executed.
+    if (operation.type === 'enqueue' || operation.type === 'checkIn')
+      this.#requests.set(operation.request.id, operation.request)
     if (operation.type === 'extendOrYield') this.#requests.set(operation.next.id, operation.next)
   }
 

@@ -118,7 +118,12 @@ export class SimulatedBox {
           }
       },
       waitsFor: (session, message) => send(session, message),
-      members: { granting: () => undefined, blocked: () => undefined, releasing: () => undefined },
+      members: {
+        standing: () => undefined,
+        granting: () => undefined,
+        blocked: () => undefined,
+        releasing: () => undefined,
+      },
       unclear: () => undefined,
       isWithdrawn: () => false,
     })

@@ -62,6 +62,7 @@ export class PromptEntries {
       notify: effects => void hints.push(...effects),
       waitsFor: () => undefined,
       members: {
+        standing: () => undefined,
         granting: () => undefined,
         blocked: id => void blocked.push(id),
         releasing: () => undefined,

@@ -93,5 +93,10 @@ test.each(['release', 'cancel'] as const)(
     const failing = grantLocks(members, () => Promise.reject(new Error('no member')))
     await expect(failing.execute(operation)).rejects.toThrow('no member')
     expect(calls).toEqual(['unlock'])
+    // The error does not wait for the members.
+    const silent = grantLocks({ unlock: () => new Promise(() => undefined) }, () =>
+      Promise.reject(new Error('no member')),
+    )
+    await expect(silent.execute(operation)).rejects.toThrow('no member')
   },
 )

@@ -12,6 +12,8 @@ class FreeMap {
   unlocking: Promise<void> = Promise.resolve()
   /** Keys that another program has locked. */
   readonly taken = new Set<string>()
+  /** Which of the calls that lock never gets an answer. */
+  unanswered = 0
   /** Number of calls that lock. */
   attempts = 0
   /** How many times each key is locked. */
@@ -24,7 +26,7 @@ class FreeMap {
   isLocked = (key: string): Promise<boolean> => Promise.resolve(this.#counts.has(key))
 
   async tryLock(key: string): Promise<boolean> {
-    this.attempts++
+    if (++this.attempts === this.unanswered) return new Promise(() => undefined)
     if (this.taken.has(key)) return false
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
     return true
@@ -112,4 +114,17 @@ test('a second unlock of a grant waits for the first one', async () => {
   goOn()
   await Promise.all(both)
   expect(done).toEqual(['first', 'second'])
+})
+
+test('an attempt that fails late leaves the locks of a later attempt for the same request', async () => {
+  const clock = new VirtualClock()
+  const map = new FreeMap()
+  const locks = locksOn(map, clock)
+  map.unanswered = 1
+  const early = locks.tryLock('grant', ['a'], 10 * LEASE)
+  await locks.unlock('grant')
+  expect(await locks.tryLock('grant', ['a'], 10 * LEASE)).toBe(true)
+  clock.advance(4000)
+  await expect(early).rejects.toThrow('no answer')
+  expect(map.locked).toEqual(new Set(['a']))
 })
