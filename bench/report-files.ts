@@ -1,6 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { FormatOptions } from 'oxfmt'
 import { chart } from './chart.js'
+import { packageFile } from './package.js'
 import type { Report } from './report.js'
 
 /** Writes a report as JSON and as a picture next to it. @param folder is created if missing. */
@@ -26,6 +28,7 @@ export async function readReports(folder: string): Promise<Record<string, Report
 /** As JSON that passes the format check, because reports are kept next to the sources. */
 export async function formatted(report: Report): Promise<string> {
   const { format } = await import('oxfmt')
-  const { code } = await format('report.json', JSON.stringify(report), { printWidth: 110 })
+  const options = JSON.parse(await readFile(packageFile('.oxfmtrc.json'), 'utf8')) as FormatOptions
+  const { code } = await format('report.json', JSON.stringify(report), options)
   return code
 }

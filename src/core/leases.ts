@@ -1,5 +1,5 @@
 import type { LockEvent } from '../diagnostics.js'
-import { sharedClaims, type Claim } from '../engine/claim.js'
+import { sharedClaims } from '../engine/claim.js'
 import type {
   Awaitable,
   Engine,
@@ -76,9 +76,11 @@ export class Leases implements GrantOwner, LeaseOwner {
   #latest: Lease | undefined
   #spare: Lease | undefined
 
+  /** @param places the maximum number of leases at once; Infinity if all claims are shared. */
   constructor(
     session: LeasesSession,
     set: ClaimSet,
+    places: number,
     events: LockEvents,
     errors: LockErrors,
     requests: Requests,
@@ -93,7 +95,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     this.#callers = callers
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
-    this.#places = placesOf(set.claims)
+    this.#places = places
   }
 
   get keys(): readonly string[] {
@@ -396,7 +398,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     pending: PendingRequest,
     request: AcquireRequest,
   ): void {
-    if (this.#requests.has(pending)) this.#requests.remove(pending)
+    this.#requests.remove(pending)
     lease.number = number
     lease.duration = request.lease
     lease.renew = request.renew
@@ -449,22 +451,6 @@ export class Leases implements GrantOwner, LeaseOwner {
 }
 
 const RELEASED = Promise.resolve()
-
-/** Maximum number of grants of these claims that hold at once. Infinity if all of them are shared. */
-export function placesOf(claims: readonly Claim[]): number {
-  return Math.min(...claims.map(places))
-}
-
-function places(claim: Claim): number {
-  switch (claim.mode) {
-    case 'exclusive':
-      return 1
-    case 'shared':
-      return Infinity
-    case 'permits':
-      return Math.floor(claim.max / claim.permits)
-  }
-}
 
 /** Calls `done` or `failed` with an answer, at once if the engine has answered within the call, and settles then. */
 function settled<T>(

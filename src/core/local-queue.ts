@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
+import type { Claim } from '../engine/claim.js'
 import type { Awaitable, LockRequest, ReadSet } from '../engine/contract.js'
 import { AbortedError, TimedOutError, type Holder } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import type { LocalGrant } from './grant.js'
-import { Leases, placesOf, type LeaseCallers, type LeasesSession } from './leases.js'
+import { Leases, type LeaseCallers, type LeasesSession } from './leases.js'
 import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireRequest } from './lock-options.js'
@@ -52,8 +53,9 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
     this.#waiters = new Waiters(session.clock, this)
     this.events = new LockEvents(session, set)
     this.errors = new LockErrors(noun, set.title, session.engine.name)
-    this.#requests = new Requests(session, this, set.claims, placesOf(set.claims) < Infinity)
-    this.leases = new Leases(session, set, this.events, this.errors, this.#requests, this)
+    const places = Math.min(...set.claims.map(placesOf))
+    this.#requests = new Requests(session, this, set.claims, places < Infinity)
+    this.leases = new Leases(session, set, places, this.events, this.errors, this.#requests, this)
   }
 
   get first(): LockWaiter | undefined {
@@ -301,6 +303,18 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
   #refuse(waiter: LockWaiter, error: Error): void {
     this.#waiters.remove(waiter)
     waiter.reject(error)
+  }
+}
+
+/** Maximum number of grants of a claim that hold at once. */
+function placesOf(claim: Claim): number {
+  switch (claim.mode) {
+    case 'exclusive':
+      return 1
+    case 'shared':
+      return Infinity
+    case 'permits':
+      return Math.floor(claim.max / claim.permits)
   }
 }
 

@@ -61,10 +61,6 @@ export class Requests {
     return this.#areMany && length < MAX_PENDING && !this.#pending.some(({ hasWaited }) => hasWaited)
   }
 
-  has(pending: PendingRequest): boolean {
-    return this.#pending.includes(pending)
-  }
-
   /** A request of a caller with this label, not yet sent. */
   create(label: string | undefined): LockRequest {
     const session = this.#session
@@ -85,7 +81,7 @@ export class Requests {
     return pending
   }
 
-  /** Removes a request, and leaves it in the engine. Returns whether its grant was reported as lost. */
+  /** Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported as lost. */
   remove(pending: PendingRequest): boolean {
     pending.stop()
     const index = this.#pending.indexOf(pending)

@@ -80,8 +80,8 @@ export class GrantLocks {
   }
 
   /**
-   * A request will probably be granted, so its keys are locked meanwhile. The client sends this call and the change of the
-   * entry in one write, because a write to the connection costs as much as a call.
+   * A request will probably be granted, so its keys are locked meanwhile. Called in the same tick as a change of an entry
+   * is sent: the client writes both to its connection at once, and a second write would cost as much as a call.
    */
   granting({ id, claims }: LockRequest, lease: number): void {
     const keys = exclusiveKeys(claims)

@@ -341,23 +341,24 @@ export class KeyOperations {
   }
 
   async #changed(operation: Change): Promise<OutcomeOf<Change>> {
-    if (this.#isOfSets(operation.request)) return this.#ofSet(operation)
-    const { id, claims } = operation.request
-    return this.#decisions.at(claims[0]!.key, (_, machine, now) => machine.decide(operation, now), {
-      ...('lease' in operation && { lease: operation.lease }),
-      ...((operation.type === 'release' || operation.type === 'cancel') && {
-        tried: () => this.#parts.members.releasing(id),
-      }),
-    })
+    const { type, request } = operation
+    const tried = (): void => {
+      if (type === 'release' || type === 'cancel') this.#parts.members.releasing(request.id)
+    }
+    if (this.#isOfSets(request)) {
+      tried()
+      return this.#ofSet(operation)
+    }
+    const lease = 'lease' in operation ? { lease: operation.lease } : {}
+    const { key } = request.claims[0]!
+    return this.#decisions.at(key, (_, machine, now) => machine.decide(operation, now), { ...lease, tried })
   }
 
   #ofSet(operation: Change): Promise<OutcomeOf<Change>> {
     switch (operation.type) {
       case 'cancel':
-        this.#parts.members.releasing(operation.request.id)
         return this.#sets.cancel(operation.request)
       case 'release':
-        this.#parts.members.releasing(operation.request.id)
         return this.#sets.release(operation)
       case 'downgrade':
         return this.#sets.downgrade(operation)
