@@ -87,17 +87,25 @@ export function givingUp(fixture: EngineFixture): void {
 
     test('after a grant the signal has no listener, and the end of the wait has no effect', async boxes => {
       const [one, other] = await boxes.pair()
-      const held = await one.mutex('key').acquire()
       const { signal } = new AbortController()
-      const asked = other.mutex('key').acquire({ wait: 2800, signal })
-      const end = performance.now() + 2900
-      await queued(other, 'key', 1)
-      await held.release()
-      const grant = await asked
-      assert.hasLength(getEventListeners(signal, 'abort'), 0)
-      await pause(end - performance.now())
-      grant.assertHeld()
-      await grant.release()
+      // A busy engine may not serve the request within a short wait, and then the wait rightly ends.
+      for (const wait of [1500, 6000, 24_000]) {
+        const held = await one.mutex('key').acquire()
+        const end = performance.now() + wait + 100
+        const asked = other.mutex('key').acquire({ wait, signal })
+        const isGranted = asked.then(
+          () => true,
+          () => false,
+        )
+        await Promise.race([queued(other, 'key', 1).catch(() => undefined), isGranted])
+        await held.release()
+        if (!(await isGranted) && wait < 24_000) continue
+        const grant = await asked
+        assert.hasLength(getEventListeners(signal, 'abort'), 0)
+        await pause(end - performance.now())
+        grant.assertHeld()
+        return grant.release()
+      }
     })
 
     test('the waiter behind one that gave up is served in its place', async boxes => {

@@ -151,7 +151,8 @@ function look(claim, each)
         if not same and request.isGroup then return look(claim, true) end
         -- Other holders have the key in the same way: those that had lost it were dropped before this one entered.
         if same then holder = request break end
-        stale[#stale + 1] = request
+        -- An expired one is dropped when its key is served.
+        if now < request.expires then stale[#stale + 1] = request end
       end
     end
     for _, request in ipairs(stale) do
