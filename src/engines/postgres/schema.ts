@@ -13,7 +13,7 @@ export const SCHEMA_VERSION = 2
  * The revision of the functions and views of this version of the layout. Increase it with each change of the SQL; a
  * unit test compares the hash. A box replaces functions of a lower revision, and uses those of a higher one.
  */
-export const SCHEMA_REVISION = 16
+export const SCHEMA_REVISION = 17
 
 /** What is recorded of the functions in a schema. */
 export interface SchemaStamp {

@@ -522,6 +522,11 @@ begin
           awaited := false; key_check := 'infinity';
           for g in w_from[w] .. w_to[w] loop
             s := e_req[g];
+            if not awaited and w_rest[w] and g >= w_tail[w] then
+              -- One that is not read may wait ahead of it.
+              whole := true;
+              continue again;
+            end if;
             exit when s = r;
             continue when q_gone[s];
             if w = mine[1] then place := place + 1; end if;

@@ -81,19 +81,20 @@ begin
       from (select * from signalbox.tails t where t.id = any(ids) offset 0) t join queues w on w.name = t.name
       where not w.is_read_whole
   ), requests as materialized (
-    select e.id, e.phase, e.lease, e.claims, e.number, case
+    select e.id, e.session, e.phase, e.lease, e.claims, e.number, case
         when e.phase = {phase.waiting} and e.expires <= now then signalbox.blocks_until(e.session, e.number, e.expires, e.lease)
         else e.expires end as until
       from entries e where e.session is not null
     union all
     -- Those whose entry on their first key is none of these.
-    select f.id, f.phase, f.lease, f.claims, f.number, signalbox.blocks_until(f.session, f.number, f.expires, f.lease)
+    select f.id, f.session, f.phase, f.lease, f.claims, f.number, signalbox.blocks_until(f.session, f.number, f.expires, f.lease)
       from (select distinct e.id, e.first from entries e where e.session is null) o
         join signalbox.data d on d.id = (select k.id from signalbox.keys k where k.name = o.first order by k.id desc limit 1)
         cross join lateral signalbox.entry_of(d.name, d.queue, o.id) f
       where not exists (select from entries e where e.id = o.id and e.session is not null)
   ), queued as (
     select e.name, e.place, r.id, r.phase, r.lease, r.until, i.id is not null as is_named,
+        r.session = session as is_own,
         coalesce(cardinality(r.claims), 1) as keys,
         min(e.place) filter (where r.phase = {phase.waiting} and r.until > now) over w as first_waiter,
         min(r.until) filter (where r.phase > {phase.waiting}) over w as held_until,
@@ -111,12 +112,12 @@ begin
       window w as (partition by e.name),
         a as (partition by e.name order by e.place rows between unbounded preceding and 1 preceding)
   ), found as materialized (
-    select q.* from queued q where q.phase > {phase.waiting} and q.until <= now or q.phase = {phase.waiting} and (q.until <= now or q.is_named)
+    select q.* from queued q where q.phase > {phase.waiting} and q.until <= now or q.phase = {phase.waiting} and (q.until <= now or q.is_own)
   ), fronts as (
     -- Those that nothing ahead blocks: until this sign, they blocked no others, and were passed over. If serving them does not
-    -- help, a transaction is bound to a key, and they have to poll.
-    select f.id, min(f.name) as name from found f where f.phase = {phase.waiting} and f.until > now and f.is_free and f.is_named
-      group by f.id having count(*) = min(f.keys)
+    -- help, a transaction is bound to a key, and they have to poll. Not all keys of one that the sign does not name are known.
+    select f.id, min(f.name) as name from found f where f.phase = {phase.waiting} and f.until > now and f.is_free and f.is_own
+      group by f.id having count(*) = min(f.keys) or not bool_or(f.is_named)
   ), lapsed as (
     select f.name from found f where f.until <= now and (f.phase > {phase.waiting} or not f.is_exclusive
         or f.until + greatest(f.lease - {time.waiterTtl}, 0) <= now and f.place <= coalesce(f.first_waiter, f.place))
