@@ -383,8 +383,8 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
   },
   {
     description: 'a sign does not wake a request that was passed over',
-    right: 'f.until > now and f.is_free and f.is_named',
-    wrong: 'f.until > now and f.place = 1 and f.is_named',
+    right: 'f.until > now and f.is_free and f.is_own',
+    wrong: 'f.until > now and f.place = 1 and f.is_own',
     ...crowded,
   },
   {
