@@ -61,6 +61,7 @@ const sidebar = [
     'Code in Redis': '/docs/internals/redis',
     'Rows in PostgreSQL': '/docs/internals/postgres',
     'Traps of ZooKeeper': '/docs/internals/zookeeper',
+    'Lock table': '/docs/internals/lock-table',
     Specification: '/docs/internals/specification',
     'Writing an engine': '/docs/conformance',
     'Checks for engines': '/packages/conformance/README',
