@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { KeyOperations as Operations } from '../../src/engines/hazelcast/key-operations.js'
-import { runCancelledSet, runLateSet } from '../simulation/hazelcast/late-set.js'
+import { runCancelledSet, runLateSet, runWaitingSet } from '../simulation/hazelcast/late-set.js'
 import { runSets } from '../simulation/hazelcast/run.js'
 import { mutatedCopy } from './mutated-copy.js'
 import { setMutants } from './set-mutants.js'
@@ -18,7 +18,8 @@ test.each(setMutants)('the mutant $id of sets is found: $description', { timeout
     let found =
       (await runLateSet(KeyOperations, false)) ??
       (await runLateSet(KeyOperations, true)) ??
-      (await runCancelledSet(KeyOperations))
+      (await runCancelledSet(KeyOperations)) ??
+      (await runWaitingSet(KeyOperations))
     for (let seed = 0; found === undefined && seed < RUNS; seed++)
       found = (await runSets(seed, KeyOperations)).wrong
     expect(found, `${RUNS} runs went by`).toBeDefined()

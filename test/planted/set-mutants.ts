@@ -72,6 +72,11 @@ export const setMutants: readonly Mutant[] = [
     wrong: '',
   },
   {
+    id: 'pass-waiting-room',
+    description: 'a set takes a free key before sets that wait for it in the waiting room',
+    wrong: 'else if (false)',
+  },
+  {
     id: 'take-without-end',
     description: 'a grant is taken from a box whose sign can still renew it',
     wrong: '',

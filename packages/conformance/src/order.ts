@@ -237,6 +237,26 @@ export function order(fixture: EngineFixture): void {
       assertServed(served, ['both', 'later'], isInOrder)
     })
 
+    test('a set of keys of a new box does not overtake one that waits', async boxes => {
+      for (let round = 0; round < 4; round++) {
+        const all = await boxes.several(4)
+        const held = await all[0]!.mutex('key', 'a').acquire()
+        const served: string[] = []
+        const first = all[1]!.mutex('key', 'b').acquire()
+        await queued(all[1]!, 'key', 1)
+        const second = all[2]!.mutex('key', 'c').run(() => void served.push('second'))
+        await queued(all[2]!, 'key', 2)
+        await held.release()
+        const grant = await first
+        const releasing = grant.release()
+        // The key may be free for a moment.
+        await pause(round)
+        const third = all[3]!.mutex('key', 'd').run(() => void served.push('third'))
+        await Promise.all([releasing, second, third])
+        assert.deepEqual(served, ['second', 'third'])
+      }
+    })
+
     test('inspect lists the waiters in the order in which they will be served', async boxes => {
       const first = await boxes.open()
       const held = await first.mutex('key').acquire()

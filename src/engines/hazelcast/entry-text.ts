@@ -36,6 +36,8 @@ type LocksText = [
   requests: RequestText[],
   ended: string[],
   decided: [id: string, number: number, changes: ChangeText[]][],
+  /** Only if sets may wait for the key. */
+  isAwaited?: 1,
 ]
 type RequestText = [
   /** Without the session if it begins with that. */
@@ -68,7 +70,7 @@ type ClaimText = 0 | 1 | [permits: number, max: number]
 
 /** Encodes an entry as a JSON object, so that programs in other languages can read the value. */
 export function encodeKeyEntry({ stamp, version, ids, value, locks }: KeyEntry): string {
-  const { turn, number, marks, requests, ended, decided } = locks
+  const { turn, number, marks, requests, ended, decided, isAwaited } = locks
   const sessions = new Map<string, number>()
   for (const { session } of requests) if (!sessions.has(session)) sessions.set(session, sessions.size)
   const lock = [
@@ -79,6 +81,7 @@ export function encodeKeyEntry({ stamp, version, ids, value, locks }: KeyEntry):
     `[${requests.map(request => textOfRequest(request, sessions.get(request.session)!)).join()}]`,
     JSON.stringify(ended),
     JSON.stringify(decided.map(each => [each.id, each.number, each.changes.map(encodeChange)])),
+    ...(isAwaited ? [1] : []),
   ].join()
   const n = requests.length + decided.length
   const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)},"n":${n},"lock":[${lock}]`
@@ -115,7 +118,7 @@ export function decodeKeyEntry(key: string, text: string): KeyEntry {
 
 function decodeLocks(
   key: string,
-  [turn, number, marks, sessions, requests, ended, decided]: LocksText,
+  [turn, number, marks, sessions, requests, ended, decided, isAwaited]: LocksText,
 ): KeyLocks {
   if (!Number.isSafeInteger(turn) || !Number.isSafeInteger(number))
     throw new TypeError('its turn or number is missing')
@@ -126,6 +129,7 @@ function decodeLocks(
     requests: requests.map(request => decodeRequest(key, request, sessions)),
     ended,
     decided: decided.map(([id, last, changes]) => ({ id, number: last, changes: changes.map(decodeChange) })),
+    isAwaited: isAwaited === 1,
   }
 }
 

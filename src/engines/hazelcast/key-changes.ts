@@ -98,6 +98,7 @@ export interface EntryParts {
   /** The clock time by which a session had died, so that its requests that were seen have expired; -Infinity if it may live. */
   readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
+  readonly isAwaited: EntryContext['isAwaited']
   readonly grants: Pick<GrantSigns, 'look' | 'renewedAt' | 'hasEnded' | 'end'>
   readonly distance: Distance
 }
@@ -287,10 +288,11 @@ export class KeyChanges<S extends OpenState> {
   }
 
   #open({ entry }: Found, jobs: readonly Job<S>[]): S {
-    const { clock, diedBefore, grants, nextVersion, signs } = this.#parts
+    const { clock, diedBefore, grants, isAwaited, nextVersion, signs } = this.#parts
     for (const each of entry.locks.requests) this.#sightings.markDead(each, diedBefore(each.session))
     const sessions = jobs.find(({ work }) => work.sessions)?.work.sessions
-    const context = { sightings: this.#sightings, signs, grants, nextVersion, ...(sessions && { sessions }) }
+    const known = { sightings: this.#sightings, signs, grants, isAwaited, nextVersion }
+    const context = sessions ? { ...known, sessions } : known
     return new this.#Opener(this.#key, entry, context, clock)
   }
 

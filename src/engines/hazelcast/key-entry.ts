@@ -79,6 +79,8 @@ export interface KeyLocks {
   /** The sets that ended here last, by ID. A key that refers to one of them is freed at once. */
   readonly ended: readonly string[]
   readonly decided: readonly Decided[]
+  /** Whether sets may wait in the waiting room for this key, so that no other set may take it before them. */
+  readonly isAwaited: boolean
 }
 
 /** All that is kept of a key: its value, the IDs recorded with it, and its locks. One compare-and-set changes it. */
@@ -99,7 +101,7 @@ const MAX_MARKS = 12
 /** Returns the entry of an unused key. @param floor is below all of its later numbers. */
 export function emptyEntry(floor = 0): KeyEntry {
   const turn = Math.max(microseconds(), floor)
-  const locks = { turn, number: floor, marks: [], requests: [], ended: [], decided: [] }
+  const locks = { turn, number: floor, marks: [], requests: [], ended: [], decided: [], isAwaited: false }
   return { stamp: floor, version: 0, ids: [], value: undefined, locks }
 }
 

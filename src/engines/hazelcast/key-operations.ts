@@ -154,6 +154,7 @@ export class KeyOperations {
         isCovered: (request: KeyRequest) => this.#isCovered(request),
         seen: (session: string) => this.#signs.seen(session),
       },
+      isAwaited: (id: string, key: string) => this.#sets.isAwaited(id, key),
     }
     this.#free = new FreeEntries(
       keys.store,
@@ -196,7 +197,9 @@ export class KeyOperations {
 
   /** Whether the keys are probably free. */
   areLikelyFree(keys: readonly string[]): boolean {
-    return this.areFree(keys) && (keys.length === 1 || !this.#sets.areBusy(keys))
+    if (!this.areFree(keys)) return false
+    if (keys.length === 1) return true
+    return !this.#sets.areBusy(keys) && !keys.some(key => this.#entries.known(key)?.entry.locks.isAwaited)
   }
 
   /** Whether no request of any box claims one of these keys, as far as it is known, except those that leave them. */

@@ -35,6 +35,8 @@ export interface EntryContext {
   readonly sightings: Sightings
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   readonly grants: Pick<GrantSigns, 'renewedAt' | 'hasEnded'>
+  /** Whether other sets wait in the waiting room for a key of a set that was there; undefined if this box does not know. */
+  readonly isAwaited: (id: string, key: string) => boolean | undefined
   /** Returns a version above this one that this box has never used. */
   readonly nextVersion: (above: number) => number
   /** The processes of sessions, if an operation reports them. */
@@ -84,6 +86,7 @@ export class OpenEntry extends MemoryState {
   readonly #covered = new Map<Request, number>()
   #ended: readonly string[]
   #decided: readonly Decided[]
+  #isAwaited: boolean
   #number: number
   #stamp: number
   #version: number
@@ -104,6 +107,7 @@ export class OpenEntry extends MemoryState {
     this.#number = locks.number
     this.#ended = locks.ended
     this.#decided = locks.decided
+    this.#isAwaited = locks.isAwaited
     const wall = Date.now()
     for (const each of locks.requests) {
       const { id, session, claim, phase, lease, number, label, set } = each
@@ -141,7 +145,10 @@ export class OpenEntry extends MemoryState {
     for (const grant of coveredGrants(record ? [record] : []))
       if (!this.#context.grants.hasEnded(grant)) this.signsToEnd.push(grant)
     const part = this.#parts.get(request)
-    if (part && !('home' in part.set)) this.end(request.id)
+    if (part) {
+      if (!('home' in part.set)) this.end(request.id)
+      this.#left(request.id)
+    }
     super.remove(request)
   }
 
@@ -316,7 +323,20 @@ export class OpenEntry extends MemoryState {
     const request = this.part(id)
     if (!request) return
     this.#parts.delete(request)
+    this.#left(id)
     this.remove(request)
+  }
+
+  /** Whether sets may wait in the waiting room for this key. */
+  get isAwaited(): boolean {
+    return this.#isAwaited
+  }
+
+  /** Records whether sets may wait in the waiting room for this key. */
+  setAwaited(isAwaited: boolean): void {
+    if (isAwaited === this.#isAwaited) return
+    this.#isAwaited = isAwaited
+    this.isChanged = true
   }
 
   /** Whether a set must not stand here again. */
@@ -421,8 +441,14 @@ export class OpenEntry extends MemoryState {
         requests: Array.from(this.requests(), request => this.#recordOf(request, textOfMark(mark))),
         ended: this.#ended,
         decided: this.#decided,
+        isAwaited: this.#isAwaited,
       },
     }
+  }
+
+  /** A set leaves this key. */
+  #left(id: string): void {
+    this.#isAwaited = this.#context.isAwaited(id, this.key) ?? this.#isAwaited
   }
 
   #isPointer(request: Request): boolean {

@@ -8,6 +8,10 @@ export interface OwnSet {
   stage: 'waiting' | 'standing' | 'held' | 'ended'
   /** Whether it waits in the waiting room. */
   isInRoom: boolean
+  /** Its keys for which other sets wait in the waiting room; undefined if it is not known. */
+  wanted: ReadonlySet<string> | undefined
+  /** Whether no set was found in the waiting room that waits for its keys. */
+  mayPass: boolean
   /** The greatest number that any of its keys had; once it is granted, its own. */
   number: number
   /** The number with which its home has granted it when it last asked its keys; 0 if it has not. */

@@ -24,6 +24,8 @@ type Stood =
       readonly number: number
       readonly isGranted?: boolean
       readonly isForeign?: boolean
+      /** Whether the key is free, but sets may wait in the waiting room for it. */
+      readonly isAwaited?: boolean
       /** Whether it has joined the queue just now. Undefined if it is not in the queue. */
       readonly hasJoined?: boolean
     }
@@ -73,7 +75,9 @@ export class SetQueues {
     onlyFree: boolean,
     aim: number,
   ): Promise<
-    Exclude<RequestStatus, { state: 'held' | 'queued' }> | { readonly state: 'blocked' } | undefined
+    | Exclude<RequestStatus, { state: 'held' | 'queued' }>
+    | { readonly state: 'blocked'; readonly isAwaited: boolean }
+    | undefined
   > {
     const { request } = set
     const home = homeOf(request.claims)
@@ -99,7 +103,11 @@ export class SetQueues {
       if (at.hasJoined) this.#waits(claim.key, request)
       if (at.isGranted) set.granted = aim
     }
-    return stood.some(({ at }) => at.state === 'blocked') ? { state: 'blocked' } : undefined
+    const blocked = stood.flatMap(({ at }) => (at.state === 'blocked' ? [at] : []))
+    if (blocked.length === 0) return undefined
+    // While it waits here, others may enter the waiting room behind it.
+    set.wanted = undefined
+    return { state: 'blocked', isAwaited: blocked.every(({ isAwaited }) => isAwaited) }
   }
 
   /** The waiting room has granted the set. */
@@ -181,7 +189,14 @@ export class SetQueues {
         else if (isHome && (set.hasStood || now - set.began > ENTER_WITHIN)) return { state: 'ended', number }
         else if (onlyFree && !isFree(state, machine, request, claim, now))
           return { state: 'blocked', number, isForeign: isForeign(state, request) }
-        else state.appendPart(request, terms.lease, ttl)
+        // A set that waits there comes first.
+        // mutant: pass-waiting-room
+        else if (onlyFree && state.isAwaited && !set.mayPass)
+          return { state: 'blocked', number, isAwaited: true }
+        else {
+          state.appendPart(request, terms.lease, ttl)
+          if (set.isInRoom || set.mayPass) state.setAwaited(set.isInRoom)
+        }
         machine.decide({ type: 'sweepExpired', keys: [key] }, now)
         const part = state.part(id)!
         if (part.phase === 'waiting')

@@ -22,7 +22,10 @@ import type { OwnSet } from './own-set.js'
 import { SetExits } from './set-exits.js'
 import { SetQueues, type SetQueuesParts } from './set-queues.js'
 import { grant, othersOf } from './set-rules.js'
-import type { WaitingRoom } from './waiting-room.js'
+import type { InRoom, WaitingRoom } from './waiting-room.js'
+
+/** How long a set that has ended is remembered, in milliseconds: longer than it takes to leave its keys. */
+const ENDED_FOR = 10_000
 
 /** What sets need of the other requests. */
 export interface SetsParts extends SetQueuesParts {
@@ -51,6 +54,8 @@ export class Sets {
   readonly #queues: SetQueues
   readonly #exits: SetExits
   readonly #own = new Map<string, OwnSet>()
+  /** The sets that were in the waiting room and have ended, in order. They may not have left all their keys. */
+  readonly #ended = new Map<string, { readonly set: OwnSet; readonly at: number }>()
   /** The last enqueue of a set with each key, until it is answered. */
   readonly #entering = new Map<string, Promise<unknown>>()
 
@@ -76,6 +81,12 @@ export class Sets {
       ({ stage, isInRoom, request }) =>
         stage === 'waiting' && isInRoom && request.claims.some(({ key }) => keys.includes(key)),
     )
+  }
+
+  /** Whether other sets wait in the waiting room for a key of a set that was there; undefined if it is not known. */
+  isAwaited(id: string, key: string): boolean | undefined {
+    const set = this.#own.get(id) ?? this.#ended.get(id)?.set
+    return set?.isInRoom ? (set.wanted?.has(key) ?? true) : undefined
   }
 
   /** Whether a set had to wait on one of these keys not long ago. */
@@ -117,6 +128,8 @@ export class Sets {
       terms: operation,
       stage: 'waiting',
       isInRoom: false,
+      wanted: undefined,
+      mayPass: false,
       number: 0,
       granted: 0,
       here: new Set(),
@@ -129,8 +142,8 @@ export class Sets {
       const isLikely = wait === 0 || areFree
       let refusal = isLikely
         ? await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
-        : ({ state: 'blocked' } as const)
-      if (refusal?.state === 'blocked' && wait === 0 && (await this.#parts.freed(keys)))
+        : ({ state: 'blocked', isAwaited: false } as const)
+      if (refusal?.state === 'blocked' && wait === 0 && (await this.#mayTryAgain(set, refusal.isAwaited)))
         refusal = await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
       if (refusal?.state === 'mismatch') return await this.#give(set, refusal)
       if (!refusal) return await this.#claim(set, operation)
@@ -141,7 +154,7 @@ export class Sets {
         return { state: 'busy' }
       }
       set.isInRoom = true
-      const status = await this.#parts.room.enter(request, operation)
+      const status = await this.#inRoom(set, this.#parts.room.enter(request, operation))
       // mutant: enter-without-room
       if (status.state !== 'held') return this.#queued(set, operation)
       return await this.#standAndClaim(set, operation)
@@ -160,7 +173,7 @@ export class Sets {
       const status = await this.#standAndClaim(set, operation)
       if (status.state !== 'queued') return status
     }
-    const status = await this.#parts.room.checkIn(set.request, operation)
+    const status = await this.#inRoom(set, this.#parts.room.checkIn(set.request, operation))
     if (status.state === 'gone') {
       await this.cancel(set.request)
       return { state: 'gone' }
@@ -189,7 +202,7 @@ export class Sets {
 
   async #woken(set: OwnSet): Promise<boolean> {
     if (set.stage === 'waiting') {
-      const status = await this.#parts.room.checkIn(set.request, set.terms)
+      const status = await this.#inRoom(set, this.#parts.room.checkIn(set.request, set.terms))
       if (status.state !== 'held') return status.state === 'gone'
       this.#queues.beginStanding(set)
     }
@@ -324,7 +337,10 @@ export class Sets {
     set.stage = 'held'
     if (!hasWaited) return this.#withRead(set, status, read)
     // Not waited for: other sets that want its keys can now wait in the queues of these keys.
-    this.#parts.room.leave(request).catch(() => undefined)
+    this.#parts.room.leave(request).then(
+      wanted => (set.wanted = wanted),
+      () => undefined,
+    )
     return this.#withRead(set, status, read)
   }
 
@@ -385,9 +401,34 @@ export class Sets {
     return status
   }
 
+  async #inRoom(set: OwnSet, asking: Promise<InRoom>): Promise<RequestStatus> {
+    const { status, wanted } = await asking
+    set.wanted = wanted
+    return status
+  }
+
+  /**
+   * Whether a set that does not wait has a reason to try once more. @param isAwaited whether its keys are free, and sets
+   * may wait for them
+   */
+  async #mayTryAgain(set: OwnSet, isAwaited: boolean): Promise<boolean> {
+    const { request } = set
+    if (!isAwaited) return this.#parts.freed(request.claims.map(({ key }) => key))
+    set.mayPass = (await this.#parts.room.wanted(request)).size === 0
+    return set.mayPass
+  }
+
   #end(set: OwnSet): void {
+    const { id } = set.request
     set.stage = 'ended'
-    this.#own.delete(set.request.id)
+    this.#own.delete(id)
+    if (!set.isInRoom) return
+    const now = this.#clock.now()
+    this.#ended.set(id, { set, at: now })
+    for (const [other, { at }] of this.#ended) {
+      if (at > now - ENDED_FOR) break
+      this.#ended.delete(other)
+    }
   }
 
   #atHome<T>({ claims }: LockRequest, decide: Decide<T>, lease?: number): Promise<T> {

@@ -1,6 +1,8 @@
 import type { Clock } from '../../clock.js'
 import {
   WAITER_TTL,
+  type CheckIn,
+  type Enqueue,
   type LockOperation,
   type LockRequest,
   type OutcomeOf,
@@ -17,6 +19,13 @@ const ROOM_KEY = 'sets'
 /** Stands for that entry in hints. No key is empty. */
 export const ROOM = ''
 
+/** What the waiting room says to a set. */
+export interface InRoom {
+  readonly status: RequestStatus
+  /** Its keys for which other sets wait here. */
+  readonly wanted: ReadonlySet<string>
+}
+
 /**
  * Where sets wait for other sets. Of two sets that have a common key, only one is granted here, and only then joins the
  * queues of its keys. So no two sets wait for each other in these queues, and all sets enter them in the same order.
@@ -32,16 +41,25 @@ export class WaitingRoom {
     this.#notify = notify
   }
 
-  enter(request: LockRequest, terms: WaitTerms): Promise<RequestStatus> {
-    return this.#decide({ type: 'enqueue', request: exclusively(request), ...short(terms) }, terms.lease)
+  enter(request: LockRequest, terms: WaitTerms): Promise<InRoom> {
+    return this.#inRoom({ type: 'enqueue', request: exclusively(request), ...short(terms) })
   }
 
-  checkIn(request: LockRequest, terms: WaitTerms): Promise<RequestStatus> {
-    return this.#decide({ type: 'checkIn', request, ...short(terms) }, terms.lease)
+  checkIn(request: LockRequest, terms: WaitTerms): Promise<InRoom> {
+    return this.#inRoom({ type: 'checkIn', request, ...short(terms) })
   }
 
-  async leave(request: LockRequest): Promise<void> {
-    await this.#decide({ type: 'cancel', request })
+  /** Returns the keys of the set for which other sets wait here. */
+  leave(request: LockRequest): Promise<ReadonlySet<string>> {
+    return this.#change((state, decide) => {
+      decide({ type: 'cancel', request })
+      return this.#wanted(state, request)
+    })
+  }
+
+  /** Returns the keys of a set for which other sets wait here. */
+  wanted(request: LockRequest): Promise<ReadonlySet<string>> {
+    return this.#change(state => this.#wanted(state, request))
   }
 
   /** Removes all requests of a session, and returns their IDs. */
@@ -91,8 +109,23 @@ export class WaitingRoom {
     })
   }
 
-  #decide<O extends LockOperation>(operation: O, lease = 0): Promise<OutcomeOf<O>> {
-    return this.#change((_, decide) => decide(operation), lease)
+  #decide<O extends LockOperation>(operation: O): Promise<OutcomeOf<O>> {
+    return this.#change((_, decide) => decide(operation))
+  }
+
+  #inRoom(operation: Enqueue | CheckIn): Promise<InRoom> {
+    const { request, lease } = operation
+    return this.#change(
+      (state, decide) => ({ status: decide(operation), wanted: this.#wanted(state, request) }),
+      lease,
+    )
+  }
+
+  #wanted(state: OpenRoom, { id, claims }: LockRequest): ReadonlySet<string> {
+    const now = this.#clock.now()
+    const isWanted = (key: string): boolean =>
+      (state.queue(key) ?? []).some(({ request }) => request.id !== id && request.expires > now)
+    return new Set(claims.map(({ key }) => key).filter(isWanted))
   }
 
   async #change<T>(

@@ -107,3 +107,44 @@ export async function runCancelledSet(Operations: typeof KeyOperations): Promise
     for (const box of [first, late, other]) box.end()
   }
 }
+
+/**
+ * A set leaves a key for which another one waits in the waiting room, whose box is slow. A box that has just opened wants
+ * the key. Returns a violated promise, or undefined.
+ */
+export async function runWaitingSet(Operations: typeof KeyOperations): Promise<string | undefined> {
+  const entries = new PromptEntries()
+  const names = ['first', 'second', 'third', 'new'] as const
+  const boxes = names.map(name => entries.box(Operations, name).operations)
+  const [first, second, third, fresh] = boxes as [KeyOperations, KeyOperations, KeyOperations, KeyOperations]
+  const enqueue = (box: KeyOperations, request: LockRequest, wait = LEASE): Promise<RequestStatus> =>
+    box.execute({ type: 'enqueue', request, lease: LEASE, wait })
+  const checkIn = (box: KeyOperations, request: LockRequest): Promise<RequestStatus> =>
+    box.execute({ type: 'checkIn', request, lease: LEASE, wait: LEASE })
+  const release = async (box: KeyOperations, request: LockRequest, status: RequestStatus): Promise<void> => {
+    if (status.state !== 'held') throw new Error(`${request.id} is ${status.state}`)
+    await box.execute({ type: 'release', request, number: status.number })
+    await settled()
+  }
+  const [one, two, three, four] = names.map(name => requestOf(name, '1', exclusive('a', name)))
+  try {
+    const held = await enqueue(first, one!)
+    await enqueue(second, two!)
+    await enqueue(third, three!)
+    await release(first, one!, held)
+    await release(second, two!, await checkIn(second, two!))
+    const tried = await enqueue(fresh, requestOf('new', '0', exclusive('a', 'z')), 0)
+    if (tried.state !== 'busy') return `a try overtakes a set that waits: ${tried.state}`
+    const asked = await enqueue(fresh, four!)
+    if (asked.state !== 'queued') return `a new set overtakes one that waits: ${asked.state}`
+    await third.woken(three!)
+    await release(third, three!, await checkIn(third, three!))
+    await fresh.woken(four!)
+    await release(fresh, four!, await checkIn(fresh, four!))
+    // Nothing waits any more, whatever its key says.
+    const { state } = await enqueue(first, requestOf('first', '2', exclusive('a', 'z')), 0)
+    return state === 'held' ? undefined : `a free key is not granted: ${state}`
+  } finally {
+    for (const box of boxes) box.end()
+  }
+}

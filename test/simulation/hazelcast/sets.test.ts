@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
-import { runCancelledSet, runLateSet } from './late-set.js'
+import { runCancelledSet, runLateSet, runWaitingSet } from './late-set.js'
 import { runSets } from './run.js'
 
 /** The mutants of `npm run test:all` take up to 6,000. */
@@ -22,4 +22,8 @@ test.each([false, true])(
 
 test('a cancelled set has no place in a queue, although a hint for it was being handled', async () => {
   expect(await runCancelledSet(KeyOperations)).toBeUndefined()
+})
+
+test('a set of a new box follows one that waits in the waiting room, and no free key is refused', async () => {
+  expect(await runWaitingSet(KeyOperations)).toBeUndefined()
 })

@@ -56,12 +56,13 @@ const full: KeyEntry = {
         ],
       },
     ],
+    isAwaited: true,
   },
 }
 
 test('an entry survives its text, whatever its keys, ids, labels and values are', () => {
-  for (const value of [full.value, undefined, '1', '"text"']) {
-    const entry = { ...full, value }
+  for (const [at, value] of [full.value, undefined, '1', '"text"'].entries()) {
+    const entry = { ...full, value, locks: { ...full.locks, isAwaited: at % 2 === 0 } }
     expect(decodeKeyEntry('k', encodeKeyEntry(entry))).toEqual(entry)
   }
 })
@@ -113,10 +114,16 @@ test('a home that is removed leaves a mark, so that its set never stands there a
   const signs = { isCovered: () => false, seen: () => -Infinity }
   const grants = { renewedAt: () => -Infinity, hasEnded: () => true }
   const open = () =>
-    new OpenEntry('k', full, { sightings, signs, grants, nextVersion: above => above + 1 }, clock)
+    new OpenEntry(
+      'k',
+      full,
+      { sightings, signs, grants, isAwaited: () => undefined, nextVersion: above => above + 1 },
+      clock,
+    )
   const removed = open()
   removed.remove(removed.part('box.2')!)
   expect(removed.hasEnded('box.2')).toBe(true)
+  expect(removed.isAwaited).toBe(true)
   const withdrawn = open()
   withdrawn.withdraw('box.2')
   expect(withdrawn.hasEnded('box.2')).toBe(false)
@@ -131,7 +138,12 @@ test('a renewal has a heartbeat of its own, also at the moment in which its box 
   const signs = { isCovered: () => false, seen: () => -Infinity }
   const grants = { renewedAt: () => -Infinity, hasEnded: () => true }
   sightings.see(full.locks.requests, 1000)
-  const state = new OpenEntry('k', full, { sightings, signs, grants, nextVersion: above => above + 1 }, clock)
+  const context = {
+    ...{ sightings, signs, grants },
+    isAwaited: () => undefined,
+    nextVersion: (above: number) => above + 1,
+  }
+  const state = new OpenEntry('k', full, context, clock)
   for (const before of full.locks.requests) {
     const request = state.request(before.id)!
     // Others may have seen it long before.

@@ -76,6 +76,7 @@ function changesOn(
     unclear: () => undefined,
     diedBefore: () => -Infinity,
     signs: { isCovered: () => false, seen: () => -Infinity },
+    isAwaited: () => undefined,
     distance: new Distance(),
     grants: {
       look: () => undefined,

@@ -39,7 +39,7 @@ function inText(clock: VirtualClock): Decide {
     const state = new OpenEntry(
       KEY,
       decodeKeyEntry(KEY, before),
-      { sightings, signs, grants, nextVersion },
+      { sightings, signs, grants, isAwaited: () => undefined, nextVersion },
       clock,
     )
     const outcome = new StateMachine(state, effect => told.push(effect)).decide(operation, clock.now())
