@@ -134,7 +134,7 @@ test('boxes that lock further rows while they decide do not wait for each other'
   const boxes = await Promise.all(
     Array.from({ length: 4 }, () => open(`${server.url}?signalbox_schema=crossed`)),
   )
-  let left = 800
+  let left = 300
   const work = async (box: (typeof boxes)[number]) => {
     while (left-- > 0) {
       const keys = Array.from({ length: 3 }, () => `key-${Math.floor(Math.random() * 30)}`)

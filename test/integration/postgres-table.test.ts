@@ -391,49 +391,55 @@ function plain(outcome: unknown): unknown {
   return { ...rest, values, count, there, number: undefined, checkInAfter: undefined, holder: undefined }
 }
 
-test.each([
+test.for([
   ['keys that a language orders in another way', 'B', 'a'],
   ['keys beyond 16 bits', '\u{ff5e}', '\u{1f600}'],
-])('rows are locked in the order of the bytes of their names: %s', async (_, first, second) => {
-  const admin = server.pool({ max: 1 })
-  const name = `ordered_${first.length + second.length}`
-  await admin.query(
-    `create database ${name} template template0 encoding utf8 locale_provider icu icu_locale 'en' locale 'C'`,
-  )
-  await admin.end()
-  const pool = server.pool({ max: 2, database: name })
-  const url = new URL(server.url)
-  url.pathname = name
-  await using box = await open(url.href)
-  await using other = await open(url.href, { label: 'other' })
-  const rowOf = (key: string): string =>
-    `select from signalbox.data where name = 'lock/${key}' for no key update`
-  /** Makes calls in one tick. Returns whether they lock the second row while they wait for the first one. */
-  const lockSecond = async <T>(call: (key: string) => Promise<T>): Promise<[boolean, Promise<T[]>]> => {
-    const client = await pool.connect()
-    await client.query('begin')
-    await client.query(rowOf(first))
-    const calls = Promise.all([second, first].map(call))
-    await until('they wait for the row', async () => {
-      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = $1`
-      return (await pool.query(waiting, [name])).rows.length > 0
+] as const)(
+  'rows are locked in the order of the bytes of their names: %s',
+  async ([, first, second], { skip }) => {
+    const [version] = await server.query<{ server_version_num: string }>('show server_version_num')
+    // Before, a database could not have the order of a language that the machine lacks.
+    skip(Number(version!.server_version_num) < 150_000)
+    const admin = server.pool({ max: 1 })
+    const name = `ordered_${first.length + second.length}`
+    await admin.query(
+      `create database ${name} template template0 encoding utf8 locale_provider icu icu_locale 'en' locale 'C'`,
+    )
+    await admin.end()
+    const pool = server.pool({ max: 2, database: name })
+    const url = new URL(server.url)
+    url.pathname = name
+    await using box = await open(url.href)
+    await using other = await open(url.href, { label: 'other' })
+    const rowOf = (key: string): string =>
+      `select from signalbox.data where name = 'lock/${key}' for no key update`
+    /** Makes calls in one tick. Returns whether they lock the second row while they wait for the first one. */
+    const lockSecond = async <T>(call: (key: string) => Promise<T>): Promise<[boolean, Promise<T[]>]> => {
+      const client = await pool.connect()
+      await client.query('begin')
+      await client.query(rowOf(first))
+      const calls = Promise.all([second, first].map(call))
+      await until('they wait for the row', async () => {
+        const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = $1`
+        return (await pool.query(waiting, [name])).rows.length > 0
+      })
+      const { rows } = await pool.query(`${rowOf(second)} skip locked`)
+      await client.query('commit')
+      client.release()
+      return [rows.length === 0, calls]
+    }
+    const held = new Map<string, Grant>()
+    for (const key of [first, second]) held.set(key, await box.mutex(key).acquire())
+    const [enqueuesDo, grants] = await lockSecond(key => other.mutex(key).acquire({ wait: '10s' }))
+    expect(enqueuesDo).toBe(false)
+    await until('both wait', async () => {
+      const { rows } = await pool.query('select from signalbox.data where cardinality(queue) = 2')
+      return rows.length === 2
     })
-    const { rows } = await pool.query(`${rowOf(second)} skip locked`)
-    await client.query('commit')
-    client.release()
-    return [rows.length === 0, calls]
-  }
-  const held = new Map<string, Grant>()
-  for (const key of [first, second]) held.set(key, await box.mutex(key).acquire())
-  const [enqueuesDo, grants] = await lockSecond(key => other.mutex(key).acquire({ wait: '10s' }))
-  expect(enqueuesDo).toBe(false)
-  await until('both wait', async () => {
-    const { rows } = await pool.query('select from signalbox.data where cardinality(queue) = 2')
-    return rows.length === 2
-  })
-  const [releasesDo, released] = await lockSecond(key => held.get(key)!.release())
-  expect(releasesDo).toBe(false)
-  await released
-  for (const grant of await grants) await grant.release()
-  await pool.end()
-})
+    const [releasesDo, released] = await lockSecond(key => held.get(key)!.release())
+    expect(releasesDo).toBe(false)
+    await released
+    for (const grant of await grants) await grant.release()
+    await pool.end()
+  },
+)
