@@ -23,7 +23,7 @@ export const hazelcastGuarantees: Guarantees = {
       promise: 'P4',
       how:
         'A request for several keys that waits behind another waiting one with a common key joins the queues of ' +
-        'its keys when that one is granted. Until then, requests for one of its keys may be served before it. ' +
+        'its keys when that one is granted. Until then, requests for one key alone may be served before it. ' +
         'Java programs wait in a queue of the member, so a Java program can be served before boxes that ' +
         'have waited longer. A box loses its place in that queue when its call times out, after 1 s, then ' +
         '2 s, and so on up to 30 s. If a Java program holds the lock for longer than that, other Java ' +
