@@ -185,6 +185,7 @@ export class KeyOperations {
       blocked: keys => this.#lookBehind(keys),
       notGranted: id => parts.members.blocked(id),
       freed: keys => this.#freed(keys),
+      lookUp: all => sessions.lookUp(all).catch(() => undefined),
       read: (read, set) => this.#reads.read(read, set),
       apply: (home, decided) => this.#dead.apply(home, decided),
       isWithdrawn: request => parts.isWithdrawn(request),
@@ -197,9 +198,7 @@ export class KeyOperations {
 
   /** Whether the keys are probably free. */
   areLikelyFree(keys: readonly string[]): boolean {
-    if (!this.areFree(keys)) return false
-    if (keys.length === 1) return true
-    return !this.#sets.areBusy(keys) && !keys.some(key => this.#entries.known(key)?.entry.locks.isAwaited)
+    return this.areFree(keys) && (keys.length === 1 || !this.#sets.areBusy(keys))
   }
 
   /** Whether no request of any box claims one of these keys, as far as it is known, except those that leave them. */
@@ -509,10 +508,11 @@ export class KeyOperations {
       await Promise.all([sessions.lookUp([...inUse]), this.#lookUpSigns(keys)])
       const areAlive = [...inUse].every(session => !sessions.isDead(session))
       if (areAlive && !keys.some(key => this.#hasSilent(key))) return false
+      const dead = new Set([...inUse].filter(session => sessions.isDead(session)))
       await Promise.all(
         keys.map(async key => {
           await this.#sweep(key)
-          await this.#dead.free(key)
+          await this.#dead.free(key, dead)
         }),
       )
       return true

@@ -448,7 +448,11 @@ export class OpenEntry extends MemoryState {
 
   /** A set leaves this key. */
   #left(id: string): void {
-    this.#isAwaited = this.#context.isAwaited(id, this.key) ?? this.#isAwaited
+    const isAwaited = this.#context.isAwaited(id, this.key)
+    if (isAwaited === undefined) return
+    // Others may wait for a set that stands here.
+    const isLast = !Array.from(this.requests()).some(each => each.id !== id && this.#parts.has(each))
+    this.#isAwaited = isAwaited || (this.#isAwaited && !isLast)
   }
 
   #isPointer(request: Request): boolean {

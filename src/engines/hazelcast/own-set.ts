@@ -6,11 +6,11 @@ export interface OwnSet {
   /** Of its last enqueue or check-in. */
   terms: WaitTerms
   stage: 'waiting' | 'standing' | 'held' | 'ended'
-  /** Whether it waits in the waiting room. */
+  /** Whether it has entered the waiting room. */
   isInRoom: boolean
   /** Its keys for which other sets wait in the waiting room; undefined if it is not known. */
   wanted: ReadonlySet<string> | undefined
-  /** Whether no set was found in the waiting room that waits for its keys. */
+  /** Whether the waiting room was asked, and no other set waits there for its keys. */
   mayPass: boolean
   /** The greatest number that any of its keys had; once it is granted, its own. */
   number: number

@@ -191,7 +191,7 @@ export class SetQueues {
           return { state: 'blocked', number, isForeign: isForeign(state, request) }
         // A set that waits there comes first.
         // mutant: pass-waiting-room
-        else if (onlyFree && state.isAwaited && !set.mayPass)
+        else if (onlyFree && claim.mode === 'exclusive' && state.isAwaited && !set.mayPass)
           return { state: 'blocked', number, isAwaited: true }
         else {
           state.appendPart(request, terms.lease, ttl)

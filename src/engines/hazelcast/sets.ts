@@ -24,7 +24,7 @@ import { SetQueues, type SetQueuesParts } from './set-queues.js'
 import { grant, othersOf } from './set-rules.js'
 import type { InRoom, WaitingRoom } from './waiting-room.js'
 
-/** How long a set that has ended is remembered, in milliseconds: longer than it takes to leave its keys. */
+/** How long a set that has ended is remembered, in milliseconds. A key that it leaves later stays marked as awaited. */
 const ENDED_FOR = 10_000
 
 /** What sets need of the other requests. */
@@ -37,6 +37,8 @@ export interface SetsParts extends SetQueuesParts {
   readonly notGranted: (id: string) => void
   /** Frees keys from sessions that are found to be dead, and returns whether there are any. */
   readonly freed: (keys: readonly string[]) => Promise<boolean>
+  /** Finds out which of these sessions are dead. */
+  readonly lookUp: (sessions: readonly string[]) => Promise<void>
   readonly read: (read: ReadSet, set: string) => Promise<ReadOutcome>
   /** Writes a commit to its other keys. */
   readonly apply: (home: string, decided: Decided) => Promise<void>
@@ -143,8 +145,11 @@ export class Sets {
       let refusal = isLikely
         ? await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
         : ({ state: 'blocked', isAwaited: false } as const)
-      if (refusal?.state === 'blocked' && wait === 0 && (await this.#mayTryAgain(set, refusal.isAwaited)))
+      // One key may be free of a dead box, and another one of dead sets in the waiting room.
+      for (let tries = 0; tries < 2 && wait === 0 && refusal?.state === 'blocked'; tries++) {
+        if (!(await this.#mayTryAgain(set, refusal.isAwaited))) break
         refusal = await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
+      }
       if (refusal?.state === 'mismatch') return await this.#give(set, refusal)
       if (!refusal) return await this.#claim(set, operation)
       this.#parts.notGranted(request.id)
@@ -403,18 +408,24 @@ export class Sets {
 
   async #inRoom(set: OwnSet, asking: Promise<InRoom>): Promise<RequestStatus> {
     const { status, wanted } = await asking
-    set.wanted = wanted
+    // While it stands, others may enter the waiting room behind it.
+    set.wanted = set.stage === 'waiting' ? wanted : undefined
     return status
   }
 
   /**
-   * Whether a set that does not wait has a reason to try once more. @param isAwaited whether its keys are free, and sets
-   * may wait for them
+   * Whether a set that does not wait has a reason to try once more.
+   * @param isAwaited whether its keys are free, but sets may wait for them
    */
   async #mayTryAgain(set: OwnSet, isAwaited: boolean): Promise<boolean> {
     const { request } = set
     if (!isAwaited) return this.#parts.freed(request.claims.map(({ key }) => key))
-    set.mayPass = (await this.#parts.room.wanted(request)).size === 0
+    let rivals = await this.#parts.room.rivals(request)
+    if (rivals.length > 0) {
+      await this.#parts.lookUp(rivals)
+      rivals = await this.#parts.room.rivals(request)
+    }
+    set.mayPass = rivals.length === 0
     return set.mayPass
   }
 

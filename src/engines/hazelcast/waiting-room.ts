@@ -57,9 +57,13 @@ export class WaitingRoom {
     })
   }
 
-  /** Returns the keys of a set for which other sets wait here. */
-  wanted(request: LockRequest): Promise<ReadonlySet<string>> {
-    return this.#change(state => this.#wanted(state, request))
+  /** Returns the sessions of the other sets that wait here for keys of a set. */
+  rivals({ id, claims }: LockRequest): Promise<readonly string[]> {
+    return this.#change(state => {
+      const now = this.#clock.now()
+      const others = claims.flatMap(({ key }) => [...(state.queue(key) ?? [])].map(({ request }) => request))
+      return others.filter(each => each.id !== id && each.expires > now).map(({ session }) => session)
+    })
   }
 
   /** Removes all requests of a session, and returns their IDs. */

@@ -1,0 +1,85 @@
+import { afterEach, expect, test } from 'vitest'
+import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
+import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { exclusive, PromptEntries, requestOf, settled } from './prompt-entries.js'
+import { PromptWorld } from './prompt-world.js'
+
+const LEASE = 60_000
+
+const opened: { end(): void }[] = []
+afterEach(() => {
+  for (const each of opened.splice(0)) each.end()
+})
+
+function boxes(...names: readonly string[]): readonly KeyOperations[] {
+  const entries = new PromptEntries()
+  const all = names.map(name => entries.box(KeyOperations, name).operations)
+  opened.push(...all)
+  return all
+}
+
+function enqueue(box: KeyOperations, request: LockRequest, wait = LEASE): Promise<RequestStatus> {
+  return box.execute({ type: 'enqueue', request, lease: LEASE, wait })
+}
+
+function checkIn(box: KeyOperations, request: LockRequest): Promise<RequestStatus> {
+  return box.execute({ type: 'checkIn', request, lease: LEASE, wait: LEASE })
+}
+
+async function release(box: KeyOperations, request: LockRequest, status: RequestStatus): Promise<void> {
+  await box.execute({ type: 'release', request, number: status.state === 'held' ? status.number : 0 })
+  await settled()
+}
+
+test.each([{ mode: 'shared' } as const, { mode: 'permits', permits: 1, max: 10 } as const])(
+  'a set is granted beside one that waits for another key, if their claims on the common key agree: $mode',
+  async mode => {
+    const [holder, waiter, fresh] = boxes('holder', 'waiter', 'fresh')
+    await enqueue(holder!, requestOf('holder', '1', exclusive('x')))
+    const waiting = requestOf('waiter', '1', [{ key: 'a', ...mode }, ...exclusive('x')])
+    expect(await enqueue(waiter!, waiting)).toMatchObject({ state: 'queued' })
+    const beside = requestOf('fresh', '1', [{ key: 'a', ...mode }, ...exclusive('c')])
+    expect(await enqueue(fresh!, beside, 0)).toMatchObject({ state: 'held' })
+  },
+)
+
+test('a set that gives up keeps the place of the one behind it in the waiting room', async () => {
+  const [holder, leaver, waiter, fresh] = boxes('holder', 'leaver', 'waiter', 'fresh')
+  await enqueue(holder!, requestOf('holder', '1', exclusive('z')))
+  const leaving = requestOf('leaver', '1', exclusive('a', 'z'))
+  await enqueue(leaver!, leaving)
+  await checkIn(leaver!, leaving)
+  await enqueue(waiter!, requestOf('waiter', '1', exclusive('a', 'y')))
+  await leaver!.execute({ type: 'cancel', request: leaving })
+  await settled()
+  const later = requestOf('fresh', '1', exclusive('a', 'd'))
+  expect(await enqueue(fresh!, later)).toMatchObject({ state: 'queued' })
+})
+
+test('processes that each try once get a key for which only dead boxes wait', async () => {
+  const world = new PromptWorld()
+  opened.push(world)
+  const [holder, standing, waiter] = ['holder', 'standing', 'waiter'].map(name => world.box(name).operations)
+  const x = requestOf('holder', '1', exclusive('x'))
+  const held = await enqueue(holder!, x)
+  await enqueue(standing!, requestOf('standing', '1', exclusive('a', 'x')))
+  await enqueue(waiter!, requestOf('waiter', '1', exclusive('a', 'y')))
+  await release(holder!, x, held)
+  standing!.end()
+  waiter!.end()
+  // Longer than the sessions of the dead boxes last.
+  for (let passed = 0; passed < 400_000; passed += 500) {
+    world.clock.advance(500)
+    await settled()
+  }
+  const states: string[] = []
+  for (let count = 0; count < 3; count++) {
+    const box = world.box(`process ${count}`).operations
+    const { state } = await enqueue(box, requestOf(`process ${count}`, '1', exclusive('a', 'y')), 0)
+    states.push(state)
+    box.end()
+    world.clock.advance(1000)
+    await settled()
+  }
+  expect(states).toContain('held')
+})
