@@ -29,10 +29,9 @@ test.each(['alone', 'together', 'again'] as const)(
   async way => {
     await using server = await startPostgres()
     await using ports = new PostgresTablePorts(server)
-    const replayed = await replay(
-      () => ports.take(way),
-      transitions.filter((_, place) => place % 3 === 0),
-    )
-    console.info(`${replayed} operations replayed`)
+    const chosen = transitions.filter((_, place) => place % 3 === 0)
+    const replayed = await replay(() => ports.take(way), chosen)
+    console.info(`${replayed} of ${chosen.length} operations replayed`)
+    expect(replayed).toBeGreaterThan(0.9 * chosen.length)
   },
 )
