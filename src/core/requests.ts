@@ -81,7 +81,10 @@ export class Requests {
     return pending
   }
 
-  /** Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported as lost. */
+  /**
+   * Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported as
+   * lost.
+   */
   remove(pending: PendingRequest): boolean {
     pending.stop()
     const index = this.#pending.indexOf(pending)

@@ -58,12 +58,8 @@ export class WaitingRoom {
   }
 
   /** Returns the sessions of the other sets that wait here for keys of a set. */
-  rivals({ id, claims }: LockRequest): Promise<readonly string[]> {
-    return this.#change(state => {
-      const now = this.#clock.now()
-      const others = claims.flatMap(({ key }) => [...(state.queue(key) ?? [])].map(({ request }) => request))
-      return others.filter(each => each.id !== id && each.expires > now).map(({ session }) => session)
-    })
+  rivals(request: LockRequest): Promise<readonly string[]> {
+    return this.#change(state => this.#rivals(state, request).map(({ session }) => session))
   }
 
   /** Removes all requests of a session, and returns their IDs. */
@@ -125,11 +121,18 @@ export class WaitingRoom {
     )
   }
 
-  #wanted(state: OpenRoom, { id, claims }: LockRequest): ReadonlySet<string> {
+  #wanted(state: OpenRoom, request: LockRequest): ReadonlySet<string> {
+    return new Set(this.#rivals(state, request).map(({ key }) => key))
+  }
+
+  /** The other sets that wait here for each key of a set. */
+  #rivals(state: OpenRoom, { id, claims }: LockRequest): { key: string; session: string }[] {
     const now = this.#clock.now()
-    const isWanted = (key: string): boolean =>
-      (state.queue(key) ?? []).some(({ request }) => request.id !== id && request.expires > now)
-    return new Set(claims.map(({ key }) => key).filter(isWanted))
+    return claims.flatMap(({ key }) =>
+      [...(state.queue(key) ?? [])]
+        .filter(({ request }) => request.id !== id && request.expires > now)
+        .map(({ request }) => ({ key, session: request.session })),
+    )
   }
 
   async #change<T>(
