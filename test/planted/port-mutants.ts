@@ -11,11 +11,21 @@ interface PortMutant<W> {
   /** The route that has the mistake, and what finds it: histories, or the operations of the search. */
   readonly way: W
   readonly kind: HistoryKind | 'search'
+  /** The seed of the first history, for mistakes that few histories find. Default: 1 */
+  readonly first?: number
 }
 
 const inTable = { way: 'function', kind: 'any' } as const
 
 export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
+  {
+    description: 'a look at a key drops its expired holders',
+    right: 'if now < request.expires then stale[#stale + 1] = request end',
+    wrong: 'stale[#stale + 1] = request',
+    way: 'function',
+    kind: 'together',
+    first: 1_000_552,
+  },
   {
     description: 'the claim window is five times as long',
     right: 'setExpiry(request, now + 1000)',
@@ -385,6 +395,19 @@ export const sqlMutants: readonly PortMutant<Way>[] = [
     description: 'a sign does not wake a request that was passed over',
     right: 'f.until > now and f.is_free and f.is_own',
     wrong: 'f.until > now and f.place = 1 and f.is_own',
+    ...crowded,
+  },
+  {
+    description: 'a sign serves only the requests that it names',
+    right: 'f.until > now and f.is_free and f.is_own',
+    wrong: 'f.until > now and f.is_free and f.is_named',
+    ...alone,
+    first: 1_000_018,
+  },
+  {
+    description: 'a check-in does not see waiters that are not in the row',
+    right: 'if not awaited and w_rest[w] and g >= w_tail[w] then',
+    wrong: 'if false then',
     ...crowded,
   },
   {
