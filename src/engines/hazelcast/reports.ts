@@ -88,9 +88,14 @@ export class Reports {
   async removeEnded(sessions: readonly string[]): Promise<void> {
     const ended = new Set(sessions)
     for (const session of sessions) await this.#room.revoke(session)
+    const withSets: string[] = []
     await inParts(await this.#scan.usedBy(sessions), async key => {
-      const all = await this.#decisions.at(key, state => Array.from(state.requests(), each => each.session))
+      const { all, sets } = await this.#decisions.at(key, state => ({
+        all: Array.from(state.requests(), each => each.session),
+        sets: state.pointers(),
+      }))
       const found = [...new Set(all)].filter(session => ended.has(session))
+      if (sets.some(({ session }) => ended.has(session))) withSets.push(key)
       if (found.length === 0) return
       // Requests that were seen before that are dead.
       await this.#sessions.lookUpNow(found)
@@ -98,8 +103,9 @@ export class Reports {
         for (const request of found.flatMap(session => state.deadOf(session)))
           machine.decide({ type: 'cancel', request }, now)
       })
-      await this.#dead.free(key, ended)
     })
+    // Only now are their homes known to be dead.
+    await inParts(withSets, key => this.#dead.free(key, ended))
   }
 
   async #ofKey(key: string): Promise<Reported[]> {

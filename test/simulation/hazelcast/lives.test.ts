@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
 import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
@@ -135,6 +135,25 @@ test('what a dead box has left is removed when others clean up', async () => {
   await passed(3 * LONG)
   await other.operations.sweep()
   for (const key of ['a', 'b', 'c']) expect(world.entries.texts.get(key)).toContain('"n":0')
+})
+
+test('each key of a dead set is freed, also when it is cleaned up long before the first key of the set', async () => {
+  const [one, other] = [world.box('one'), world.box('other')]
+  const { reads, texts } = world.entries
+  // More than are cleaned up at once.
+  const all = Array.from({ length: 70 }, (_, at) => ({ home: `a${at}`, key: `b${at}` }))
+  for (const { home, key } of all) await held(one, requestOf('one', home, exclusive(home, key)))
+  await passed(3 * LONG)
+  const found = [...texts].sort(([a], [b]) => (a < b ? 1 : -1))
+  texts.clear()
+  for (const [key, text] of found) texts.set(key, text)
+  const counted = reads.set.bind(reads)
+  vi.spyOn(reads, 'set').mockImplementation((key, count) => {
+    world.clock.advance(1)
+    return counted(key, count)
+  })
+  await other.operations.sweep()
+  for (const { home, key } of all) for (const each of [home, key]) expect(texts.get(each)).toContain('"n":0')
 })
 
 test('boxes that clean up delete the entries that a closed box has left, and read none of an open one', async () => {
