@@ -7,7 +7,7 @@ import type { EntryStore } from './entry-store.js'
 import { decodeKeyEntry, encodeKeyEntry } from './entry-text.js'
 import { DamagedEntryError, UnclearError } from './failures.js'
 import type { Floor } from './floor.js'
-import { coveredGrants, type CoveredGrant, type GrantSigns } from './grant-signs.js'
+import type { CoveredGrant, GrantSigns } from './grant-signs.js'
 import { emptyEntry, wasApplied, type KeyEntry, type KeyRequest, type Mark } from './key-entry.js'
 import type { MapLocks } from './map-locks.js'
 import type { Signs } from './signs.js'
@@ -99,7 +99,15 @@ export interface EntryParts {
   readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   readonly isAwaited: EntryContext['isAwaited']
-  readonly grants: Pick<GrantSigns, 'look' | 'renewedAt' | 'hasEnded' | 'end'>
+  readonly grants: Pick<GrantSigns, 'renewedAt' | 'hasEnded' | 'end'>
+  /**
+   * Looks up the signs that matter for a decision about these requests, unless that was done just now. Never rejects.
+   * @param overdue returns those that have neither been renewed nor checked in within their TTL
+   */
+  readonly look: (
+    requests: readonly KeyRequest[],
+    overdue: () => readonly KeyRequest[],
+  ) => Promise<unknown> | undefined
   readonly distance: Distance
 }
 
@@ -147,11 +155,11 @@ export class KeyChanges<S extends OpenState> {
     return this.#isCertain ? this.#known : undefined
   }
 
-  /** The requests for this key alone that have neither been renewed nor checked in within their TTL. */
+  /** The requests that have neither been renewed nor checked in within their TTL. */
   get overdue(): readonly KeyRequest[] {
     const now = this.#parts.clock.now()
     const { requests } = this.#known?.entry.locks ?? { requests: [] }
-    return requests.filter(each => !each.set && this.#sightings.expiry(each) <= now)
+    return requests.filter(each => this.#sightings.expiry(each) <= now)
   }
 
   get isIdle(): boolean {
@@ -228,7 +236,7 @@ export class KeyChanges<S extends OpenState> {
       // Nothing that was read for this change is old, however long that took.
       const isUsable = known?.text !== undefined && (tries > 0 || !this.#isOld)
       const found = isUsable ? known : await this.#nothing(until)
-      const looking = this.#parts.grants.look(coveredGrants(found.entry.locks.requests))
+      const looking = this.#parts.look(found.entry.locks.requests, () => this.overdue)
       if (looking) await looking
       // A change is decided on what is known when it is sent.
       if (this.#known !== known) continue

@@ -41,7 +41,7 @@ export class KeyEntries {
 
   /** The requests for a key alone that have neither been renewed nor checked in within their TTL, as far as it is known. */
   overdue(key: string): readonly KeyRequest[] {
-    return this.#keys.get(key)?.overdue ?? []
+    return this.#keys.get(key)?.overdue.filter(({ set }) => !set) ?? []
   }
 
   /** Another box has changed the entry of a key. @param text the new entry, if it is known. */

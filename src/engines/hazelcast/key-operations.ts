@@ -24,7 +24,7 @@ import { failureOf, roomFailureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import type { EntryParts } from './key-changes.js'
 import type { SignStore } from './entry-store.js'
-import { GrantSigns } from './grant-signs.js'
+import { coveredGrants, GrantSigns } from './grant-signs.js'
 import { KeyEntries } from './key-entries.js'
 import { microseconds, type KeyRequest } from './key-entry.js'
 import type { Message } from './hints.js'
@@ -163,9 +163,18 @@ export class KeyOperations {
       key => this.#entries.changed(key, undefined),
       () => void sessions.leaveFree(),
     )
-    this.#entries = new KeyEntries({ ...shared, ...keys, seen: (key, found) => this.#free.see(key, found) })
+    this.#entries = new KeyEntries({
+      ...shared,
+      ...keys,
+      seen: (key, found) => this.#free.see(key, found),
+      look: requests => grants.look(coveredGrants(requests)),
+    })
     this.#decisions = new Decisions(this.#entries, clock, parts.notify)
-    const ofRoom = { seen: () => undefined, failure: (error: unknown) => roomFailureOf(error, place) }
+    const ofRoom: Pick<EntryParts, 'seen' | 'look' | 'failure'> = {
+      seen: () => undefined,
+      look: (_, overdue) => this.#lookUpSignsOf(overdue()),
+      failure: error => roomFailureOf(error, place),
+    }
     this.#room = new WaitingRoom({ ...shared, ...room, ...ofRoom }, effects =>
       parts.notify(
         effects.map(effect => ({ ...effect, key: ROOM })),
@@ -537,6 +546,13 @@ export class KeyOperations {
     })
     if (sessions.length > 0) await this.#signs.lookUp(sessions)
     return sessions.length > 0
+  }
+
+  /** Looks up the signs of the sessions of requests, if there are any. Never rejects: without them, boxes seem to live. */
+  #lookUpSignsOf(requests: readonly KeyRequest[]): Promise<unknown> | undefined {
+    if (requests.length === 0) return undefined
+    const looking = this.#signs.lookUp(requests.map(({ session }) => session))
+    return answered(looking, this.#parts.clock, HEARTBEAT_INTERVAL).catch(() => undefined)
   }
 
   /** Whether a request for a key alone waits there, and its box seems to be silent. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.js'
+import { coverTtl } from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import type { Request } from '../../engine/lock-table.js'
 import { marked, textOfMark, type KeyEntry, type KeyRequest, type Mark } from './key-entry.js'
@@ -16,13 +17,16 @@ export class OpenRoom extends MemoryState {
   readonly #renewed = new Set<Request>()
   readonly #before = new Map<Request, { readonly record: KeyRequest; readonly expires: number }>()
 
-  constructor(_key: string, entry: KeyEntry, { sightings }: EntryContext, clock: Clock) {
+  constructor(_key: string, entry: KeyEntry, { sightings, signs }: EntryContext, clock: Clock) {
     super(entry.locks.number, clock)
     this.#entry = entry
     this.#now = clock.now()
     for (const each of entry.locks.requests) {
       const { id, session, phase, lease, number, label, set } = each
-      const expires = sightings.expiry(each)
+      // A set that was granted here has nothing yet, so the signs of its box keep it as they keep one that waits.
+      const isCovered = phase !== 'reserved' && signs.isCovered(each)
+      const signed = isCovered ? signs.seen(session) + coverTtl(lease) : -Infinity
+      const expires = Math.max(sightings.expiry(each), signed)
       const claims = set && 'others' in set ? set.others : []
       const kept = phase === 'here' ? 'held' : phase
       const request = { id, session, claims, phase: kept, expires, lease, number, label, since: this.#now }

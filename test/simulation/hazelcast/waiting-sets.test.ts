@@ -83,3 +83,36 @@ test('processes that each try once get a key for which only dead boxes wait', as
   }
   expect(states).toContain('held')
 })
+
+test.each([
+  { what: 'keeps its place there while its box sends signs, although its check-ins are late', signs: true },
+  { what: 'loses its place there once its box sends neither signs nor check-ins', signs: false },
+])('a set that waits in the waiting room $what', async ({ signs }) => {
+  const world = new PromptWorld()
+  opened.push(world)
+  const [holder, first, second, third] = ['holder', 'first', 'second', 'third'].map(
+    name => world.box(name).operations,
+  )
+  const terms = { lease: 1000, wait: LEASE }
+  const [of1, of2, of3] = ['first', 'second', 'third'].map(name => requestOf(name, '1', exclusive('a', name)))
+  const held = await enqueue(holder!, requestOf('holder', '1', exclusive('first')))
+  expect(held.state).toBe('held')
+  for (const [box, request] of [
+    [first, of1],
+    [second, of2],
+    [third, of3],
+  ] as const)
+    expect((await box!.execute({ type: 'enqueue', request: request!, ...terms })).state).toBe('queued')
+  // The box of the third set checks in as it should, that of the second does not.
+  for (let passed = 0; passed < 6000; passed += 500) {
+    world.clock.advance(500)
+    if (signs) await second!.execute({ type: 'alive', session: 'second', requests: [of2!] })
+    await first!.execute({ type: 'checkIn', request: of1!, ...terms })
+    await third!.execute({ type: 'checkIn', request: of3!, ...terms })
+    await settled()
+  }
+  await first!.execute({ type: 'cancel', request: of1! })
+  await settled()
+  const next = await third!.execute({ type: 'checkIn', request: of3!, ...terms })
+  expect(next.state).toBe(signs ? 'queued' : 'held')
+})

@@ -78,8 +78,8 @@ function changesOn(
     signs: { isCovered: () => false, seen: () => -Infinity },
     isAwaited: () => undefined,
     distance: new Distance(),
+    look: () => undefined,
     grants: {
-      look: () => undefined,
       renewedAt: () => -Infinity,
       hasEnded: () => true,
       end: () => Promise.resolve(),
