@@ -1,7 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError as InvalidOption } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
-import { failureText } from '../src/failure-text.js'
-import { withoutSecrets } from '../src/secrets.js'
+import { failureText } from '../src/base/failure-text.js'
+import { withoutSecrets } from '../src/base/secrets.js'
 
 /** A command line that throws instead of ending the process, and whose errors show no passwords. */
 export function applicationCommand(name: string): Command {

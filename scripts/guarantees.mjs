@@ -108,7 +108,7 @@ const kept = {
 }
 
 /** @type {{ PROMISES: Readonly<Record<import('signalbox').PromiseId, string>> }} */
-const { PROMISES: promises } = await import(built('promises.js'))
+const { PROMISES: promises } = await import(built('base/promises.js'))
 
 /**
  * What README calls an engine, by the scheme of its URL, and the page about it.

@@ -9,18 +9,18 @@ import {
   LostError,
   shown,
   UnavailableError,
-} from './errors.js'
+} from './base/errors.js'
 import { DelegatingGrant } from './core/delegating-grant.js'
 import { numberOf, type Grant } from './core/grant.js'
 import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
-import { failureText } from './failure-text.js'
-import { checkKey, checkTask } from './options.js'
-import { printedAs } from './printed.js'
-import { needsReceiver } from './receiver.js'
-import { pause } from './pause.js'
-import { electionKey } from './reserved-keys.js'
+import { failureText } from './base/failure-text.js'
+import { checkKey, checkTask } from './base/options.js'
+import { printedAs } from './base/printed.js'
+import { needsReceiver } from './base/receiver.js'
+import { pause } from './base/pause.js'
+import { electionKey } from './base/reserved-keys.js'
 
 /** The leader of an election. */
 export interface Leader {

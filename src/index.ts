@@ -1,7 +1,7 @@
 export { open, type OpenOptions } from './open.js'
 export type { Box, BoxOptions, CloseOptions, InspectOptions, LockReport, Party } from './box.js'
 export { diagnose } from './diagnose.js'
-export type { Duration } from './duration.js'
+export type { Duration } from './base/duration.js'
 export type { Diagnosis, Finding } from './engine/diagnosis.js'
 export type { ExistingEngine } from './engines/existing-engine.js'
 export type { ExistingHazelcast } from './engines/hazelcast/existing-hazelcast.js'
@@ -26,8 +26,8 @@ export {
   type ErrorContext,
   type Holder,
   type Snapshot,
-} from './errors.js'
-export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
+} from './base/errors.js'
+export type { Guarantees, PromiseId, Weakness } from './base/guarantees.js'
 export type { BoxDecision, BoxLimiter, KeyedBoxLimiter } from './limits/remote/box-limiter.js'
 export type { BoxLimiterOptions } from './limits/remote/box-limiter-options.js'
 export type { LimiterReport } from './limits/remote/kept-limiters.js'
@@ -66,7 +66,7 @@ export type {
   StoreEvent,
   TransactionEvent,
   WriteEvent,
-} from './diagnostics.js'
+} from './base/diagnostics.js'
 export type {
   ReadValue,
   TransactionKeys,

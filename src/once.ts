@@ -1,8 +1,8 @@
-import { checkTask } from './options.js'
+import { checkTask } from './base/options.js'
 import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
-import { aboutTask } from './errors.js'
+import { aboutTask } from './base/errors.js'
 import type { Runs } from './runs.js'
 import { slotAt, type SlotOf, type Slots } from './slots.js'
 

@@ -1,14 +1,14 @@
 import { Box, BOX_OPTIONS, type BoxOptions } from './box.js'
-import { systemClock } from './clock.js'
-import { milliseconds, type Duration } from './duration.js'
+import { systemClock } from './base/clock.js'
+import { milliseconds, type Duration } from './base/duration.js'
 import type { Engine } from './engine/contract.js'
 import { inTime } from './engine/kit/in-time.js'
 import { existingEngine, type ExistingEngine } from './engines/existing-engine.js'
 import { registeredFor, type Existing } from './engines/registry.js'
-import { MissingPackageError, UnavailableError } from './errors.js'
-import { failureText } from './failure-text.js'
-import { checkOptions } from './options.js'
-import { pause } from './pause.js'
+import { MissingPackageError, UnavailableError } from './base/errors.js'
+import { failureText } from './base/failure-text.js'
+import { checkOptions } from './base/options.js'
+import { pause } from './base/pause.js'
 
 /** Options of `open`. */
 export interface OpenOptions extends BoxOptions {

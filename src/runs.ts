@@ -1,4 +1,4 @@
-import { DamagedValueError, shown } from './errors.js'
+import { DamagedValueError, shown } from './base/errors.js'
 import { slotAt, type NamedSlot, type Slot, type Slots } from './slots.js'
 import type { StoreEntry } from './store/store-entry.js'
 import type { Store } from './store/store.js'

@@ -1,8 +1,8 @@
 import { Cron, CronPattern } from 'croner'
-import { isDuration, milliseconds, type Duration } from './duration.js'
-import { InvalidArgumentError, shown } from './errors.js'
-import { failureText } from './failure-text.js'
-import { checkKey, checkOptions, checkTimeZone } from './options.js'
+import { isDuration, milliseconds, type Duration } from './base/duration.js'
+import { InvalidArgumentError, shown } from './base/errors.js'
+import { failureText } from './base/failure-text.js'
+import { checkKey, checkOptions, checkTimeZone } from './base/options.js'
 
 /** The times of a cron pattern. */
 export interface CronSlots {

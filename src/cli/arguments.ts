@@ -1,6 +1,6 @@
 import { InvalidArgumentError as Refusal } from 'commander'
-import { milliseconds, type Duration } from '../duration.js'
-import { checkKey } from '../options.js'
+import { milliseconds, type Duration } from '../base/duration.js'
+import { checkKey } from '../base/options.js'
 
 /** Parses a duration such as `5s`. @throws commander's error, which names the option. */
 export function duration(text: string): number {

@@ -4,7 +4,7 @@ import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { readValue } from './read-value.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 /** Adds `signalbox cas`. */

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
-import { systemClock, type Timer } from '../clock.js'
+import { systemClock, type Timer } from '../base/clock.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 

@@ -1,4 +1,4 @@
-import { printable } from '../printable.js'
+import { printable } from '../base/printable.js'
 
 /**
  * Renders lines of cells as printable text in columns, separated by two spaces.

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { BoxConsole } from '../console/index.js'
-import { failureText } from '../failure-text.js'
+import { failureText } from '../base/failure-text.js'
 import { GuardedServer, type RequestRefusal } from '../page-kit/guarded-server.js'
 import { PAGE_FILES } from '../page-kit/page-headers.js'
 import { EXIT } from './exit-status.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Option, type Command } from 'commander'
-import { onAbort } from '../abort-task.js'
+import { onAbort } from '../base/abort-task.js'
 import { consoleOf } from '../console/index.js'
 import { diagnose } from '../index.js'
 import { LOOPBACK } from '../page-kit/guarded-server.js'

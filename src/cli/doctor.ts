@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { type Box, diagnose, type Diagnosis, type Finding, open } from '../index.js'
-import { UnavailableError } from '../errors.js'
+import { UnavailableError } from '../base/errors.js'
 import { refused, trial } from './trial.js'
 import { engineOption, placeOf, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
-import { printable, printableJson } from '../printable.js'
-import { PROMISES } from '../promises.js'
+import { printable, printableJson } from '../base/printable.js'
+import { PROMISES } from '../base/promises.js'
 import type { Terminal } from './terminal.js'
 
 /** Findings with which no box is opened: that would create the schema, or fail at a node of a cluster. */

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import { type Box, open } from '../index.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { withoutSecrets } from '../secrets.js'
+import { withoutSecrets } from '../base/secrets.js'
 
 /** The option of every subcommand that says where the locks are. */
 export function engineOption(): Option {

@@ -1,7 +1,7 @@
-import { SignalboxError, type ErrorCode } from '../errors.js'
+import { SignalboxError, type ErrorCode } from '../base/errors.js'
 import { EXIT } from './exit-status.js'
-import { printable } from '../printable.js'
-import { failureText } from '../failure-text.js'
+import { printable } from '../base/printable.js'
+import { failureText } from '../base/failure-text.js'
 
 /** A failure whose message is all that the user needs. */
 export class CommandError extends Error {

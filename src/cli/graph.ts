@@ -4,8 +4,8 @@ import { cyclesOf, waitsOf, type Wait } from '../blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { reportsOf } from './ls.js'
-import { printable, printableJson } from '../printable.js'
-import { shortDuration } from '../duration.js'
+import { printable, printableJson } from '../base/printable.js'
+import { shortDuration } from '../base/duration.js'
 import type { Terminal } from './terminal.js'
 
 /** Adds `signalbox graph`. */

@@ -1,7 +1,7 @@
 import type { Box, LimiterReport } from '../index.js'
-import { shortDuration } from '../duration.js'
+import { shortDuration } from '../base/duration.js'
 import { columns } from './columns.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 
 /** Collects the limiters whose names start with `prefix`. @throws as `Box.limiters` */
 export async function limitersOf(box: Box, prefix?: string): Promise<LimiterReport[]> {

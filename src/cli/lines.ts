@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { onAbort } from '../abort-task.js'
+import { onAbort } from '../base/abort-task.js'
 
 const LINE_FEED = 10
 

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Box, Claim, InspectOptions, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { limiterLine, limitersOf, limiterTable } from './limiters.js'
-import { shortDuration } from '../duration.js'
+import { shortDuration } from '../base/duration.js'
 import type { Terminal } from './terminal.js'
 
 /** Adds `signalbox ls`. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { keyOf } from './arguments.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { readValue } from './read-value.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 /** Adds `signalbox put`. */

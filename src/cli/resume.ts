@@ -3,7 +3,7 @@ import { keyOf } from './arguments.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
-import { printable, printableJson } from '../printable.js'
+import { printable, printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 /** Adds `signalbox resume`. */

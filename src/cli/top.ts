@@ -1,13 +1,13 @@
 import { Option, type Command } from 'commander'
-import { systemClock } from '../clock.js'
+import { systemClock } from '../base/clock.js'
 import type { LockReport, Party } from '../index.js'
 import { countOf, duration } from './arguments.js'
 import { columns } from './columns.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { Interrupt } from './interrupt.js'
 import { jsonLine, reportsOf } from './ls.js'
-import { shortDuration } from '../duration.js'
-import { pause } from '../pause.js'
+import { shortDuration } from '../base/duration.js'
+import { pause } from '../base/pause.js'
 import type { Output, Terminal } from './terminal.js'
 
 interface TopOptions extends EngineOptions {

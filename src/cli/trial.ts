@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Box, Diagnosis, Finding, Grant, Lock } from '../index.js'
-import { systemClock } from '../clock.js'
-import { InvalidArgumentError } from '../errors.js'
-import { shortDuration } from '../duration.js'
+import { systemClock } from '../base/clock.js'
+import { InvalidArgumentError } from '../base/errors.js'
+import { shortDuration } from '../base/duration.js'
 
 /**
  * The store and the limit that a trial uses; it removes what it wrote. Concurrent trials do not disturb each other

@@ -1,9 +1,9 @@
 import { Option, type Command } from 'commander'
-import { systemClock } from '../clock.js'
+import { systemClock } from '../base/clock.js'
 import { duration, keyOf } from './arguments.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { Interrupt } from './interrupt.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 interface WaitOptions extends EngineOptions {

@@ -1,10 +1,10 @@
-import { systemClock } from '../clock.js'
-import { shortDuration } from '../duration.js'
+import { systemClock } from '../base/clock.js'
+import { shortDuration } from '../base/duration.js'
 import type { Box, Party } from '../index.js'
-import { pause } from '../pause.js'
+import { pause } from '../base/pause.js'
 import { waitsOf, type Wait } from '../blocking.js'
 import { reportsOf } from './ls.js'
-import { printable } from '../printable.js'
+import { printable } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 /** Shorter waits are not reported, in milliseconds. */

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import { duration, variableOf } from './arguments.js'
 import { engineOption } from './engine.js'
-import { withoutSecrets } from '../secrets.js'
+import { withoutSecrets } from '../base/secrets.js'
 
 /** Options that `run` and `lead` share. */
 export interface WorkFlags {

@@ -1,8 +1,8 @@
-import { onAbort } from '../abort-task.js'
+import { onAbort } from '../base/abort-task.js'
 import type { Grant } from '../index.js'
 import { Child } from './child.js'
 import { EXIT } from './exit-status.js'
-import { printableJson } from '../printable.js'
+import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
 /** How to run a command while a grant is held. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Box, Diagnosis } from '../index.js'
-import { checkOptions, flag } from '../options.js'
+import { checkOptions, flag } from '../base/options.js'
 import { answerFetch } from './fetch-handler.js'
 import { answerNode } from './node-handler.js'
 import { Routes } from './routes.js'

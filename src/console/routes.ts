@@ -1,4 +1,4 @@
-import { systemClock } from '../clock.js'
+import { systemClock } from '../base/clock.js'
 import {
   IndeterminateError,
   InvalidArgumentError,
@@ -6,10 +6,10 @@ import {
   type Box,
   type Diagnosis,
 } from '../index.js'
-import { failureText } from '../failure-text.js'
+import { failureText } from '../base/failure-text.js'
 import { EVENT_HEADERS } from '../page-kit/events.js'
 import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
-import { printable, printableJson } from '../printable.js'
+import { printable, printableJson } from '../base/printable.js'
 import { pageFile } from './page-file.js'
 import { Refusal } from './refusal.js'
 import { storeNames, valuePage, valueView } from './values.js'

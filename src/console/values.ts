@@ -1,5 +1,5 @@
 import { UnavailableError, type Box, type Store } from '../index.js'
-import { failureText } from '../failure-text.js'
+import { failureText } from '../base/failure-text.js'
 import type { StoreNames, ValuePage, ValueRow, ValueView } from './messages.js'
 
 /** Number of values in a page. */

@@ -1,8 +1,8 @@
-import { wallOf, type Clock, type Timer } from '../clock.js'
-import { shortDuration } from '../duration.js'
+import { wallOf, type Clock, type Timer } from '../base/clock.js'
+import { shortDuration } from '../base/duration.js'
 import type { Box, LimiterReport, LockReport } from '../index.js'
-import { failureText } from '../failure-text.js'
-import { printable } from '../printable.js'
+import { failureText } from '../base/failure-text.js'
+import { printable } from '../base/printable.js'
 import { happenedTo, keyView, type Happened } from './key-view.js'
 import { limiterViews } from './limiter-view.js'
 import type {

@@ -1,6 +1,6 @@
 import { conflict, type Claim } from '../engine/claim.js'
-import { InvalidArgumentError, shown } from '../errors.js'
-import { checkKey } from '../options.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
+import { checkKey } from '../base/options.js'
 
 /** Claims that are granted together or not at all. They are checked, sorted by key, and have each key once. */
 export interface ClaimSet {

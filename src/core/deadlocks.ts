@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { DeadlockError } from '../errors.js'
-import { TransientMap } from '../transient-map.js'
+import { DeadlockError } from '../base/errors.js'
+import { TransientMap } from '../base/transient-map.js'
 import { conflicting, type ClaimSet } from './claims.js'
 import { sharedClaims, type Claim } from '../engine/claim.js'
 import type { Grant, LocalGrant } from './grant.js'

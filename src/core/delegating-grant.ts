@@ -1,5 +1,5 @@
 import type { SqlTransaction } from '../engine/contract.js'
-import { printedAs } from '../printed.js'
+import { printedAs } from '../base/printed.js'
 import { printedGrant, type Grant } from './grant.js'
 
 /** A grant that is held by another grant. A subclass defines what its release does. */

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
-import { LostError, type ErrorContext } from '../errors.js'
-import { printedAs } from '../printed.js'
+import { LostError, type ErrorContext } from '../base/errors.js'
+import { printedAs } from '../base/printed.js'
 import type { Lease, LeaseUser } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 

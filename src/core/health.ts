@@ -1,5 +1,5 @@
-import { channels, type BoxEvent, type BoxStateEvent } from '../diagnostics.js'
-import { IndeterminateError, UnavailableError } from '../errors.js'
+import { channels, type BoxEvent, type BoxStateEvent } from '../base/diagnostics.js'
+import { IndeterminateError, UnavailableError } from '../base/errors.js'
 
 /** The state of a box, as the engine's answers show it. */
 export interface BoxState {

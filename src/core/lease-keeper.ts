@@ -1,7 +1,7 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock, Timer } from '../base/clock.js'
 import type { Awaitable, Engine, Renew } from '../engine/contract.js'
-import { LostError } from '../errors.js'
-import { TransientMap } from '../transient-map.js'
+import { LostError } from '../base/errors.js'
+import { TransientMap } from '../base/transient-map.js'
 import { grantName, type Lease } from './lease.js'
 
 /** A lease is renewed after this part of its duration, so that several renewals may fail before the deadline. */

@@ -1,5 +1,5 @@
 import type { LockRequest } from '../engine/contract.js'
-import type { LostError } from '../errors.js'
+import type { LostError } from '../base/errors.js'
 import type { ClaimSet } from './claims.js'
 import type { AcquireRequest } from './lock-options.js'
 

@@ -1,4 +1,4 @@
-import type { LockEvent } from '../diagnostics.js'
+import type { LockEvent } from '../base/diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
 import type {
   Awaitable,
@@ -8,8 +8,8 @@ import type {
   SessionInfo,
   SqlTransaction,
 } from '../engine/contract.js'
-import { UnavailableError, type Holder, type LostError } from '../errors.js'
-import { runtimeTimers } from '../runtime-timers.js'
+import { UnavailableError, type Holder, type LostError } from '../base/errors.js'
+import { runtimeTimers } from '../base/runtime-timers.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
 import { Lease, type LeaseOwner } from './lease.js'

@@ -8,8 +8,8 @@ import {
   TimedOutError,
   shown,
   type Holder,
-} from '../errors.js'
-import { shortDuration } from '../duration.js'
+} from '../base/errors.js'
+import { shortDuration } from '../base/duration.js'
 
 /** The errors about the locks of one claim set. */
 export class LockErrors {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import {
   channels,
   type GrantedEvent,
@@ -7,7 +7,7 @@ import {
   type LostEvent,
   type ReleasedEvent,
   type ReleaseFailedEvent,
-} from '../diagnostics.js'
+} from '../base/diagnostics.js'
 import type { Engine } from '../engine/contract.js'
 import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'

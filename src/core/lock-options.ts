@@ -1,7 +1,7 @@
-import { milliseconds, type Duration } from '../duration.js'
+import { milliseconds, type Duration } from '../base/duration.js'
 import type { ReadSet } from '../engine/contract.js'
-import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions, checkSignal, flag } from '../options.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
+import { checkOptions, checkSignal, flag } from '../base/options.js'
 
 /** Options of a lock request. */
 export interface LockOptions {

@@ -1,5 +1,5 @@
-import type { LockEvent } from '../diagnostics.js'
-import { Waiter } from '../waiters.js'
+import type { LockEvent } from '../base/diagnostics.js'
+import { Waiter } from '../base/waiters.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireRequest } from './lock-options.js'
 

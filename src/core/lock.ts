@@ -1,7 +1,14 @@
-import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, type Holder } from '../errors.js'
-import { checkTask } from '../options.js'
-import { printedAs } from '../printed.js'
-import { needsReceiver } from '../receiver.js'
+import {
+  aboutTask,
+  InvalidArgumentError,
+  LostError,
+  lostBeforeEnd,
+  ofTask,
+  type Holder,
+} from '../base/errors.js'
+import { checkTask } from '../base/options.js'
+import { printedAs } from '../base/printed.js'
+import { needsReceiver } from '../base/receiver.js'
 import { Ahead } from '../engine/claim.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'

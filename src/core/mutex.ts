@@ -1,5 +1,5 @@
 import type { Session } from './session.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
 import { claimSet } from './claims.js'
 import { ClaimSetLock, type Lock } from './lock.js'
 

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock, Timer } from '../base/clock.js'
 import {
   HEARTBEAT_INTERVAL,
   heartbeatWithin,
@@ -12,7 +12,7 @@ import {
   type Release,
   type RequestStatus,
 } from '../engine/contract.js'
-import { UnavailableError, type Holder } from '../errors.js'
+import { UnavailableError, type Holder } from '../base/errors.js'
 import type { LockErrors } from './lock-errors.js'
 import type { CoveredRequest, SignOfLife } from './sign-of-life.js'
 

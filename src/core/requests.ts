@@ -1,6 +1,6 @@
 import type { Claim } from '../engine/claim.js'
 import type { LockRequest } from '../engine/contract.js'
-import { UnavailableError } from '../errors.js'
+import { UnavailableError } from '../base/errors.js'
 import { PendingRequest, type RequestOwner, type RequestSession } from './pending-request.js'
 
 /** Maximum number of requests of a queue for permits that the engine has not yet granted. */

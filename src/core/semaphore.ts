@@ -2,9 +2,9 @@ import type { Session } from './session.js'
 import { claimSet } from './claims.js'
 import type { Grant } from './grant.js'
 import { ClaimSetLock, type Lock } from './lock.js'
-import { checkOptions } from '../options.js'
-import { printedAs } from '../printed.js'
-import { needsReceiver } from '../receiver.js'
+import { checkOptions } from '../base/options.js'
+import { printedAs } from '../base/printed.js'
+import { needsReceiver } from '../base/receiver.js'
 import type { LockOptions } from './lock-options.js'
 
 /** The size of a semaphore. */

@@ -11,9 +11,9 @@ import {
   type SessionInfo,
 } from '../engine/contract.js'
 import { retryUntilExpired } from '../engine/retry-until-expired.js'
-import { wallOf, type Clock, type Timer } from '../clock.js'
-import { channels, type LockEvent } from '../diagnostics.js'
-import { ClosedError } from '../errors.js'
+import { wallOf, type Clock, type Timer } from '../base/clock.js'
+import { channels, type LockEvent } from '../base/diagnostics.js'
+import { ClosedError } from '../base/errors.js'
 import type { ClaimSet } from './claims.js'
 import { Health } from './health.js'
 import { LeaseKeeper } from './lease-keeper.js'
@@ -23,7 +23,7 @@ import { LocalQueue, type QueueSession } from './local-queue.js'
 import { SignOfLife } from './sign-of-life.js'
 import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
-import { TransientMap } from '../transient-map.js'
+import { TransientMap } from '../base/transient-map.js'
 
 /** Idle local queues are kept for the next caller of their claim set, up to this number of queues. */
 const IDLE_QUEUES = 1024

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock, Timer } from '../base/clock.js'
 import {
   HEARTBEAT_INTERVAL,
   heartbeatWithin,

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock, Timer } from '../base/clock.js'
 import { WATCH_READ_INTERVAL, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
 
 /** Minimum delay between two reads of all watched keys, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { Claim } from './claim.js'
-import type { Guarantees } from '../guarantees.js'
+import type { Guarantees } from '../base/guarantees.js'
 import type { KeptLimiter } from './limits/report.js'
 import type { ReservePermits, Reserved } from './limits/reserve-permits.js'
 

@@ -1,4 +1,4 @@
-import type { PromiseId } from '../guarantees.js'
+import type { PromiseId } from '../base/guarantees.js'
 
 /** A condition that weakens a promise, or prevents the use of the engine. */
 export interface Finding {

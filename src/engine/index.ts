@@ -1,5 +1,5 @@
-export { systemClock, type Clock, type Timer } from '../clock.js'
-export { milliseconds, type DurationBounds } from '../duration.js'
+export { systemClock, type Clock, type Timer } from '../base/clock.js'
+export { milliseconds, type DurationBounds } from '../base/duration.js'
 export { StateMachine, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
 export { conflict } from './claim.js'
 export * from './contract.js'

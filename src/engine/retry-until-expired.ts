@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import type { Awaitable } from './contract.js'
 
 /** Delay before a failed attempt is retried, in milliseconds. */

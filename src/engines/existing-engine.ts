@@ -1,6 +1,6 @@
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
 import type { Engine } from '../engine/contract.js'
-import { checkOptions } from '../options.js'
+import { checkOptions } from '../base/options.js'
 
 /** An engine of one's own for `open`. */
 export interface ExistingEngine {

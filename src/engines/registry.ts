@@ -1,6 +1,6 @@
 import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
 import type { ExistingHazelcast } from './hazelcast/existing-hazelcast.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedisQuorum } from './redis/quorum/open.js'

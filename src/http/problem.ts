@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { LostError, SignalboxError, type ErrorCode } from '../errors.js'
+import { LostError, SignalboxError, type ErrorCode } from '../base/errors.js'
 
 /** A problem document of RFC 9457. It does not describe the engine, which is internal to the service. */
 export interface ProblemDocument {

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js'
-import { Waiters, type WaitersOwner } from '../waiters.js'
+import type { Clock } from '../base/clock.js'
+import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { Terms } from './limit-options.js'
 import type { PermitWaiter } from './local/permit-waiter.js'
 import type { LimiterErrors } from './limiter-errors.js'

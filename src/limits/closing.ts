@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.js'
-import { milliseconds, type Duration } from '../duration.js'
-import { checkOptions } from '../options.js'
+import type { Clock } from '../base/clock.js'
+import { milliseconds, type Duration } from '../base/duration.js'
+import { checkOptions } from '../base/options.js'
 
 /** Options of closing a limiter. */
 export interface LimiterCloseOptions {

@@ -1,4 +1,4 @@
-export { VirtualClock, type Clock, type Timer } from '../clock.js'
+export { VirtualClock, type Clock, type Timer } from '../base/clock.js'
 export type { LimiterCloseOptions } from './closing.js'
 export type { AcquireOptions, LimiterOptions, LimitOptions, Limits } from './limit-options.js'
 export type { Decision, Explanation, Limiter } from './limiter.js'

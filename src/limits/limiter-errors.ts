@@ -8,7 +8,7 @@ import {
   UnavailableError,
   type ErrorContext,
   type Holder,
-} from '../errors.js'
+} from '../base/errors.js'
 
 /** The errors about the permits of one limiter, or of one of its keys. */
 export class LimiterErrors {

@@ -1,5 +1,5 @@
-import { aboutTask, ofTask } from '../errors.js'
-import { checkTask } from '../options.js'
+import { aboutTask, ofTask } from '../base/errors.js'
+import { checkTask } from '../base/options.js'
 import type { Taken } from './counter.js'
 
 /** The limiter of a permit, as far as the permit needs it. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
-import { linuxMachine } from '../linux-machine.js'
+import { linuxMachine } from '../base/linux-machine.js'
 
 let found: { readonly name: string; readonly place: string } | undefined
 

@@ -1,8 +1,8 @@
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { channels } from '../diagnostics.js'
-import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions } from '../options.js'
+import { channels } from '../base/diagnostics.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
+import { checkOptions } from '../base/options.js'
 import { Metrics } from './metrics.js'
 import { Spans } from './spans.js'
 

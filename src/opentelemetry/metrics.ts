@@ -14,7 +14,7 @@ import type {
   StoreEvent,
   TransactionEvent,
   WriteEvent,
-} from '../diagnostics.js'
+} from '../base/diagnostics.js'
 import { outcomeOf } from './outcome.js'
 
 /** Seconds: from hand-overs within a process to leases. */

@@ -1,5 +1,5 @@
-import { SignalboxError, type ErrorCode } from '../errors.js'
-import { failureText } from '../failure-text.js'
+import { SignalboxError, type ErrorCode } from '../base/errors.js'
+import { failureText } from '../base/failure-text.js'
 
 /** How something ended, for an attribute: one word or two for each class of errors. */
 export function outcomeOf(error: unknown): string {

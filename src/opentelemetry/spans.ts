@@ -12,7 +12,7 @@ import type {
   ReleaseFailedEvent,
   TransactionEvent,
   WriteEvent,
-} from '../diagnostics.js'
+} from '../base/diagnostics.js'
 import { failureOf, outcomeOf } from './outcome.js'
 
 /** The fields of messages that are attributes of the same name. */

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, type AddressInfo } from 'node:net'
-import { failureText } from '../failure-text.js'
+import { failureText } from '../base/failure-text.js'
 
 /** Where a server listens by default: on this machine alone. */
 export const LOOPBACK = '127.0.0.1'

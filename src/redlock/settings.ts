@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
 
 /** How long to wait. The other settings of redlock are accepted, too. */
 export interface Settings {

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import { open, type Box, type CloseOptions, type Grant } from '../index.js'
-import type { Timer } from '../clock.js'
+import type { Timer } from '../base/clock.js'
 import type { RedlockClient } from './client.js'
 
 /** A grant that is held for locks of redlock. */

@@ -7,7 +7,7 @@ import type {
   SqlTransaction,
   Write,
 } from '../engine/contract.js'
-import { IndeterminateError } from '../errors.js'
+import { IndeterminateError } from '../base/errors.js'
 import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'

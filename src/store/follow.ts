@@ -1,7 +1,7 @@
-import { onAbort } from '../abort-task.js'
-import type { Clock } from '../clock.js'
+import { onAbort } from '../base/abort-task.js'
+import type { Clock } from '../base/clock.js'
 import { isOutage } from '../core/health.js'
-import { checkSignal } from '../options.js'
+import { checkSignal } from '../base/options.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
 /** The value of a key, and the version of its last change. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock, Timer } from '../base/clock.js'
 
 /** How long a transaction whose request was sent delays the later ones, in milliseconds. */
 const MAX_DELAY = 250

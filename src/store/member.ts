@@ -1,7 +1,7 @@
 import type { SqlTransaction } from '../engine/contract.js'
-import { milliseconds, type Duration } from '../duration.js'
-import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
-import { checkKey, checkOptions, checkTask } from '../options.js'
+import { milliseconds, type Duration } from '../base/duration.js'
+import { aboutTask, InvalidArgumentError, ofTask, shown } from '../base/errors.js'
+import { checkKey, checkOptions, checkTask } from '../base/options.js'
 import { checkedOptions, type AcquireRequest, type LockOptions } from '../core/lock-options.js'
 import type { Transaction } from './transaction.js'
 

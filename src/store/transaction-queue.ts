@@ -1,11 +1,11 @@
-import { onAbort } from '../abort-task.js'
-import { AbortedError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import { onAbort } from '../base/abort-task.js'
+import { AbortedError, InvalidArgumentError, TimedOutError } from '../base/errors.js'
 import type { Session } from '../core/session.js'
 import { KeyOrder } from './key-order.js'
 import { Batch, type Prepared, type Progress } from './batch.js'
 import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
-import { runtimeTimers } from '../runtime-timers.js'
+import { runtimeTimers } from '../base/runtime-timers.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {

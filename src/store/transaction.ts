@@ -1,8 +1,8 @@
 import type { ReadOutcome, Versioned, Write } from '../engine/contract.js'
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError } from '../base/errors.js'
 import type { Grant } from '../core/grant.js'
-import { printedAs } from '../printed.js'
-import { needsReceiver } from '../receiver.js'
+import { printedAs } from '../base/printed.js'
+import { needsReceiver } from '../base/receiver.js'
 import { decode, encode } from './value.js'
 
 /** The values of a transaction's keys under its locks, for its task. */

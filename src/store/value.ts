@@ -1,4 +1,4 @@
-import { DamagedValueError, InvalidArgumentError, shown } from '../errors.js'
+import { DamagedValueError, InvalidArgumentError, shown } from '../base/errors.js'
 
 /**
  * Encodes a value as JSON text.

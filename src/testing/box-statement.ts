@@ -1,5 +1,5 @@
 import type { Awaitable, SqlTransaction } from '../engine/contract.js'
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError } from '../base/errors.js'
 import { callersTransaction } from '../engines/postgres/clients/callers-transaction.js'
 
 /** A transaction of a TestClient, as a test box sees it. */

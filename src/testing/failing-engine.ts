@@ -10,9 +10,9 @@ import type {
   SessionInfo,
   SqlTransaction,
 } from '../engine/contract.js'
-import { IndeterminateError, InvalidArgumentError, shown, UnavailableError } from '../errors.js'
-import type { Guarantees } from '../guarantees.js'
-import { checkOptions } from '../options.js'
+import { IndeterminateError, InvalidArgumentError, shown, UnavailableError } from '../base/errors.js'
+import type { Guarantees } from '../base/guarantees.js'
+import { checkOptions } from '../base/options.js'
 import type { OpenTransactions } from './open-transactions.js'
 
 /**

@@ -1,4 +1,4 @@
-import type { Timer } from '../clock.js'
+import type { Timer } from '../base/clock.js'
 
 /** The clock of `@sinonjs/fake-timers`, which Jest, vitest and Sinon.JS use. */
 interface SinonClock {

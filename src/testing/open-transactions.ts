@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import type { Claim } from '../engine/claim.js'
 import type {
   Commit,
@@ -11,8 +11,8 @@ import type {
   SqlTransaction,
 } from '../engine/contract.js'
 import { MemoryEngine, type MemorySpace } from '../engines/memory/memory-engine.js'
-import { UnavailableError } from '../errors.js'
-import { pause } from '../pause.js'
+import { UnavailableError } from '../base/errors.js'
+import { pause } from '../base/pause.js'
 import { executeIn, type CallersTransaction } from './box-statement.js'
 
 /** How long a write waits for a value that an open transaction has locked, in milliseconds, as on PostgreSQL. */

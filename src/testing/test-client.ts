@@ -1,5 +1,5 @@
 import type { Awaitable } from '../engine/contract.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
 import { boxStatement, type CallersTransaction } from './box-statement.js'
 
 /** Answers a statement of the code under test: returns its rows, or throws the error of the server. */

@@ -1,6 +1,6 @@
-import { VirtualClock, type Clock, type Timer } from '../clock.js'
+import { VirtualClock, type Clock, type Timer } from '../base/clock.js'
 import { installedFakeTimers, type FakeTimers } from './fake-timers.js'
-import { runtimeTimers } from '../runtime-timers.js'
+import { runtimeTimers } from '../base/runtime-timers.js'
 
 /** A timer, which moves when fake timers are installed or uninstalled. */
 interface TestTimer {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Box, type Grant, type Party } from '../index.js'
-import { onAbort } from '../abort-task.js'
-import { shown } from '../errors.js'
+import { onAbort } from '../base/abort-task.js'
+import { shown } from '../base/errors.js'
 import { keyOf, nameOf, PREFIX } from './lock-name.js'
 import {
   checkSupported,

@@ -1,4 +1,4 @@
-import { MAX_KEY_LENGTH } from '../options.js'
+import { MAX_KEY_LENGTH } from '../base/options.js'
 import { notSupported } from './lock-request.js'
 
 /** What the keys of these locks begin with. */

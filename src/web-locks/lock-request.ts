@@ -1,4 +1,4 @@
-import { shown } from '../errors.js'
+import { shown } from '../base/errors.js'
 
 export type LockMode = 'exclusive' | 'shared'
 

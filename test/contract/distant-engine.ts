@@ -7,7 +7,7 @@ import type {
   OutcomeOf,
   PermitReservation,
 } from '../../src/engine/contract.js'
-import type { Guarantees } from '../../src/guarantees.js'
+import type { Guarantees } from '../../src/base/guarantees.js'
 import type { KeptLimiter } from '../../src/engine/limits/report.js'
 import type { ReservePermits } from '../../src/engine/limits/reserve-permits.js'
 import type { Random } from '../../packages/conformance/src/random.js'

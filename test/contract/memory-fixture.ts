@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { MemoryEngine, memoryGuarantees, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { startChild } from './child.js'

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { pass } from '../unit/limits/passing.js'
 

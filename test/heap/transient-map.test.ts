@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
-import { TransientMap } from '../../src/transient-map.js'
+import { TransientMap } from '../../src/base/transient-map.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
 setFlagsFromString('--expose-gc')

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { IndeterminateError } from '../../src/errors.js'
+import { IndeterminateError } from '../../src/base/errors.js'
 import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 

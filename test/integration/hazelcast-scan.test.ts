@@ -1,6 +1,6 @@
 import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { diagnose } from '../../src/diagnose.js'
 import { encodeKeyEntry } from '../../src/engines/hazelcast/entry-text.js'
 import {

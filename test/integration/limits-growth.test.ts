@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { Box } from '../../src/box.js'
 import type { PermitReservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'

@@ -9,7 +9,7 @@
  * - flood: the same with more messages than a receiver takes that doesn't read
  * - crowd: 50 mailboxes, each of which sends its own address to each of the addresses
  */
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { Mailbox } from '../../src/engines/file/mailbox.js'
 
 const [mode, folder = '', ...addresses] = process.argv.slice(2)

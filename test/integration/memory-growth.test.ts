@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { systemClock, VirtualClock } from '../../src/clock.js'
+import { systemClock, VirtualClock } from '../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../support/heap.js'

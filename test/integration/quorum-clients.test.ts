@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { expect, test } from 'vitest'
-import { InvalidArgumentError } from '../../src/errors.js'
+import { InvalidArgumentError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { queued, timed, until } from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { Random } from '../../packages/conformance/src/random.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import { locks, queued, until } from '../../packages/conformance/src/time.js'

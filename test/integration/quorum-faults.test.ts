@@ -1,14 +1,14 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import type { Grant } from '../../src/core/grant.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import {
   BusyError,
   IndeterminateError,
   LostError,
   TimedOutError,
   UnavailableError,
-} from '../../src/errors.js'
+} from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import {

@@ -1,7 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createCluster } from 'redis'
 import { describe, expect, test } from 'vitest'
-import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/index.js'
 import {
   checkRecords,

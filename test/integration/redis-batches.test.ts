@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Box, Grant } from '../../src/index.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { doEverything } from '../support/redis/everything.js'
 import { RedisPlace } from '../support/redis/place.js'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 import { fight } from '../support/file/fight.js'
 import { RedisPlace } from '../support/redis/place.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { LostError } from '../../src/errors.js'
+import { LostError } from '../../src/base/errors.js'
 import type { Grant, TransactionOutcome } from '../../src/index.js'
 import { pause, queued, timed, until } from '../../packages/conformance/src/time.js'
 import { Names } from '../../src/engines/redis/names.js'

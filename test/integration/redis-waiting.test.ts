@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { queued, pause, until } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { timed } from '../../packages/conformance/src/time.js'
 import { linkTo } from '../../src/engines/redis/links.js'
 import { RedisEngine } from '../../src/engines/redis/redis-engine.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { LostError } from '../../src/errors.js'
+import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'

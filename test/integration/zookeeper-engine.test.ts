@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { diagnose } from '../../src/diagnose.js'
-import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { LostError } from '../../src/errors.js'
+import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'

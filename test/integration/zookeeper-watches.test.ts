@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { TimedOutError } from '../../src/errors.js'
+import { TimedOutError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { oneEvent, ZooKeeper, type WatchListener } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { UnavailableError } from '../../src/errors.js'
+import { UnavailableError } from '../../src/base/errors.js'
 import { pause, soFar, timed } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import { StoppedWriter } from '../support/file/stopped-writer.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sharedClock } from '../../src/clock.js'
+import { sharedClock } from '../../src/base/clock.js'
 import { queued } from '../../packages/conformance/src/time.js'
 import { nodeOf } from '../support/file/node-of.js'
 import { place } from '../support/file/places.js'

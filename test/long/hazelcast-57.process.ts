@@ -1,6 +1,6 @@
 import * as client57 from 'hazelcast-client57'
 import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import type { Package } from '../../src/engines/hazelcast/link.js'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { until } from '../../packages/conformance/src/time.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
 import { holdFor, Work } from '../support/limits/work.js'

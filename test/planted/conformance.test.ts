@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
-import { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import { systemClock } from '../../src/base/clock.js'
+import { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 import type { Engine, Operation, OutcomeOf, RecordedId } from '../../src/engine/contract.js'
 import type { MemoryState } from '../../src/engine/kit/memory-state.js'
 import type { Entry, Request } from '../../src/engine/lock-table.js'

@@ -8,7 +8,7 @@ import { mutatedCopy } from './mutated-copy.js'
 const DEPTH = 4
 
 const PLACES: Readonly<Record<keyof Modules, string>> = {
-  errors: 'errors.js',
+  errors: 'base/errors.js',
   limiterErrors: 'limits/limiter-errors.js',
   waiter: 'limits/local/permit-waiter.js',
   callers: 'limits/remote/box-callers.js',

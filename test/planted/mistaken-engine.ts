@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import type { Engine, LockRequest } from '../../src/engine/contract.js'
 import type { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'

@@ -1,11 +1,11 @@
 import type { Box } from '../../src/box.js'
 import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import type { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import type { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 import { mutatedCopy } from './mutated-copy.js'
 import type { SimulatedMutant } from './mutants.js'
 import type { Sources } from '../simulation/sources.js'
 
-const ENTRIES = ['box.ts', 'engines/memory/memory-engine.ts', 'errors.ts']
+const ENTRIES = ['box.ts', 'engines/memory/memory-engine.ts', 'base/errors.ts']
 
 /**
  * A copy of the sources with a mutant in it, in a temporary folder that `remove` deletes.
@@ -20,7 +20,7 @@ export async function mutatedSources(
     MemoryEngine: typeof MemoryEngine
     MemorySpace: typeof MemorySpace
   }
-  const errors = (await load('errors.js')) as {
+  const errors = (await load('base/errors.js')) as {
     IndeterminateError: typeof IndeterminateError
     UnavailableError: typeof UnavailableError
   }

@@ -1,4 +1,4 @@
-import { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 import type { Delays } from '../../packages/conformance/src/fixture.js'
 import type {
   Awaitable,
@@ -9,7 +9,7 @@ import type {
   OutcomeOf,
   SessionInfo,
 } from '../../src/engine/contract.js'
-import type { Guarantees } from '../../src/guarantees.js'
+import type { Guarantees } from '../../src/base/guarantees.js'
 import { DistantLine } from '../support/distant-line.js'
 
 /** What one connection does to messages. */

@@ -1,5 +1,5 @@
 import type { Engine, Listener, SessionInfo, Operation, OutcomeOf } from '../../src/engine/contract.js'
-import type { Guarantees } from '../../src/guarantees.js'
+import type { Guarantees } from '../../src/base/guarantees.js'
 import type { Climate } from './climate.js'
 import type { History } from './history.js'
 import type { ObservedTable } from './observed-table.js'

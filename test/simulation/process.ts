@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/clock.js'
+import type { Clock, Timer } from '../../src/base/clock.js'
 import type { Box } from '../../src/box.js'
 import type { Store } from '../../src/store/store.js'
 import type { History } from './history.js'

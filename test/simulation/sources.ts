@@ -1,6 +1,6 @@
 import { Box } from '../../src/box.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 
 /** What the simulation takes of the sources, so that it can run on a changed copy of them, too. */
 export interface Sources {

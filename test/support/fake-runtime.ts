@@ -1,5 +1,5 @@
 import { vi } from 'vitest'
-import { runtimeTimers } from '../../src/runtime-timers.js'
+import { runtimeTimers } from '../../src/base/runtime-timers.js'
 
 /** Installs fake timers that the system clock uses, too. `restoreMocks` and `vi.useRealTimers` end it. */
 export function useFakeRuntime(config: Parameters<typeof vi.useFakeTimers>[0]): void {

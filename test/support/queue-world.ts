@@ -1,5 +1,5 @@
 import { Box } from '../../src/box.js'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import type { Claim } from '../../src/engine/claim.js'
 import type {
   Engine,
@@ -12,7 +12,7 @@ import type {
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { StateMachine, type AnyEffect } from '../../src/engine/state-machine.js'
 import { memoryGuarantees } from '../../src/engines/memory/memory-engine.js'
-import { IndeterminateError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 import type { Grant, WriteGrant } from '../../src/core/grant.js'
 
 const KEY = 'key'

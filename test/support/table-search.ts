@@ -1,4 +1,4 @@
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import type { Claim } from '../../src/engine/claim.js'
 import {
   WAITER_TTL,

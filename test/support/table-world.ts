@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { StateMachine, type AnyEffect } from '../../src/engine/state-machine.js'
 import {
   coverTtl,

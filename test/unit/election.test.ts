@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { openMemory } from '../../src/engines/memory/open.js'
-import { DamagedValueError, UnavailableError } from '../../src/errors.js'
+import { DamagedValueError, UnavailableError } from '../../src/base/errors.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 
 /** Lets all promises settle that need no time. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
-import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/base/errors.js'
 import { slotAt, type Slots } from '../../src/slots.js'
 
 const at = (text: string): number => Date.parse(text)

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
-import { VirtualClock } from '../../src/clock.js'
+import { VirtualClock } from '../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import {
@@ -9,7 +9,7 @@ import {
   InvalidArgumentError,
   LostError,
   UnavailableError,
-} from '../../src/errors.js'
+} from '../../src/base/errors.js'
 import type { Grant, Schedule, ScheduleOptions, Slot, Times } from '../../src/index.js'
 import { pass, settled } from './limits/passing.js'
 

@@ -1,6 +1,6 @@
 import type { Account, Transfer } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/grouped.js'
+import { groupedBy } from '../../../src/base/grouped.js'
 
 /** What every account has before the first transfer. */
 export const START_BALANCE = 100

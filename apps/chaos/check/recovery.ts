@@ -1,7 +1,7 @@
 import type { Fault, History, LockRequest } from '../history.js'
 import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/grouped.js'
+import { groupedBy } from '../../../src/base/grouped.js'
 
 /** How long clients had to wait for faults of one kind, in milliseconds. */
 export interface Recovery {

@@ -1,6 +1,6 @@
 import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/grouped.js'
+import { groupedBy } from '../../../src/base/grouped.js'
 
 /** The outcome of the increments of one kind of register. */
 export interface UpdateFigures {

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, period, span } from '../../page-kit/browser/text.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../base/printable.js'
 import type { LimitView, LimiterView } from '../messages.js'
 import { useShared } from './context.js'
 import { nameOf } from './text.js'

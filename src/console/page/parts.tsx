@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import type { Claim } from '../../engine/claim.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../base/printable.js'
 import type { Who } from '../messages.js'
 import { hashOf } from './route.js'
 import { modeOf, nameOf, placeOf } from './text.js'

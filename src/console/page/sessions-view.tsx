@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, span } from '../../page-kit/browser/text.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../base/printable.js'
 import { useShared, type Shared } from './context.js'
 import type { SessionRow } from './model.js'
 import { KeyLink, Mode } from './parts.js'

@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../base/printable.js'
 import type { Who } from '../messages.js'
 
 /** What a person calls a session: its label, or its ID. */

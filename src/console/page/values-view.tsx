@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { Empty, Heading } from '../../page-kit/browser/parts.js'
 import { count, timeOf } from '../../page-kit/browser/text.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../base/printable.js'
 import type { StoreNames, ValuePage, ValueRow } from '../messages.js'
 import { Cut } from './parts.js'
 import { hashOf, type Route } from './route.js'

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import type { Clock } from '../../base/clock.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /** A process that has heard nothing for this long may have been frozen, in milliseconds. */
 export const SILENCE = 50

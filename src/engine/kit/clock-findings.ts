@@ -1,4 +1,4 @@
-import { shortDuration } from '../../duration.js'
+import { shortDuration } from '../../base/duration.js'
 import type { Finding } from '../diagnosis.js'
 
 /** Clocks that NTP synchronizes differ by less, in milliseconds. */

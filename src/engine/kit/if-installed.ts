@@ -1,5 +1,5 @@
 import { isBuiltin } from 'node:module'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 
 /**
  * A client package of an engine; undefined when it is not installed.

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 
 /**
  * Returns what a promise resolves to, or rejects after `limit` milliseconds.

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type { Enqueue, ExtendOrYield, LockRequest } from '../contract.js'
 
 /** When a request is first cancelled after its loss, in milliseconds. Each further time comes after twice the delay. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type { LimiterState } from '../limits/reserve-permits.js'
 
 /** The pause between two sweeps, plus a pause for each limiter, in milliseconds, so that sweeps cost almost nothing. */

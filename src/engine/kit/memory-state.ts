@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { LimiterState } from '../limits/reserve-permits.js'
-import { TransientMap } from '../../transient-map.js'
+import { TransientMap } from '../../base/transient-map.js'
 import type { List, RecordedId, SessionInfo, Versioned } from '../contract.js'
 import type { Entry, Request } from '../lock-table.js'
 import { firstKeys } from './first-keys.js'

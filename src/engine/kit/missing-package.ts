@@ -1,4 +1,4 @@
-import { MissingPackageError } from '../../errors.js'
+import { MissingPackageError } from '../../base/errors.js'
 
 /**
  * The error for a package that is not installed, with the command that installs it.

@@ -1,4 +1,4 @@
-import { shown } from '../../errors.js'
+import { shown } from '../../base/errors.js'
 import type { Purpose } from './state-engine.js'
 
 /** Maximum number of keys that an error names; it counts the others. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type { Awaitable } from '../contract.js'
 
 /** Bounds of the back-off between attempts, in milliseconds. */

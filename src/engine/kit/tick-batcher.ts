@@ -1,5 +1,5 @@
 import type { Awaitable } from '../contract.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /** Calls `run` at the end of the current tick. */
 export type Defer = (run: () => void) => void

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 
 /**
  * The parameters in the query of an engine's URL, each named once.

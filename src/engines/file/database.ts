@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Connection, Sqlite } from './driver.js'
 import { OriginalFiles } from './original-files.js'
 import { Transactions } from './transactions.js'

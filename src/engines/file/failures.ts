@@ -1,4 +1,4 @@
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../base/errors.js'
 import { DATABASE } from './folder.js'
 import { UnclearCommitError } from './transactions.js'
 

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { access, constants, lstat, mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { FileAccess } from './file-access.js'
 import { untrustedFile, untrustedPathOf } from './foreign-files.js'
 import { refuseNetworkFolder } from './machine.js'

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { readFile, realpath, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { UnavailableError } from '../../errors.js'
-import { linuxMachine, type Machine } from '../../linux-machine.js'
+import { UnavailableError } from '../../base/errors.js'
+import { linuxMachine, type Machine } from '../../base/linux-machine.js'
 
 const run = promisify(execFile)
 

@@ -1,6 +1,6 @@
 import type { LockRequest } from '../../engine/contract.js'
 import type { Request } from '../../engine/lock-table.js'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import type { Connection } from './driver.js'
 import {
   entryOf,

@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { SqliteError, type Connection, type Sqlite } from './driver.js'
 import { OPEN_LOCK } from './folder.js'
 import type { Original } from './original-files.js'

@@ -1,6 +1,6 @@
 import { statSync, type Stats } from 'node:fs'
-import type { Clock } from '../../clock.js'
-import { UnavailableError } from '../../errors.js'
+import type { Clock } from '../../base/clock.js'
+import { UnavailableError } from '../../base/errors.js'
 
 /** How often the files are checked, in milliseconds: sooner than a process could make new ones and use them. */
 const LOOK_AFTER = 10

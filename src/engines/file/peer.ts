@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import { MAX_FRAME_SIZE, STEP, unitsOf, WINDOW } from './frame.js'
 
 /** The pauses between attempts to reach one that is watched double up to this, milliseconds. */

@@ -1,4 +1,4 @@
-import { shown, UnavailableError } from '../../errors.js'
+import { shown, UnavailableError } from '../../base/errors.js'
 import { DATABASE } from './folder.js'
 
 /**

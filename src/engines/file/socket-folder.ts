@@ -2,7 +2,7 @@ import { closeSync, constants, openSync, symlinkSync, unlinkSync } from 'node:fs
 import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 
 /** How long the path of a unix socket may be, bytes: `sun_path` without the NUL at its end. */
 const LINUX_LIMIT = 107

@@ -1,10 +1,10 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { ClosedError } from '../../errors.js'
+import { ClosedError } from '../../base/errors.js'
 import { SqliteError, type Connection } from './driver.js'
 import type { WriteLock } from './write-lock.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /** SQLite's extended result code for a write that failed. */
 const WRITE_FAILED = 778

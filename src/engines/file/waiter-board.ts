@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
 import { threadId } from 'node:worker_threads'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 
 const PLACES = 256
 /** Two 64-bit floats a place: since when its owner waits, and when the owner last said so. */

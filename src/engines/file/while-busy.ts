@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.js'
-import { pause } from '../../pause.js'
+import type { Clock } from '../../base/clock.js'
+import { pause } from '../../base/pause.js'
 import { SqliteError } from './driver.js'
 import { PATIENCE } from './failures.js'
 

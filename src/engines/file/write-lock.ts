@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { SqliteError, type Connection } from './driver.js'
 import type { WaiterBoard } from './waiter-board.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /** How long a process may make one transaction after the other before those that wait go first, in milliseconds. */
 const TURN = 1

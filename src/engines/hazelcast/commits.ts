@@ -1,6 +1,6 @@
 import { decideCommit, type StoreState } from '../../engine/commit.js'
 import type { Commit, CommitOutcome, Granted, RecordedId, Versioned } from '../../engine/contract.js'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { LockTable } from '../../engine/lock-table.js'
 import { pause } from './call.js'
 import type { DeadSets } from './dead-sets.js'

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type { Decisions } from './decisions.js'
 import type { Decided, KeyChange } from './key-entry.js'
 import type { Pointer } from './open-entry.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { SessionInfo } from '../../engine/contract.js'
 import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
 import type { KeyEntries } from './key-entries.js'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import { parseHazelcastUrl } from './hazelcast-url.js'
 import { Link } from './link.js'
 import { installedPackage } from './open.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Client, HazelcastJsonValue, IMap, Member } from 'hazelcast-client'
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import { answered } from './call.js'
 import type { Linked, Package } from './link.js'
 import { memberTime, PRECISION } from './member-time.js'

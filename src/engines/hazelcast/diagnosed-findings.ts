@@ -1,4 +1,4 @@
-import { shortDuration } from '../../duration.js'
+import { shortDuration } from '../../base/duration.js'
 import { clockFindings } from '../../engine/kit/clock-findings.js'
 import type { Finding } from '../../engine/diagnosis.js'
 import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'

@@ -1,5 +1,5 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { answered } from './call.js'
 import { DamagedEntryError } from './failures.js'
 import type { Package } from './link.js'

@@ -1,4 +1,4 @@
-import { DamagedValueError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import { DamagedValueError, IndeterminateError, SignalboxError, UnavailableError } from '../../base/errors.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 
 /** Another program has written to the entry of a store key. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { EntryStore } from './entry-store.js'
 
 /** The key of the entry with the floor, in the map of the table. */

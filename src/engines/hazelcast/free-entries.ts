@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import { AtMost } from './at-most.js'
 import type { EntryStore } from './entry-store.js'
 import { FLOOR_LASTS, type Floor } from './floor.js'

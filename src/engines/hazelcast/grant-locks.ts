@@ -12,7 +12,7 @@ import {
   type RequestReport,
   type RequestStatus,
 } from '../../engine/contract.js'
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../../base/errors.js'
 import { AtMost } from './at-most.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { EntryStore } from './entry-store.js'
 import { decodeGrantSign, encodeGrantSign, grantSignKey, type GrantSign } from './grant-sign-text.js'
 import type { KeyRequest } from './key-entry.js'

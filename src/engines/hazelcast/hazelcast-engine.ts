@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type {
   Awaitable,
   Engine,
@@ -11,7 +11,7 @@ import type {
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import { Withdrawals } from '../../engine/kit/withdrawals.js'
 import type { AnyEffect } from '../../engine/state-machine.js'
-import { ClosedError, IndeterminateError, UnavailableError } from '../../errors.js'
+import { ClosedError, IndeterminateError, UnavailableError } from '../../base/errors.js'
 import { answered, RETRY_PAUSE } from './call.js'
 import { MapEntries, TextEntries } from './entry-store.js'
 import { EntryWatch } from './entry-watch.js'

@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'hazelcast-client'
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
 

@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { answered, MIN_CALL_TIME, pause } from './call.js'
 import type { Distance } from './distance.js'
 import type { EntryStore } from './entry-store.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import {
   HEARTBEAT_INTERVAL,
   type Alive,
@@ -14,7 +14,7 @@ import {
   type RequestStatus,
   type SignOutcome,
 } from '../../engine/contract.js'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { answered, NoAnswerError } from './call.js'
 import { Commits } from './commits.js'
 import { DeadSets } from './dead-sets.js'

@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
-import type { Clock } from '../../clock.js'
-import { UnavailableError } from '../../errors.js'
+import type { Clock } from '../../base/clock.js'
+import { UnavailableError } from '../../base/errors.js'
 import { answered } from './call.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import { pause } from './call.js'
 import { guaranteedLease, type MapLocks } from './map-locks.js'
 

@@ -1,5 +1,5 @@
 import type { IMap } from 'hazelcast-client'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { answered } from './call.js'
 
 /** A single key, so that the same member answers all processes. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { sharedClaims, type Claim } from '../../engine/claim.js'
 import {
   coverTtl,

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { coverTtl } from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import type { Request } from '../../engine/lock-table.js'

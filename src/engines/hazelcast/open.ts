@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'

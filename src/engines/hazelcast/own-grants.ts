@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Renew } from '../../engine/contract.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { AtMost } from './at-most.js'

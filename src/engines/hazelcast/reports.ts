@@ -1,5 +1,5 @@
 import type { Inspect, RequestReport } from '../../engine/contract.js'
-import { DamagedValueError } from '../../errors.js'
+import { DamagedValueError } from '../../base/errors.js'
 import type { DeadSets } from './dead-sets.js'
 import type { Decisions } from './decisions.js'
 import type { Pointer } from './open-entry.js'

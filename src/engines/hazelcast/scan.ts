@@ -1,8 +1,8 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { List } from '../../engine/contract.js'
 import { firstKeys } from '../../engine/kit/first-keys.js'
-import { MAX_KEY_LENGTH } from '../../options.js'
+import { MAX_KEY_LENGTH } from '../../base/options.js'
 import { answered } from './call.js'
 import type { Package } from './link.js'
 

@@ -1,5 +1,5 @@
 import type { IMap } from 'hazelcast-client'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { SessionInfo } from '../../engine/contract.js'
 import { answered } from './call.js'
 

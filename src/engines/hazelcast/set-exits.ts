@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { LockRequest } from '../../engine/contract.js'
-import { DamagedValueError, IndeterminateError, UnavailableError } from '../../errors.js'
+import { DamagedValueError, IndeterminateError, UnavailableError } from '../../base/errors.js'
 import type { Decide, Decisions } from './decisions.js'
 import type { Decided } from './key-entry.js'
 import { homeOf } from './open-entry.js'

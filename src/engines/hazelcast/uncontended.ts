@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 
 /** The grants of this box whose keys no other request claims, each for as long as its box relies on being notified. */
 export class Uncontended {

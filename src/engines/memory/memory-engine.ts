@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.js'
-import type { Guarantees } from '../../guarantees.js'
+import type { Clock } from '../../base/clock.js'
+import type { Guarantees } from '../../base/guarantees.js'
 import type { Listener, Operation, OutcomeOf, RequestStatus, SessionInfo } from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import { StateEngine, type EngineState, type Hint } from '../../engine/kit/state-engine.js'

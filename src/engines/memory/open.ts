@@ -1,5 +1,5 @@
-import { systemClock } from '../../clock.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { systemClock } from '../../base/clock.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { MemoryEngine, MemorySpace } from './memory-engine.js'
 
 /** The spaces with a name. One lives as long as its thread: its state may be asked for again. */

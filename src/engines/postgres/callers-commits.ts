@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import type { Notice } from './outcomes.js'
 import type { Statements } from './statements.js'

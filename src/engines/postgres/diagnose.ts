@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import { clockFact } from '../../engine/kit/clock-findings.js'
 import type { Diagnosis } from '../../engine/diagnosis.js'
 import { installedClient } from './clients/installed-client.js'

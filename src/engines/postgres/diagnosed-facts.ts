@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 import type { SqlClient } from './clients/sql-client.js'
 import { withSafePath } from './provide-schema.js'

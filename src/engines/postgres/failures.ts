@@ -1,4 +1,4 @@
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../base/errors.js'
 import { SqlError } from './clients/sql-client.js'
 
 /** The reasons that SQLSTATEs stand for, and what to do. */

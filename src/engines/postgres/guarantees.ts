@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../guarantees.js'
+import type { Guarantees } from '../../base/guarantees.js'
 
 /** What the PostgreSQL engine promises, and what it can't. */
 export const postgresGuarantees: Guarantees = {

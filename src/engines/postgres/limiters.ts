@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
 import { withInfinity } from '../../engine/kit/memory-state.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { groupedBy } from '../../grouped.js'
+import { groupedBy } from '../../base/grouped.js'
 import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
 import {
   reservePermits,

@@ -1,6 +1,6 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { Engine } from '../../engine/contract.js'
-import { checkOptions } from '../../options.js'
+import { checkOptions } from '../../base/options.js'
 import { connectionsOf, installedClient } from './clients/installed-client.js'
 import { detectClient } from './clients/detect-client.js'
 import { sharedClient } from './clients/shared-client.js'

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock, Timer } from '../../base/clock.js'
 import type {
   Alive,
   Awaitable,
@@ -23,8 +23,8 @@ import { afterSilence } from '../../engine/kit/after-silence.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
-import { ClosedError, UnavailableError } from '../../errors.js'
-import type { Guarantees } from '../../guarantees.js'
+import { ClosedError, UnavailableError } from '../../base/errors.js'
+import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { valueKeys, WATCH_TTL, type ServerOperation } from './call-arguments.js'

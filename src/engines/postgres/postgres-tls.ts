@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 
 /** How to connect over TLS. */
 export interface PostgresTls {

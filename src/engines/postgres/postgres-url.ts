@@ -1,5 +1,5 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import { tlsOf, type PostgresTls } from './postgres-tls.js'
 

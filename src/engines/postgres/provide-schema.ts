@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { READ_ONLY, SqlError, type Query, type SqlStatements } from './clients/sql-client.js'
 import { lackingRights } from './rights.js'
 import { schemaText, useOf } from './schema.js'

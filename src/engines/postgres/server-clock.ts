@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 
 /**
  * A time of the server's clock, in milliseconds since 1970, and the range of this process's times that it stands for.

@@ -5,7 +5,7 @@ import {
   DamagedValueError,
   UnavailableError,
   shown,
-} from '../../errors.js'
+} from '../../base/errors.js'
 import type { ForceRelease, Inspect } from '../../engine/contract.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import { keysOf, type ServerOperation } from './call.js'

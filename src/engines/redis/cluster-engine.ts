@@ -12,9 +12,9 @@ import type {
   SessionInfo,
   Versioned,
 } from '../../engine/contract.js'
-import { InvalidArgumentError } from '../../errors.js'
-import { groupedBy } from '../../grouped.js'
-import type { Guarantees } from '../../guarantees.js'
+import { InvalidArgumentError } from '../../base/errors.js'
+import { groupedBy } from '../../base/grouped.js'
+import type { Guarantees } from '../../base/guarantees.js'
 import { keysOf } from './call.js'
 import type { RedisEngine } from './redis-engine.js'
 

@@ -1,5 +1,5 @@
 import type { Reply } from './clients/connection.js'
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
 /** Sends a command to one server. */

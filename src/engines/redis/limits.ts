@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.js'
-import { UnavailableError } from '../../errors.js'
+import type { Clock } from '../../base/clock.js'
+import { UnavailableError } from '../../base/errors.js'
 import { ZoneDays } from '../../engine/limits/calendar-periods.js'
 import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/limits/definition.js'
 import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/report.js'

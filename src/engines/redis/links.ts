@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import { ClusterLink } from './clients/cluster-link.js'
 import { DEFAULT_TIMEOUTS, type ClientPackage } from './clients/connection.js'
 import { untilReady } from './clients/existing-commands.js'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { Engine } from '../../engine/contract.js'
 import { ClusterEngine } from './cluster-engine.js'
 import { installedPackage } from './clients/installed-package.js'

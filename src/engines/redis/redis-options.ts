@@ -1,5 +1,5 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { OWN } from './names.js'
 
 /** How locks and values lie in Redis; part of the URL's query, or an option next to `client`. */

@@ -1,5 +1,5 @@
-import { withoutSecrets } from '../../secrets.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { withoutSecrets } from '../../base/secrets.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'

@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { RedisReplyError } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
 

@@ -1,9 +1,9 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Enqueue, ExtendOrYield } from '../../engine/contract.js'
 import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../../base/errors.js'
 import type { Ballot } from './ballot.js'
 import { CallArguments, type Caller, type ServerOperation } from './call.js'
 import type { CallErrors } from './call-errors.js'
@@ -15,7 +15,7 @@ import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /**
  * Maximum number of operations in one call; the others of a tick follow in the next. So the server is kept from others

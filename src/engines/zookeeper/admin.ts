@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ifExists, NoNodeError, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 import type { ForceRelease, Inspect, RequestReport } from '../../engine/contract.js'
-import { groupedBy } from '../../grouped.js'
+import { groupedBy } from '../../base/grouped.js'
 import type { BoxSession } from './box-session.js'
 import { positionOf, type Contender } from './contenders.js'
 import { decodeKey, guidOf, type NodePaths } from './names.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Listener, SessionInfo } from '../../engine/contract.js'
 import type { NodePaths } from './names.js'
 import type { ServerTime } from './server-time.js'

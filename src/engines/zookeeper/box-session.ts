@@ -8,7 +8,7 @@ import {
 import type { Awaitable } from '../../engine/contract.js'
 import { inTime } from '../../engine/kit/in-time.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
-import { ClosedError, UnavailableError } from '../../errors.js'
+import { ClosedError, UnavailableError } from '../../base/errors.js'
 import type { BoxContext } from './box-context.js'
 import { makeFolders } from './folders.js'
 

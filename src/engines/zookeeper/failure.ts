@@ -12,7 +12,7 @@ import {
   InvalidArgumentError,
   SignalboxError,
   UnavailableError,
-} from '../../errors.js'
+} from '../../base/errors.js'
 
 /**
  * Converts an error of the client into one of the contract, which names the keys instead of a node.

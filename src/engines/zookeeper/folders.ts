@@ -1,5 +1,5 @@
 import { ensureNode, NoAuthError, type ZooKeeper } from 'signalbox-zookeeper'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import type { BoxContext } from './box-context.js'
 import { untrustedNode } from './untrusted-nodes.js'
 

@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../guarantees.js'
+import type { Guarantees } from '../../base/guarantees.js'
 
 /** What the ZooKeeper engine promises. */
 export const ZOOKEEPER_GUARANTEES: Guarantees = {

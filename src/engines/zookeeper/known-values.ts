@@ -1,6 +1,6 @@
 import { ifExists, type Stat, type ZooKeeper } from 'signalbox-zookeeper'
 import type { RecordedId, Versioned } from '../../engine/contract.js'
-import { DamagedValueError } from '../../errors.js'
+import { DamagedValueError } from '../../base/errors.js'
 import type { BoxContext } from './box-context.js'
 import { decodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
 

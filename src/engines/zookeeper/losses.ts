@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 
 /**
  * Maximum number of times that a request is sent if it is lost with its connection and not applied. Servers close the

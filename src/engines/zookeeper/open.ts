@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { Engine } from '../../engine/contract.js'
 import type { Diagnosis } from '../../engine/diagnosis.js'
 import { ifInstalled } from '../../engine/kit/if-installed.js'

@@ -1,5 +1,5 @@
 import type { WatchListener, ZooKeeper } from 'signalbox-zookeeper'
-import type { Timer } from '../../clock.js'
+import type { Timer } from '../../base/clock.js'
 import type { Claim } from '../../engine/claim.js'
 import type { LockRequest } from '../../engine/contract.js'
 import { hasFollower, positionOf, type Contender, type Position } from './contenders.js'

@@ -1,5 +1,5 @@
 import { NoNodeError, type WatchListener } from 'signalbox-zookeeper'
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import { contendersOf } from './contenders.js'
 import type { LockNodes } from './lock-nodes.js'
 import type { OwnNode, OwnRequest } from './own-request.js'

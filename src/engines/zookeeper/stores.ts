@@ -1,7 +1,7 @@
 import { SessionExpiredError, type ZooKeeper } from 'signalbox-zookeeper'
 import type { Commit, CommitOutcome, List, ReadOutcome, ReadSet } from '../../engine/contract.js'
 import { firstKeys } from '../../engine/kit/first-keys.js'
-import { WriteQueue } from '../../write-queue.js'
+import { WriteQueue } from '../../base/write-queue.js'
 import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import type { LockRequests } from './lock-requests.js'

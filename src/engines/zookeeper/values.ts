@@ -13,7 +13,7 @@ import {
   type ZooKeeper,
 } from 'signalbox-zookeeper'
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
-import { IndeterminateError } from '../../errors.js'
+import { IndeterminateError } from '../../base/errors.js'
 import type { BoxContext } from './box-context.js'
 import { CommitParts, type GuardNodes } from './commit-parts.js'
 import { isDamaged, KnownValues, versioned, type Known } from './known-values.js'

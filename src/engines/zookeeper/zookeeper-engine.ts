@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock } from '../../base/clock.js'
 import type {
   Alive,
   Awaitable,
@@ -9,7 +9,7 @@ import type {
   SessionInfo,
 } from '../../engine/contract.js'
 import { afterSilence } from '../../engine/kit/after-silence.js'
-import { ClosedError } from '../../errors.js'
+import { ClosedError } from '../../base/errors.js'
 import { Admin } from './admin.js'
 import { BoxSession } from './box-session.js'
 import { failureOf } from './failure.js'

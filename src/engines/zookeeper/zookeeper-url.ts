@@ -7,9 +7,9 @@ import {
   type Acl,
   type ConnectOptions,
 } from 'signalbox-zookeeper'
-import { milliseconds } from '../../duration.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { milliseconds } from '../../base/duration.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 
 /** A parsed URL, such as `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s`. */

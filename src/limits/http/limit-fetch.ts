@@ -1,7 +1,7 @@
-import { systemClock } from '../../clock.js'
-import { milliseconds, type Duration } from '../../duration.js'
-import { aboutTask, InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions, flag } from '../../options.js'
+import { systemClock } from '../../base/clock.js'
+import { milliseconds, type Duration } from '../../base/duration.js'
+import { aboutTask, InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions, flag } from '../../base/options.js'
 import { whole } from '../limit-options.js'
 import { pauseAskedFor, saysWhenToRetry } from './pause.js'
 

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../../clock.js'
-import { checkKey } from '../../options.js'
+import type { Clock, Timer } from '../../base/clock.js'
+import { checkKey } from '../../base/options.js'
 import type { LocalWaiters } from './local-waiters.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import type { Limiter } from '../limiter.js'

@@ -1,4 +1,4 @@
-import type { BusyError, ClosedError } from '../../errors.js'
+import type { BusyError, ClosedError } from '../../base/errors.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import { Permit, type PermitGiver } from '../permit.js'

@@ -1,4 +1,4 @@
-import type { Waiters } from '../../waiters.js'
+import type { Waiters } from '../../base/waiters.js'
 import { Callers, type CallersOwner } from '../callers.js'
 import type { Counter } from '../counter.js'
 import type { Terms } from '../limit-options.js'
@@ -6,7 +6,7 @@ import type { LimiterErrors } from '../limiter-errors.js'
 import type { Permit } from '../permit.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
-import { runtimeTimers } from '../../runtime-timers.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /** The place of a thread in the queue of threads: it stands for its first waiter, and all behind it. */
 export interface Turns {

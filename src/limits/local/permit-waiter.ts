@@ -1,4 +1,4 @@
-import { Waiter } from '../../waiters.js'
+import { Waiter } from '../../base/waiters.js'
 import type { Permit } from '../permit.js'
 
 /** A caller that waits for permits, or for a slot of a concurrency. */

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../../clock.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import type { Clock, Timer } from '../../base/clock.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { SteadyClock } from './steady-clock.js'
 import type { Window } from '../../engine/limits/window.js'
 

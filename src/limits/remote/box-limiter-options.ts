@@ -1,6 +1,6 @@
 import { LEASE_BOUNDS } from '../../core/lock-options.js'
-import { milliseconds, type Duration } from '../../duration.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { milliseconds, type Duration } from '../../base/duration.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
   checkedOptions,

@@ -1,17 +1,17 @@
-import { wallOf, type Timer } from '../../clock.js'
-import type { Duration } from '../../duration.js'
+import { wallOf, type Timer } from '../../base/clock.js'
+import type { Duration } from '../../base/duration.js'
 import {
   channels,
   type LimitEvent,
   type PausedEvent,
   type PermittedEvent,
   type RefusedEvent,
-} from '../../diagnostics.js'
-import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
-import { checkKey, MAX_KEY_LENGTH } from '../../options.js'
-import { printedAs } from '../../printed.js'
-import { needsReceiver } from '../../receiver.js'
-import { concurrencyKey } from '../../reserved-keys.js'
+} from '../../base/diagnostics.js'
+import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkKey, MAX_KEY_LENGTH } from '../../base/options.js'
+import { printedAs } from '../../base/printed.js'
+import { needsReceiver } from '../../base/receiver.js'
+import { concurrencyKey } from '../../base/reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'

@@ -1,4 +1,4 @@
-import { BusyError } from '../../errors.js'
+import { BusyError } from '../../base/errors.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { Permit } from '../permit.js'

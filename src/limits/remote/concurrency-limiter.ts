@@ -1,6 +1,6 @@
-import { BusyError } from '../../errors.js'
+import { BusyError } from '../../base/errors.js'
 import type { PermitsClaim } from '../../engine/claim.js'
-import { concurrencyKey } from '../../reserved-keys.js'
+import { concurrencyKey } from '../../base/reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'

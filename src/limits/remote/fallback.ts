@@ -1,4 +1,4 @@
-import { wallOf, type Clock } from '../../clock.js'
+import { wallOf, type Clock } from '../../base/clock.js'
 import type { Rules } from '../counter.js'
 import { termsOf, type AcquireOptions } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'

@@ -1,7 +1,7 @@
 import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
-import { ClosedError, UnavailableError } from '../../errors.js'
+import { ClosedError, UnavailableError } from '../../base/errors.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'

@@ -1,4 +1,4 @@
-import type { Waiters } from '../../waiters.js'
+import type { Waiters } from '../../base/waiters.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 import type { Unit } from '../../engine/limits/reserve-permits.js'
 import type { BoxTerms } from './box-limiter-options.js'

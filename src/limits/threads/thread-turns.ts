@@ -1,4 +1,4 @@
-import type { Waiters } from '../../waiters.js'
+import type { Waiters } from '../../base/waiters.js'
 import type { Turns } from '../local/permit-queue.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 

@@ -1,4 +1,4 @@
-import { shortDuration } from '../../duration.js'
+import { shortDuration } from '../../base/duration.js'
 
 /** A number with its noun. */
 export function count(number: number, one: string, many = `${one}s`): string {

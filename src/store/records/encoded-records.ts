@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import { BLANK, keptFor, type KeyRecord } from './key-record.js'
 import { parseRecord, recordText } from './record-text.js'
 import type { Records } from './records.js'

@@ -1,4 +1,4 @@
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../../base/errors.js'
 import { canHaveForgotten, decidedIn, isDecided, type KeyRecord } from './key-record.js'
 import { messageOf, type EncodedRecords, type Sighting } from './encoded-records.js'
 

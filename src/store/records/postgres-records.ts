@@ -1,5 +1,5 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { codeOf, provideTable, type PostgresClient } from './postgres-table.js'
 import type { FoundRecord, Records } from './records.js'
 

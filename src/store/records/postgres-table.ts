@@ -1,5 +1,5 @@
 import { trustAdvice, untrustedQuery } from '../../engines/postgres/untrusted.js'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 
 /** A `Pool` or a `Client` of `pg`, as far as it is needed. */
 export interface PostgresClient {

@@ -1,4 +1,4 @@
-import { DamagedValueError } from '../../errors.js'
+import { DamagedValueError } from '../../base/errors.js'
 import { BLANK, type Change, type KeyRecord, type Stamp } from './key-record.js'
 
 /** A record as stored, without its empty parts. */

@@ -1,6 +1,6 @@
 import { detectClient } from '../../engines/redis/clients/detect-client.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import type { FoundRecord, Records } from './records.js'
 
 /** Options of {@link redisRecords}. */

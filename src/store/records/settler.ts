@@ -1,5 +1,5 @@
 import type { CommitOutcome } from '../../engine/contract.js'
-import { UnavailableError } from '../../errors.js'
+import { UnavailableError } from '../../base/errors.js'
 import {
   changed,
   decidedIn,

@@ -12,7 +12,7 @@ import { SignOfLife, type CoveredRequest } from '../../../src/core/sign-of-life.
 import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.js'
 import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
-import type { SignalboxError } from '../../../src/errors.js'
+import type { SignalboxError } from '../../../src/base/errors.js'
 import { searchIn } from './search.js'
 import type { EntryWorld, SimulatedProcess } from './world.js'
 

@@ -1,5 +1,5 @@
 import { vi } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
 import { PromptEntries, type PromptBox } from './prompt-entries.js'
 

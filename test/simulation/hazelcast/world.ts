@@ -1,5 +1,5 @@
 import type { IMap } from 'hazelcast-client'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry-store.js'
 import type { Random } from '../random.js'
 import { BoxEntries } from './box-entries.js'

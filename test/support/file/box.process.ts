@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import cluster from 'node:cluster'
 import { parentPort } from 'node:worker_threads'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { loadSqlite } from '../../../src/engines/file/driver.js'
 import { open, type Box, type LockOptions, type LockReport } from '../../../src/index.js'
 import type { Claim } from '../../../src/engine/claim.js'

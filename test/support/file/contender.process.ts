@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { isMainThread, parentPort, threadId, workerData } from 'node:worker_threads'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { open } from '../../../src/index.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { pause } from '../../../packages/conformance/src/time.js'

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import type { Answer, Call, Verbs } from './box.process.js'
 import { builtProgram } from '../built-program.js'
 

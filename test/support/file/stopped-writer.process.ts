@@ -1,6 +1,6 @@
 /** Begins a write transaction, says so, and stops in the middle of it: `stopped-writer.process.js DATABASE`. */
 import { writeSync } from 'node:fs'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { Database } from '../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../src/engines/file/driver.js'
 

@@ -3,7 +3,7 @@
  * `storm.process.js FOLDER NAME TASKS WAIT`. Each wants a key of its own as well, so that each has a place of its own
  * in the queue. Prints `begun`, and at its end a StormReport.
  */
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { open, TimedOutError } from '../../../src/index.js'
 
 /** The outcome of the tasks. */

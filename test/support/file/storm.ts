@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import type { Box } from '../../../src/index.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'

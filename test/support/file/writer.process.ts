@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { Database } from '../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../src/engines/file/driver.js'
 import { Marks } from './marks.js'

@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { ClosedError, open, type BoxLimiterOptions } from '../../../src/index.js'
 
 /** What a caller is given as the argument of its process. */

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import type { BoxLimiterOptions } from '../../../src/index.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'

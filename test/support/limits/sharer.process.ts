@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { sharedClock } from '../../../src/clock.js'
+import { sharedClock } from '../../../src/base/clock.js'
 import { ClosedError } from '../../../src/index.js'
 import { joinLimiter } from '../../../src/limits/index.js'
 import { Random } from '../../../packages/conformance/src/random.js'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import type { BoxLimiter } from '../../../src/index.js'
 import { mostWithin } from './service.js'

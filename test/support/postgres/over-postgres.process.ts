@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { connectionsOf, overPostgres } from '../../../src/engines/postgres/clients/installed-client.js'
 import { sharedClient } from '../../../src/engines/postgres/clients/shared-client.js'
 import type { SqlClient } from '../../../src/engines/postgres/clients/sql-client.js'

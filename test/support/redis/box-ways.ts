@@ -1,5 +1,5 @@
 import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import type { RedisOptions } from '../../../src/engines/redis/redis-options.js'

@@ -3,7 +3,7 @@
  * loses the server, says `done`, and must end by itself.
  */
 import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'

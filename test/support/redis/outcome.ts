@@ -1,4 +1,4 @@
-import type { SignalboxError } from '../../../src/errors.js'
+import type { SignalboxError } from '../../../src/base/errors.js'
 
 /** The code of the error that something ends with; undefined when it ends well. */
 export async function codeOf(ending: Promise<unknown>): Promise<string | undefined> {

@@ -3,7 +3,7 @@
  * its connections while it is stopped, and continues it.
  */
 import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { ClusterEngine } from '../../../src/engines/redis/cluster-engine.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import type { NumberClock } from '../../../src/engines/redis/quorum/number-clock.js'
 import { QuorumEngine } from '../../../src/engines/redis/quorum/quorum-engine.js'
 import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'

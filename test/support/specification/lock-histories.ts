@@ -1,5 +1,5 @@
 import type { History as ChaosHistory, LockRequest } from '../../../apps/chaos/history.js'
-import { groupedBy } from '../../../src/grouped.js'
+import { groupedBy } from '../../../src/base/grouped.js'
 import {
   entryTtl,
   type LockOperation,

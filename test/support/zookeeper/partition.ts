@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Box, Grant } from '../../../src/index.js'
 import { open } from '../../../src/open.js'
 import { queued } from '../../../packages/conformance/src/time.js'
-import { UnavailableError } from '../../../src/errors.js'
+import { UnavailableError } from '../../../src/base/errors.js'
 import type { LinkedEnsemble, Roles } from '../servers/zookeeper-ensemble.js'
 import type { ZooKeeperServer } from '../servers/zookeeper.js'
 

@@ -3,7 +3,7 @@ import { FaultMaker } from '../../../apps/chaos/fault-maker.js'
 import type { PlannedFault } from '../../../apps/chaos/plan.js'
 import type { FromClient } from '../../../apps/chaos/protocol.js'
 import { Recorder } from '../../../apps/chaos/recorder.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 
 type World = ConstructorParameters<typeof FaultMaker>[0]
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { drawFault, possibleKinds } from '../../../apps/chaos/plan.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import { shiftWallClock } from '../../../packages/conformance/src/wall-clock.js'

@@ -4,9 +4,9 @@ import { errorLine, CommandError, statusOf } from '../../../src/cli/failure.js'
 import { waitsOf } from '../../../src/blocking.js'
 import { graphTable } from '../../../src/cli/graph.js'
 import { jsonLine, table } from '../../../src/cli/ls.js'
-import { printable, printableJson } from '../../../src/printable.js'
+import { printable, printableJson } from '../../../src/base/printable.js'
 import { overview } from '../../../src/cli/top.js'
-import { shortDuration } from '../../../src/duration.js'
+import { shortDuration } from '../../../src/base/duration.js'
 import { InvalidArgumentError, UnavailableError, type LockReport, type Party } from '../../../src/index.js'
 
 test('columns are as wide as their widest cell, and no line ends in blanks', () => {

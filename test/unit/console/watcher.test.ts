@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import type { Message } from '../../../src/console/messages.js'
 import { Watcher, type Watched } from '../../../src/console/watcher.js'
 import { UnavailableError, type LimiterReport, type LockReport, type Party } from '../../../src/index.js'

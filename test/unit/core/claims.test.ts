@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { claimSet, conflicting } from '../../../src/core/claims.js'
-import { checkKey } from '../../../src/options.js'
+import { checkKey } from '../../../src/base/options.js'
 import { conflict, type Claim } from '../../../src/engine/claim.js'
-import { InvalidArgumentError } from '../../../src/errors.js'
+import { InvalidArgumentError } from '../../../src/base/errors.js'
 
 const exclusive = (key: string): Claim => ({ key, mode: 'exclusive' })
 const shared = (key: string): Claim => ({ key, mode: 'shared' })

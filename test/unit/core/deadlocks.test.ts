@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { DeadlockError, LostError, TimedOutError } from '../../../src/errors.js'
+import { DeadlockError, LostError, TimedOutError } from '../../../src/base/errors.js'
 
 let space: MemorySpace
 let box: Box

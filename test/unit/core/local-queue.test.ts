@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { HEARTBEAT_INTERVAL, type Enqueue, type RequestStatus } from '../../../src/engine/contract.js'
 import {
   AbortedError,
@@ -11,7 +11,7 @@ import {
   LostError,
   TimedOutError,
   UnavailableError,
-} from '../../../src/errors.js'
+} from '../../../src/base/errors.js'
 import type { Grant } from '../../../src/core/grant.js'
 import type { LockOptions } from '../../../src/core/lock-options.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import type { LockOptions } from '../../../src/core/lock-options.js'
 import { HEARTBEAT_INTERVAL, type RequestStatus, type SignOutcome } from '../../../src/engine/contract.js'
-import { IndeterminateError, TimedOutError, UnavailableError } from '../../../src/errors.js'
+import { IndeterminateError, TimedOutError, UnavailableError } from '../../../src/base/errors.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
 const ALL_WAIT: SignOutcome = { due: [], next: Infinity }

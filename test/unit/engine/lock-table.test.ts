@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import {
   CLAIM_WINDOW,

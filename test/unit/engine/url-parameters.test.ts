@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { InvalidArgumentError } from '../../../src/errors.js'
+import { InvalidArgumentError } from '../../../src/base/errors.js'
 import { open } from '../../../src/open.js'
 
 test.each([

@@ -8,7 +8,7 @@ import {
   LostError,
   TimedOutError,
   type SignalboxError,
-} from '../../../src/errors.js'
+} from '../../../src/base/errors.js'
 
 type ErrorClass = new (message: string, context?: object) => SignalboxError
 

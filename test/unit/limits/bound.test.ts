@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import { VirtualClock, type Clock, type Timer } from '../../../src/base/clock.js'
 import { limiter, type LimitOptions, type Permit } from '../../../src/limits/index.js'
 import { checkedOptions, type LimiterOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'

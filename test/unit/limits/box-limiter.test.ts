@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import { VirtualClock, type Clock, type Timer } from '../../../src/base/clock.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
-import { AbortedError, IndeterminateError, TimedOutError, UnavailableError } from '../../../src/errors.js'
+import {
+  AbortedError,
+  IndeterminateError,
+  TimedOutError,
+  UnavailableError,
+} from '../../../src/base/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/remote/clock-offset.js'

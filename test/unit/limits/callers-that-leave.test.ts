@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { pass } from './passing.js'

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { pass } from './passing.js'
 

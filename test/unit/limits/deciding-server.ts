@@ -1,4 +1,4 @@
-import type { VirtualClock } from '../../../src/clock.js'
+import type { VirtualClock } from '../../../src/base/clock.js'
 import {
   reservePermits,
   type LimiterState,

@@ -1,4 +1,4 @@
-import type { Clock, Timer, VirtualClock } from '../../../src/clock.js'
+import type { Clock, Timer, VirtualClock } from '../../../src/base/clock.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
-import { BusyError } from '../../../src/errors.js'
+import { VirtualClock } from '../../../src/base/clock.js'
+import { BusyError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'

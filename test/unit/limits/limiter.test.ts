@@ -1,13 +1,13 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from '../../../src/base/clock.js'
 import {
   AbortedError,
   BusyError,
   ClosedError,
   InvalidArgumentError,
   TimedOutError,
-} from '../../../src/errors.js'
+} from '../../../src/base/errors.js'
 import { limiter, VirtualClock, type LimiterOptions, type Permit } from '../../../src/limits/index.js'
 import { useFakeRuntime } from '../../support/fake-runtime.js'
 import { pass, settled } from './passing.js'

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import * as errors from '../../../src/errors.js'
+import * as errors from '../../../src/base/errors.js'
 import * as limiterErrors from '../../../src/limits/limiter-errors.js'
 import * as waiter from '../../../src/limits/local/permit-waiter.js'
 import * as callers from '../../../src/limits/remote/box-callers.js'

@@ -1,4 +1,4 @@
-import type { VirtualClock } from '../../../src/clock.js'
+import type { VirtualClock } from '../../../src/base/clock.js'
 
 /** Lets everyone continue who can continue without time passing. */
 export function settled(): Promise<void> {

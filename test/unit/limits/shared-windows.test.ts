@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import type { LimitOptions, Permit } from '../../../src/limits/index.js'
 import { checkedOptions } from '../../../src/limits/limit-options.js'

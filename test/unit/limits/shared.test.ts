@@ -1,14 +1,14 @@
 import { describe, expect, test, vi } from 'vitest'
-import { systemClock, VirtualClock } from '../../../src/clock.js'
+import { systemClock, VirtualClock } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
-import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
+import { ClosedError, InvalidArgumentError } from '../../../src/base/errors.js'
 import { joinLimiter, sharedLimiter, type SharedLimiterOptions } from '../../../src/limits/index.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import { SharedLimiter } from '../../../src/limits/threads/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/threads/thread-turns.js'
 import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
-import { Waiters } from '../../../src/waiters.js'
+import { Waiters } from '../../../src/base/waiters.js'
 import { pass, settled } from './passing.js'
 
 /** A queue of callers, each with the number of permits it wants. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'

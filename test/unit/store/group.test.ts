@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import type { ReadSet } from '../../../src/engine/contract.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { IndeterminateError } from '../../../src/errors.js'
+import { IndeterminateError } from '../../../src/base/errors.js'
 import { openTestBox, type Fault, type TestBox } from '../../../src/testing/index.js'
 
 /** Adds 1 to a value over a box whose next commit has this fault. */

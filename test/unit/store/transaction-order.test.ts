@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 
 async function start() {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
-import { VirtualClock } from '../../../src/clock.js'
+import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
-import { UnavailableError } from '../../../src/errors.js'
+import { UnavailableError } from '../../../src/base/errors.js'
 import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
 import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 

@@ -1,4 +1,4 @@
-import { printable } from '../../../../src/printable.js'
+import { printable } from '../../../../src/base/printable.js'
 import type { LockUser } from '../../lock-in-use.js'
 
 /** Who holds or awaits a lock, in words. */

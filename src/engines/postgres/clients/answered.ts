@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { inTime } from '../../../engine/kit/in-time.js'
 import { SqlError, sqlError } from './sql-client.js'
 

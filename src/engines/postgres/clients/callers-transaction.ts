@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown, UnavailableError } from '../../../errors.js'
+import { InvalidArgumentError, shown, UnavailableError } from '../../../base/errors.js'
 import { isNeonHttp, NEON_HTTP } from './neon-http.js'
 import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
 import type { Query } from './sql-client.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
 import type { LentConnection, PgConnection, PgPool } from './pg-client.js'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { noAnswer } from './answered.js'
 import type { Repetition } from './repetition.js'
 import { SqlError, type Query } from './sql-client.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
 import { PostgresClient, type PostgresSql } from './postgres-client.js'

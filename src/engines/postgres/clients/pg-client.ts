@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
 import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
 import { PGLITE_TEXT } from './plain-text.js'
 import type { Listening, Query, SqlClient } from './sql-client.js'

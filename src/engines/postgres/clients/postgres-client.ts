@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { answered, STATEMENT_TIMEOUT } from './answered.js'
 import { Preparation } from './preparation.js'
 import {

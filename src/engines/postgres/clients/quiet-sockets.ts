@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 
 /** Pause after a failed connection, in milliseconds; doubles with each failure. */
 const MIN_PAUSE = 50

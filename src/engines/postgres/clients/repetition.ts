@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { SqlError, type Query } from './sql-client.js'
 

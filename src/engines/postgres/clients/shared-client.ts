@@ -1,5 +1,5 @@
 import { answered } from './answered.js'
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { SharedStatements } from './shared-statements.js'
 import { SqlError, type Listening, type Query, type SqlClient, type SqlStatements } from './sql-client.js'
 

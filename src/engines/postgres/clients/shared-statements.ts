@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../../clock.js'
+import type { Clock, Timer } from '../../../base/clock.js'
 import { SqlError, type SqlClient } from './sql-client.js'
 
 /** Number of statements of one client at a time: it has a connection for each, and one for messages. */

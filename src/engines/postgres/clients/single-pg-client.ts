@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { PgClient, type LentConnection, type PgConnection, type PgPool } from './pg-client.js'
 import type { Listening } from './sql-client.js'
 

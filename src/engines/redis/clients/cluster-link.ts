@@ -1,5 +1,5 @@
-import { UnavailableError } from '../../../errors.js'
-import { pause } from '../../../pause.js'
+import { UnavailableError } from '../../../base/errors.js'
+import { pause } from '../../../base/pause.js'
 import { ClusterNodes, type ClusterAccess } from './cluster-nodes.js'
 import { ClusterSubscriptions } from './cluster-subscriptions.js'
 import { ClusterTopology } from './cluster-topology.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
 import type { Connect, Timeouts } from './connection.js'
 import type { ExistingConnection } from './existing-client.js'

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../../clock.js'
+import type { Clock, Timer } from '../../../base/clock.js'
 import { slotOf } from '../slot.js'
 import { nodeName } from './node-name.js'
 import type { Reply } from './connection.js'

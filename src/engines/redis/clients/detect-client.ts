@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../../../errors.js'
+import { InvalidArgumentError, shown } from '../../../base/errors.js'
 import type { ExistingCluster, ExistingServer } from './existing-client.js'
 import {
   ExistingIoredis,

@@ -1,6 +1,6 @@
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../../base/errors.js'
 import { RedisReplyError } from './connection.js'
-import { runtimeTimers } from '../../../runtime-timers.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 
 /** Nothing was sent, because of `cause`. */
 export function unreachable(name: string, cause: unknown): UnavailableError {

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../clock.js'
-import { runtimeTimers } from '../../../runtime-timers.js'
+import type { Clock } from '../../../base/clock.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 
 /** What is notified about the commands that wait. */
 export interface InFlightListener {

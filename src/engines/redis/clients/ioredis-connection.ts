@@ -9,7 +9,7 @@ import {
   type Reply,
 } from './connection.js'
 import { plain } from './reply.js'
-import { runtimeTimers } from '../../../runtime-timers.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
 export interface IoredisClient {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
-import type { UnavailableError } from '../../../errors.js'
+import type { UnavailableError } from '../../../base/errors.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
 import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'

@@ -1,4 +1,4 @@
-import { runtimeTimers } from '../../../runtime-timers.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 
 /** The attempt to connect again that calls wait for after a loss. */
 export class Reconnecting {

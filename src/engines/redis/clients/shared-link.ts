@@ -1,4 +1,4 @@
-import type { UnavailableError } from '../../../errors.js'
+import type { UnavailableError } from '../../../base/errors.js'
 import type { Reply } from './connection.js'
 import { unreachable, unsent } from './failures.js'
 import type { Answered, LinkListener, LinkMaker, RedisLink } from './redis-link.js'

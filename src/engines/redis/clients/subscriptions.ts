@@ -1,4 +1,4 @@
-import type { Timer } from '../../../clock.js'
+import type { Timer } from '../../../base/clock.js'
 import type { Connect, Connection } from './connection.js'
 import { ReconnectingConnection } from './reconnecting-connection.js'
 import type { LinkParts } from './redis-link.js'

@@ -1,10 +1,10 @@
-import type { Clock } from '../../../clock.js'
+import type { Clock } from '../../../base/clock.js'
 import {
   IndeterminateError,
   InvalidArgumentError,
   UnavailableError,
   type SignalboxError,
-} from '../../../errors.js'
+} from '../../../base/errors.js'
 import type { NumberClock } from './number-clock.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'

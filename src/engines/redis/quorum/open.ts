@@ -1,5 +1,5 @@
-import { systemClock } from '../../../clock.js'
-import { InvalidArgumentError, shown } from '../../../errors.js'
+import { systemClock } from '../../../base/clock.js'
+import { InvalidArgumentError, shown } from '../../../base/errors.js'
 import { installedPackage } from '../clients/installed-package.js'
 import { detectClient } from '../clients/detect-client.js'
 import type { LinkMaker } from '../clients/redis-link.js'

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../clock.js'
-import { ClosedError, InvalidArgumentError } from '../../../errors.js'
+import type { Clock } from '../../../base/clock.js'
+import { ClosedError, InvalidArgumentError } from '../../../base/errors.js'
 import type {
   Enqueue,
   Engine,

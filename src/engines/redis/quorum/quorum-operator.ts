@@ -1,5 +1,5 @@
 import type { ForceRelease, Inspect, RequestReport, Revoke } from '../../../engine/contract.js'
-import { groupedBy } from '../../../grouped.js'
+import { groupedBy } from '../../../base/grouped.js'
 import type { IdentifiedReport } from '../operator.js'
 import type { Answers, Electorate } from './electorate.js'
 import { majorityOf } from './tally.js'

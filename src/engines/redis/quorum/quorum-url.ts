@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../../errors.js'
+import { InvalidArgumentError } from '../../../base/errors.js'
 
 /** What a URL of a quorum means. */
 export interface QuorumPlace {

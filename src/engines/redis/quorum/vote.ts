@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../../errors.js'
+import { UnavailableError } from '../../../base/errors.js'
 import type { LockRequest, RequestStatus } from '../../../engine/contract.js'
 import type { Ballot } from '../ballot.js'
 import { leaseOnServer, type Voter } from './voter.js'

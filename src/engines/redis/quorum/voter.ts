@@ -1,5 +1,5 @@
-import type { Clock } from '../../../clock.js'
-import { UnavailableError } from '../../../errors.js'
+import type { Clock } from '../../../base/clock.js'
+import { UnavailableError } from '../../../base/errors.js'
 import {
   HEARTBEAT_INTERVAL,
   type Inspect,

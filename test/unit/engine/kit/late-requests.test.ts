@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { LateRequests } from '../../../../src/engine/kit/late-requests.js'
 import type { Enqueue, LockRequest } from '../../../../src/engine/contract.js'
 

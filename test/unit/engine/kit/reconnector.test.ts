@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { Reconnector } from '../../../../src/engine/kit/reconnector.js'
 
 /** A server that a test starts and stops. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Listener, SessionInfo } from '../../../../src/engine/contract.js'
 import { MemoryState } from '../../../../src/engine/kit/memory-state.js'
 import {

@@ -2,7 +2,7 @@ import { mkdtempSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock, type Clock } from '../../../../src/clock.js'
+import { systemClock, type Clock } from '../../../../src/base/clock.js'
 import { Database } from '../../../../src/engines/file/database.js'
 import { loadSqlite } from '../../../../src/engines/file/driver.js'
 import { pause } from '../../../../packages/conformance/src/time.js'

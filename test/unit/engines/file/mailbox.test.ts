@@ -15,10 +15,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock, type Clock } from '../../../../src/clock.js'
+import { systemClock, type Clock } from '../../../../src/base/clock.js'
 import { WINDOW } from '../../../../src/engines/file/frame.js'
 import { Mailbox } from '../../../../src/engines/file/mailbox.js'
-import { UnavailableError } from '../../../../src/errors.js'
+import { UnavailableError } from '../../../../src/base/errors.js'
 
 /** Timers run, and no time is seen to pass: however long this process is held up, a connection that ends ended soon. */
 const clock: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }

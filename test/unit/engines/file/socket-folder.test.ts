@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { SocketFolder } from '../../../../src/engines/file/socket-folder.js'
-import { UnavailableError } from '../../../../src/errors.js'
+import { UnavailableError } from '../../../../src/base/errors.js'
 
 const name = `${'f'.repeat(24)}.box`
 let root: string

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
 /** Creates a write lock that is free. `elders` processes have waited for longer. */

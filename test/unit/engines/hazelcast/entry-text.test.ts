@@ -7,7 +7,7 @@ import {
   type KeyEntry,
   type Mark,
 } from '../../../../src/engines/hazelcast/key-entry.js'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { OpenEntry } from '../../../../src/engines/hazelcast/open-entry.js'
 import { Sightings } from '../../../../src/engines/hazelcast/sightings.js'
 

@@ -1,6 +1,6 @@
 import type { EntryListener, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { EntryWatch } from '../../../../src/engines/hazelcast/entry-watch.js'
 
 test('a watch reports each change of the value, also after the entry was deleted and created again', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { EntryStore } from '../../../../src/engines/hazelcast/entry-store.js'
 import { encodeKeyEntry } from '../../../../src/engines/hazelcast/entry-text.js'
 import { Floor } from '../../../../src/engines/hazelcast/floor.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { GrantSigns } from '../../../../src/engines/hazelcast/grant-signs.js'
 
 test('a grant is not taken while its sign can not be read', async () => {

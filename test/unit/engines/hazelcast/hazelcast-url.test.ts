@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { configuredPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
-import { InvalidArgumentError } from '../../../../src/errors.js'
+import { InvalidArgumentError } from '../../../../src/base/errors.js'
 
 test('a Hazelcast URL names members, a cluster, a user and a map', () => {
   expect(parseHazelcastUrl('hazelcast://a,b:5702,[::1]:7/prod?map=shop')).toEqual({

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { Distance } from '../../../../src/engines/hazelcast/distance.js'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { EntryStore } from '../../../../src/engines/hazelcast/entry-store.js'
 import { decodeKeyEntry } from '../../../../src/engines/hazelcast/entry-text.js'
 import { KeyChanges, type EntryParts } from '../../../../src/engines/hazelcast/key-changes.js'
 import { OpenEntry } from '../../../../src/engines/hazelcast/open-entry.js'
-import { IndeterminateError } from '../../../../src/errors.js'
+import { IndeterminateError } from '../../../../src/base/errors.js'
 import { pass } from '../../limits/passing.js'
 
 /** An entry in memory. `lose` decides about each call whether it is applied, and whether its reply arrives. */

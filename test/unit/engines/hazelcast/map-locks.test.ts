@@ -1,7 +1,7 @@
 import * as hazelcast from 'hazelcast-client'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
 
 /** The lock of one key, as a member keeps it. */

@@ -1,6 +1,6 @@
 import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
 import { YIELD_AFTER, MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
 

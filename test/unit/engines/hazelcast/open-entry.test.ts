@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../../packages/conformance/src/random.js'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Claim } from '../../../../src/engine/claim.js'
 import type { LockRequest, Operation } from '../../../../src/engine/contract.js'
 import { MemoryState } from '../../../../src/engine/kit/memory-state.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { OwnGrants, type RenewedInEntry } from '../../../../src/engines/hazelcast/own-grants.js'
 import { lockRequest } from '../../../support/lock-request.js'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { Signs } from '../../../../src/engines/hazelcast/signs.js'
 
 /** The signs of boxes that share entries, which end only by hand. */

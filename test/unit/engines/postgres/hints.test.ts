@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Hints } from '../../../../src/engines/postgres/hints.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { Calls } from '../../../../src/engines/postgres/calls.js'
 import { answered } from '../../../../src/engines/postgres/clients/answered.js'
 import { LaneQuery } from '../../../../src/engines/postgres/clients/lane-query.js'

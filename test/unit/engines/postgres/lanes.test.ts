@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { Calls } from '../../../../src/engines/postgres/calls.js'
 import { SqlError, type Query } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Lanes } from '../../../../src/engines/postgres/lanes.js'

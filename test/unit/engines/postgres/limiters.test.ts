@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { PermitReservation } from '../../../../src/engine/contract.js'
 import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
 import {
   PgClient,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Listener } from '../../../../src/engine/contract.js'
 import type { SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { PostgresEngine } from '../../../../src/engines/postgres/postgres-engine.js'

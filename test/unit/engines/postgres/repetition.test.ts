@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
 import { repeated, Repetition } from '../../../../src/engines/postgres/clients/repetition.js'
 import { SqlError } from '../../../../src/engines/postgres/clients/sql-client.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { ServerClock } from '../../../../src/engines/postgres/server-clock.js'
 
 test('the time is not ahead of the server, and the closest replies count', () => {

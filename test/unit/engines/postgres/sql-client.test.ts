@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import { answered, STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
 import {
   arrayText,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Listener } from '../../../../src/engine/contract.js'
 import { RedisReplyError, type Reply } from '../../../../src/engines/redis/clients/connection.js'
 import { ConnectionLostError, unanswered } from '../../../../src/engines/redis/clients/failures.js'

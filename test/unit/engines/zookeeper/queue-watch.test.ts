@@ -1,6 +1,6 @@
 import type { WatchListener, ZooKeeper } from 'signalbox-zookeeper'
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../src/clock.js'
+import { VirtualClock } from '../../../../src/base/clock.js'
 import type { LockNodes } from '../../../../src/engines/zookeeper/lock-nodes.js'
 import { OwnNode, OwnRequest } from '../../../../src/engines/zookeeper/own-request.js'
 import { QueueWatch } from '../../../../src/engines/zookeeper/queue-watch.js'

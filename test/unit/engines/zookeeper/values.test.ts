@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock } from '../../../../src/clock.js'
+import { systemClock } from '../../../../src/base/clock.js'
 import { shiftWallClock } from '../../../../packages/conformance/src/wall-clock.js'
 import type { ReadOutcome } from '../../../../src/engine/contract.js'
 import type { BoxContext } from '../../../../src/engines/zookeeper/box-context.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
-import { InvalidArgumentError } from '../../../../src/errors.js'
+import { InvalidArgumentError } from '../../../../src/base/errors.js'
 import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from 'signalbox-zookeeper'
 
 test('a ZooKeeper URL names servers, a node, credentials and their kind', () => {

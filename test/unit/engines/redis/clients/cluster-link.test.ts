@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import { ClusterLink } from '../../../../../src/engines/redis/clients/cluster-link.js'
 import { DEFAULT_TIMEOUTS, RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { slotOf } from '../../../../../src/engines/redis/slot.js'

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import { ClusterTopology } from '../../../../../src/engines/redis/clients/cluster-topology.js'
 import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 import { slotOf } from '../../../../../src/engines/redis/slot.js'

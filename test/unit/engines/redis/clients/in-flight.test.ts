@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import { InFlight } from '../../../../../src/engines/redis/clients/in-flight.js'
 
 let clock: VirtualClock

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import { ReconnectingConnection } from '../../../../../src/engines/redis/clients/reconnecting-connection.js'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { FakeServer, turns } from './fake-server.js'

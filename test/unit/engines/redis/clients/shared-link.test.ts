@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { LinkListener, RedisLink } from '../../../../../src/engines/redis/clients/redis-link.js'
 import { sharedLink } from '../../../../../src/engines/redis/clients/shared-link.js'
-import { UnavailableError } from '../../../../../src/errors.js'
+import { UnavailableError } from '../../../../../src/base/errors.js'
 import { Heard } from '../../../../support/redis/heard.js'
 
 /** A link that records what it is asked for. */

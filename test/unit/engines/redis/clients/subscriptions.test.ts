@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { Subscriptions } from '../../../../../src/engines/redis/clients/subscriptions.js'
 import { Heard } from '../../../../support/redis/heard.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import type { IdentifiedReport } from '../../../../../src/engines/redis/operator.js'
 import { Electorate } from '../../../../../src/engines/redis/quorum/electorate.js'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'

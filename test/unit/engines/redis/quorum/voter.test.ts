@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import type { Listener, SessionInfo } from '../../../../../src/engine/contract.js'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
 import { Voter, type VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
-import { UnavailableError } from '../../../../../src/errors.js'
+import { UnavailableError } from '../../../../../src/base/errors.js'
 
 const MEMBER: SessionInfo = { session: 's', host: 'h', pid: 1, label: undefined }
 const LISTENER = {} as Listener

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/clock.js'
+import { VirtualClock } from '../../../../../src/base/clock.js'
 import type { Claim } from '../../../../../src/engine/claim.js'
 import {
   HEARTBEAT_INTERVAL,
@@ -15,7 +15,7 @@ import type { Ballot } from '../../../../../src/engines/redis/ballot.js'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
 import { QuorumEngine } from '../../../../../src/engines/redis/quorum/quorum-engine.js'
 import type { VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
-import { UnavailableError } from '../../../../../src/errors.js'
+import { UnavailableError } from '../../../../../src/base/errors.js'
 
 /** An operation that a server was asked to execute, until it is answered. */
 interface Question {

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../src/clock.js'
-import { Waiter, Waiters } from '../../src/waiters.js'
+import { VirtualClock } from '../../../src/base/clock.js'
+import { Waiter, Waiters } from '../../../src/base/waiters.js'
 
 /** A queue whose owner rejects late waiters and notes what has happened. */
 function scene() {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { WriteQueue } from '../../src/write-queue.js'
-import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { WriteQueue } from '../../../src/base/write-queue.js'
+import { InvalidArgumentError, UnavailableError } from '../../../src/base/errors.js'
 
 /** A write that ends when the test lets it. */
 function write() {

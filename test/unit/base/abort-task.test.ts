@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
-import { onAbort } from '../../src/abort-task.js'
+import { onAbort } from '../../../src/base/abort-task.js'
 
 test('a signal has one listener for any number of tasks, which are done in their order', () => {
   const controller = new AbortController()

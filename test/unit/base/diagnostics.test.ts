@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
-import { channels, type BoxEvent } from '../../src/diagnostics.js'
-import { BusyError, open, TimedOutError } from '../../src/index.js'
+import { channels, type BoxEvent } from '../../../src/base/diagnostics.js'
+import { BusyError, open, TimedOutError } from '../../../src/index.js'
 
 /** What channels publish from now on, in order: the end of the channel's name and the message. */
 function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {

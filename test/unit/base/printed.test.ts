@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
-import { open, type Box } from '../../src/index.js'
+import { open, type Box } from '../../../src/index.js'
 
 test.each<[of: string, make: (box: Box) => unknown, shows: Record<string, unknown>]>([
   ['a box', box => box, { engine: 'memory:' }],

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { sharedClock, SleepCounter, systemClock, VirtualClock } from '../../src/clock.js'
-import { InvalidArgumentError } from '../../src/errors.js'
-import { useFakeRuntime } from '../support/fake-runtime.js'
+import { sharedClock, SleepCounter, systemClock, VirtualClock } from '../../../src/base/clock.js'
+import { InvalidArgumentError } from '../../../src/base/errors.js'
+import { useFakeRuntime } from '../../support/fake-runtime.js'
 
 describe('the system clock', () => {
   afterEach(() => void vi.useRealTimers())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failureText } from '../../src/failure-text.js'
+import { failureText } from '../../../src/base/failure-text.js'
 
 test('the causes of an error are shown that add something', () => {
   const refused = new Error('connection refused')

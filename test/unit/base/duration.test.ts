@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { milliseconds, type Duration } from '../../src/duration.js'
-import { InvalidArgumentError, shown } from '../../src/errors.js'
+import { milliseconds, type Duration } from '../../../src/base/duration.js'
+import { InvalidArgumentError, shown } from '../../../src/base/errors.js'
 
 const any = { min: 0, max: Infinity }
 
