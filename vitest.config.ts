@@ -13,7 +13,6 @@ const alias = [
   { find: /^signalbox\/testing$/, replacement: source('./src/testing/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/lockfile$/, replacement: source('./src/lockfile/index.ts') },
-  { find: /^signalbox\/mutex-service$/, replacement: source('./src/mutex-service/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
   { find: /^signalbox-zookeeper$/, replacement: source('./packages/zookeeper/src/index.ts') },

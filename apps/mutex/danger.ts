@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LostError, open } from 'signalbox'
 import { FencedRegister } from './fenced-register.js'
-import { mutexService, type Mutex } from 'signalbox/mutex-service'
+import { MutexService, type Mutex } from './mutex-service.js'
 import { deleteUnconditionally } from './unsafe-mutex.js'
 
 /** What the scene of the outlived lease is played with. */
@@ -67,8 +67,8 @@ export async function conditionalRelease(parts: DangerParts): Promise<void> {
 async function outliveLease(parts: DangerParts, manner: Manner): Promise<void> {
   const { key, print, stay } = parts
   const options = { url: parts.url, leaseSeconds: parts.leaseSeconds, waitMillis: 60_000, log: print }
-  await using unrenewed = mutexService({ ...options, renew: false })
-  await using service = mutexService(options)
+  await using unrenewed = new MutexService({ ...options, renew: false })
+  await using service = new MutexService(options)
   const secondIsIn = new Moment()
   const firstIsDone = new Moment()
   const thirdIsIn = new Moment()

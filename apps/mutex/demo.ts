@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { conditionalRelease, unconditionalDelete } from './danger.js'
-import { mutexService } from 'signalbox/mutex-service'
+import { MutexService } from './mutex-service.js'
 import { lockedWork, work, type TaskParts } from './task.js'
 
 /** So many tasks want in at once. */
@@ -29,7 +29,7 @@ export async function demo(url: string, print: (line: string) => void): Promise<
   print(`locked part start : ${TASKS} tasks at once, with the mutex`)
   {
     const options = { url, leaseSeconds: LEASE_SECONDS, waitMillis: WAIT_MILLIS, log: print }
-    await using service = mutexService(options)
+    await using service = new MutexService(options)
     await Promise.all(numbers.map(task => lockedWork(task, service, key, parts)))
   }
   print('locked part finish')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MutexService } from 'signalbox/mutex-service'
+import type { MutexService } from './mutex-service.js'
 
 /** What the tasks of the demo have in common. */
 export interface TaskParts {

@@ -1,4 +1,4 @@
-import { mutexService } from '../../src/mutex-service/index.js'
+import { MutexService } from '../../apps/mutex/mutex-service.js'
 import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
 
 /** What a process of the test has to do. */
@@ -12,7 +12,7 @@ export interface MutexStep {
 
 /** One task of the mutex demo as a process of its own: `url key number`. */
 const [url = '', key = '', number = ''] = process.argv.slice(2)
-const service = mutexService({ url, leaseSeconds: 5, waitMillis: 60_000, log: print })
+const service = new MutexService({ url, leaseSeconds: 5, waitMillis: 60_000, log: print })
 const parts: TaskParts = { print, duration: 50 }
 
 function print(line: string): void {

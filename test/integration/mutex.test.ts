@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { mutexService, MutexTimeoutError, type MutexService } from '../../src/mutex-service/index.js'
+import { MutexService, MutexTimeoutError } from '../../apps/mutex/mutex-service.js'
 import { ClosedError, LostError, open, UnavailableError } from '../../src/index.js'
 import { builtProgram } from '../support/built-program.js'
 import { overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 function service(url: string, waitMillis = 10_000, log?: (line: string) => void): MutexService {
-  const made = mutexService({ url, leaseSeconds: 5, waitMillis, ...(log && { log }) })
+  const made = new MutexService({ url, leaseSeconds: 5, waitMillis, ...(log && { log }) })
   onTestFinished(() => made.close())
   return made
 }
@@ -199,7 +199,7 @@ describe('the service', () => {
 
   test('a lost mutex is not released, and its next holder keeps it', async () => {
     const told: string[] = []
-    const forgetful = mutexService({
+    const forgetful = new MutexService({
       url: redis.url,
       leaseSeconds: 0.05,
       waitMillis: 0,

@@ -139,7 +139,6 @@ describe('the tarball', () => {
         'dist/src/index.cjs',
         'dist/src/index.d.cts',
         'dist/apps/signalbox.js',
-        'dist/src/mutex-service/index.js',
       ]),
     )
     const expected = /^(package\.json|README\.md|LICENSE|dist\/(src|apps|chunks)\/.+\.(c?js|d\.c?ts))$/
