@@ -216,12 +216,6 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
     ...inTable,
   },
   {
-    description: 'a lost grant is announced twice',
-    right: 'if load(request.id) then drop(request) end',
-    wrong: 'drop(request)',
-    ...inTable,
-  },
-  {
     description: 'no waiter is served when a request is removed',
     right: 'if recorded or freed then serveAll(claims) end',
     wrong: '',

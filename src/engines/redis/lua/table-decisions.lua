@@ -155,10 +155,7 @@ function look(claim, each)
         if now < request.expires then stale[#stale + 1] = request end
       end
     end
-    for _, request in ipairs(stale) do
-      -- Dropping one serves its keys, which may drop others.
-      if load(request.id) then drop(request) end
-    end
+    for _, request in ipairs(stale) do drop(request) end
     if holder then
       if begins(holder.id, FOREIGN) then meet(claim, text) end
       return nil
